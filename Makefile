@@ -218,13 +218,6 @@ $(OUT)/tests/libnormgrad.a: $(STATIC)
 $(RUNNER): $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a
 	$(call say,LINK $@)
 	$(Q)$(link) $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a $(CHECK_LIBS) $(LIBS) $(LDLIBS) -o $@
-## check-onefile: builds the library from src/normgrad.c by one command, and runs all tests with it
-$(OUT)/onefile/normgrad.o: $(STATIC) | $$(@D)/
-	$(Q)$(CC) -std=c11 -O2 $(if $(WITH_ZLIB),-DNG_WITH_ZLIB) -Iinclude -Isrc -c src/normgrad.c -o $@
-	$(Q)$(OBJCOPY) $(foreach f,$(COUNTED),--redefine-sym $(f)=counted_$(f)) $@
-check-onefile: $(OUT)/onefile/normgrad.o $(TEST_OBJECTS)
-	$(Q)$(link) $^ $(CHECK_LIBS) $(LIBS) $(LDLIBS) -o $(<D)/runner
-	$(Q)tests/suites.sh $(<D)/runner
 $(TEST_OBJECTS): | needs-check
 # Each suite in one process: a process for each test takes most of the sanitizers' time (CK_FORK=yes).
 ## check-asan: the tests under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -389,7 +382,7 @@ help:
 	@echo 'for these, in build/asan and so on. V=1 shows commands, WERROR=1 makes warnings errors,'
 	@echo 'ZLIB=0 leaves zlib out.'
 
-.PHONY: check-onefile deps deps-mpi deps-bench needs-check needs-gnuplot needs-mpi $(TOOLS) all check suite \
+.PHONY: deps deps-mpi deps-bench needs-check needs-gnuplot needs-mpi $(TOOLS) all check suite \
     walkthrough programs lifetimes misuse cxx check-asan check-ubsan check-tsan check-valgrind \
     fuzz fuzz-quick fuzz-run coverage mutations bench bench-quick demo plots plots-quick docs \
     install uninstall check-cxx check-install headers lint format clean help FORCE

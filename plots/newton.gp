@@ -12,7 +12,7 @@ array middle[8]
 seeds = 0
 most = 1.0
 do for [i = 1:4] { do for [k = 1:2] {
-    stats data index norms[i].", ".ways[k] using (seeds = column("seeds"), middle[2 * i + k - 2] = column("spent"), 1) nooutput
+    stats data index norms[i].", ".ways[k] using (seeds = column("seeds"), middle[2 * i + k - 2] = column("used"), 1) nooutput
     most = middle[2 * i + k - 2] < 1e9 && middle[2 * i + k - 2] > most ? middle[2 * i + k - 2] : most
 } }
 

@@ -12,6 +12,17 @@ $(DIST)/normgrad.h: include/normgrad.h $(HEADERS)
 $(DIST)/normgrad.c: src/normgrad.c $(wildcard src/*/*.[ch] src/*/*.inc src/*/*.def)
 $(DIST)/normgrad.h $(DIST)/normgrad.c: $(DIST)/%: src/dist.awk | $(DIST)/
 	$(Q)awk -v version=$(VERSION) -v file=$* -f src/dist.awk $(DIST_HEADERS) > $@
+## check-onefile: compiles src/normgrad.c and the two files to the same code, and runs all tests with it
+compile_all = $(CC) -std=c11 -O2 $(if $(WITH_ZLIB),-DNG_WITH_ZLIB)
+$(OUT)/onefile/normgrad.o: $(STATIC) $(DIST)/normgrad.h $(DIST)/normgrad.c | $$(@D)/
+	$(Q)$(compile_all) -Iinclude -Isrc -c src/normgrad.c -o $@
+	$(Q)$(compile_all) -c $(DIST)/normgrad.c -o $(@D)/dist.o
+	$(Q)for part in normgrad dist; do $(OBJCOPY) -O binary -j .text $(@D)/$$part.o $(@D)/$$part.text; done
+	$(Q)cmp $(@D)/normgrad.text $(@D)/dist.text
+	$(Q)$(OBJCOPY) $(foreach f,$(COUNTED),--redefine-sym $(f)=counted_$(f)) $@
+check-onefile: $(OUT)/onefile/normgrad.o $(TEST_OBJECTS)
+	$(Q)$(link) $^ $(CHECK_LIBS) $(LIBS) $(LDLIBS) -o $(<D)/runner
+	$(Q)tests/suites.sh $(<D)/runner
 ## check-dist: programs of the two files with gcc, clang, musl and for ARM; all examples; the archive
 check-dist: $(DIST)/normgrad.h $(DIST)/normgrad.c $(DIST)/normgrad-$(VERSION).tar.gz
 	+$(Q)tests/dist.sh $(DIST) $(OUT)/dist
@@ -21,4 +32,4 @@ tarball: $(DIST)/normgrad-$(VERSION).tar.gz
 $(DIST)/normgrad-$(VERSION).tar.gz: FORCE | $(DIST)/
 	$(Q)git archive --prefix=normgrad-$(VERSION)/ --output=$@ HEAD
 
-.PHONY: dist check-dist tarball
+.PHONY: dist check-onefile check-dist tarball

@@ -53,7 +53,7 @@ function end_group(    k, name) {
     count = 0
     about = raw = ""
 }
-function members_told(type, text,    part, own, n, k, m, j, out, base, told, within, name) { # a struct or enum, each member with its comment
+function members_told(type, text,    part, own, n, k, m, j, out, base, told, within, behind, above, name) { # a struct or enum, each member with its comment
     n = split(text, part, "\n")
     for (k = 1; k <= n; k++) {
         told = ""
@@ -61,10 +61,11 @@ function members_told(type, text,    part, own, n, k, m, j, out, base, told, wit
         if (within || part[k] ~ /^ *\/\*/) {
             if (!within) sub(/\/\*/, "/**", part[k])
             within = part[k] !~ /\*\//
-            if (!within && part[k + 1] ~ /^    [a-zA-Z]/) above = k + 1
+            if (!within && !behind && part[k + 1] ~ /^    [a-zA-Z]/) above = k + 1
+            if (!within) behind = 0
         } else if (match(part[k], / *\/\*/)) {
             told = " /**<" substr(part[k], RSTART + RLENGTH)
-            within = told !~ /\*\//
+            behind = within = told !~ /\*\//
             part[k] = substr(part[k], 1, RSTART - 1)
         } else if (part[k] ~ /^    [a-zA-Z]/ && k != above) {
             if ((type ", " name) in argument) out = out "/** The argument. */\n"

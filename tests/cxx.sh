@@ -1,10 +1,10 @@
 #!/bin/sh
-# A C++ program outside the tree compiles without a warning, links and runs; and calls that the
-# headers and README.md show have their settings in C++'s order.
+# A C++ program outside the tree compiles without warnings, links and runs; and the calls in the headers
+# and README.md have their settings in the order that C++ requires.
 #
 #     tests/cxx.sh FOLDER quick|full LIBRARIES
 #
-# quick: $CXX in C++17; full: g++ and clang++, as far as they are there, from C++17 to C++23.
+# quick: $CXX in C++17; full: g++ and clang++ where found, from C++17 to C++23.
 set -eu
 folder=$1
 mode=$2

@@ -30,7 +30,7 @@ cp "$tree"/tests/outside/program.c "$tree"/tests/outside/program.cc .
 ! grep -nE '#include "(core|tape|ops|nn|io|kernels)/|#include <normgrad' normgrad.h normgrad.c ||
     fail 'a file of the tree is included'
 
-strict='-O2 -Wall -Wextra -Werror'
+strict='-O2 -I. -Wall -Wextra -Werror'
 for cc in gcc clang; do
     command -v $cc >/dev/null || { skip "there is no $cc"; continue; }
     $cc -std=c11 $strict -c normgrad.c -o $cc.o
@@ -48,7 +48,7 @@ done
 gcc -std=c2x $strict -DNG_NO_SIMD -fsyntax-only normgrad.c
 
 for option in NO_IO NO_THREADS NO_SIMD; do
-    gcc -O1 -Wall -Wextra -Werror -DNG_$option program.c normgrad.c -lm -lpthread -o $option
+    gcc -O1 -I. -Wall -Wextra -Werror -DNG_$option program.c normgrad.c -lm -lpthread -o $option
     run $option
 done
 

@@ -43,3 +43,29 @@ ng_optimizer *own_optimizer(ng_optimizer *optimizer)
     ck_assert_int_lt(n_optimizers, MOST);
     return optimizers[n_optimizers++] = optimizer;
 }
+
+void assert_same_module(ng_module *a, ng_module *b)
+{
+    static bool (*const listers[])(ng_module *, int, ng_named_tensor *) = {ng_module_parameter,
+                                                                           ng_module_buffer};
+    ng_named_tensor x, y;
+    for (int k = 0; k < 2; k++) {
+        int i = 0;
+        for (; listers[k](a, i, &x); i++) {
+            ck_assert(listers[k](b, i, &y));
+            ck_assert_str_eq(x.name, y.name);
+            assert_same_bits(x.tensor, y.tensor);
+        }
+        ck_assert(!listers[k](b, i, &y));
+    }
+}
+
+char *summary_of(const ng_module *module)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    ng_fprint_summary(stream, module);
+    fclose(stream);
+    return text;
+}

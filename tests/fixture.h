@@ -1,4 +1,4 @@
-/* A tape, and leaves that live as long as a test, for tests after FIXTURE(set_up, tear_down). */
+/* A tape, and owned tensors, modules and optimizers, for tests after FIXTURE(set_up, tear_down). */
 #ifndef NG_TESTS_FIXTURE_H
 #define NG_TESTS_FIXTURE_H
 
@@ -10,7 +10,7 @@ extern ng_tape *tape;
 void set_up(void);
 void tear_down(void);
 
-/* Nothing of the library's is left but the tape, which was not used. */
+/* Nothing is allocated but the tape, which was not used. */
 #define assert_all_freed() ck_assert_int_eq(allocations_live(), 1)
 
 /* Freed by tear_down, after the tape: tensors, modules and optimizers. NULL fails the test. */
@@ -22,5 +22,11 @@ void tear_down(void);
 ng_tensor *own_tensor(ng_tensor *x);
 ng_module *own_module(ng_module *module);
 ng_optimizer *own_optimizer(ng_optimizer *optimizer);
+
+/* Every parameter and buffer of two modules has the same name and bits. */
+void assert_same_module(ng_module *a, ng_module *b);
+
+/* The text that ng_fprint_summary prints; the caller frees it. */
+char *summary_of(const ng_module *module);
 
 #endif

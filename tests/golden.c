@@ -1,5 +1,6 @@
 /* The files of tests/golden: a line `name dimensions...`, then a line of elements. */
 #include "golden.h"
+#include "fixture.h"
 #include "support.h"
 #include <stdarg.h>
 
@@ -89,4 +90,53 @@ void expect_golden_of(const char *file, int line, const ng_tensor *x, double rel
     va_end(arguments);
     snprintf(what, sizeof what, "ours and the golden %s", name);
     expect_tensors_close(file, line, what, x, golden("%s", name), relative);
+}
+
+void golden_expect_rows(const void *rows, size_t count, size_t bytes, const char *besides)
+{
+    for (int i = 0; i < n_entries; i++) {
+        const char *name = entries[i].name;
+        bool known = besides && strncmp(name, besides, strlen(besides)) == 0;
+        for (size_t k = 0; k < count && !known; k++) {
+            const char *row = *(const char *const *)(const void *)((const char *)rows + k * bytes);
+            known = strlen(row) == strcspn(name, "/") && strncmp(row, name, strlen(row)) == 0;
+        }
+        ck_assert_msg(known, "%s is compared with nothing", name);
+    }
+}
+
+void golden_inputs(const char *row, const char *const *names, ng_tensor **in)
+{
+    for (int i = 0; i < GOLDEN_INPUTS && names[i]; i++) {
+        char gradient[128];
+        const ng_dtype dtype = strcmp(names[i], "labels") == 0 ? NG_I64 : NG_F64;
+        in[i] = own(ng_copy_new(golden("%s/%s", row, names[i]), dtype));
+        snprintf(gradient, sizeof gradient, "%s/d%s", row, names[i]);
+        if (golden_find(gradient)) ng_require_grad(in[i]);
+    }
+}
+
+void golden_set(ng_module *module, const char *row, const golden_pair *pairs, int count)
+{
+    for (int i = 0; i < count; i++)
+        assert_ok(ng_copy_values(ng_module_find(module, pairs[i].tensor),
+                                 golden("%s/%s", row, pairs[i].figure)));
+}
+
+void expect_golden_gradients(const char *file, int line, const char *row, ng_tensor *y,
+                             double relative, const char *const *names, ng_tensor *const *in)
+{
+    expect_golden_of(file, line, y, relative, "%s/y", row);
+    assert_ok(ng_backward_from(tape, y, golden("%s/dy", row)));
+    for (int i = 0; i < GOLDEN_INPUTS && names[i]; i++)
+        if (ng_requires_grad(in[i]))
+            expect_golden_of(file, line, ng_grad(in[i]), relative, "%s/d%s", row, names[i]);
+}
+
+void expect_golden_pairs(const char *file, int line, const char *row, ng_module *module,
+                         double relative, const golden_pair *pairs, int count)
+{
+    for (int i = 0; i < count; i++)
+        expect_golden_of(file, line, ng_grad(ng_module_find(module, pairs[i].tensor)), relative,
+                         "%s/d%s", row, pairs[i].figure);
 }

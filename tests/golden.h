@@ -1,23 +1,50 @@
-/* Figures from other systems: the files in tests/golden, read into tensors of double. */
+/* Figures from other systems (tests/golden), as tensors of double. */
 #ifndef NG_TESTS_GOLDEN_H
 #define NG_TESTS_GOLDEN_H
 
 #include "support.h"
 
-/* Reads a file, in the project's folder; gives all that was read back. */
+/* Reads a file from the project's folder; frees all that was read. */
 void golden_load(const char *path);
 void golden_unload(void);
 
-/* The tests that follow have the figures of a file beside the fixture of fixture.h. */
-#define GOLDEN_FIXTURE(path)                                                                       \
-    static void begin_golden(void) { set_up(), golden_load(path); }                                \
-    static void end_golden(void) { golden_unload(), tear_down(); }                                 \
-    FIXTURE(begin_golden, end_golden)
+/* The fixture of fixture.h, and the figures of a file. */
+#define GOLDEN_FIXTURE(path) GOLDEN_FIXTURE_AT(__LINE__, path)
+#define GOLDEN_FIXTURE_AT(line, path) GOLDEN_FIXTURE_OF(line, path)
+#define GOLDEN_FIXTURE_OF(line, path)                                                              \
+    static void begin_golden_##line(void) { set_up(), golden_load(path); }                         \
+    static void end_golden_##line(void) { golden_unload(), tear_down(); }                          \
+    FIXTURE(begin_golden_##line, end_golden_##line)
 
 /* By name: NULL where there is none, or a failed test; and all names, until NULL. */
 ng_tensor *golden_find(const char *name);
 ng_tensor *golden(const char *format, ...) NG_PRINTF(1, 2);
 const char *golden_name(int index);
+
+/* Every figure's name begins with that of a row and '/', or with `besides` if it is not NULL. A row
+ * is a struct of so many bytes whose first member is its name. */
+void golden_expect_rows(const void *rows, size_t count, size_t bytes, const char *besides);
+
+/* Copies of the figures ROW/NAME in double, of "labels" in int64; those with a figure ROW/dNAME
+ * require a gradient. The names end at NULL or GOLDEN_INPUTS. */
+enum { GOLDEN_INPUTS = 6 };
+void golden_inputs(const char *row, const char *const *names, ng_tensor **in);
+
+/* Tensors of a module, and the figures ROW/FIGURE that they are set to. */
+typedef struct {
+    const char *tensor, *figure;
+} golden_pair;
+void golden_set(ng_module *module, const char *row, const golden_pair *pairs, int count);
+
+/* y is ROW/y, and for the cotangent ROW/dy gradients are ROW/dNAME, or ROW/dFIGURE. */
+#define assert_golden_gradients(row, y, relative, names, in)                                       \
+    expect_golden_gradients(__FILE__, __LINE__, row, y, relative, names, in)
+void expect_golden_gradients(const char *file, int line, const char *row, ng_tensor *y,
+                             double relative, const char *const *names, ng_tensor *const *in);
+#define assert_golden_pairs(row, module, relative, pairs, count)                                   \
+    expect_golden_pairs(__FILE__, __LINE__, row, module, relative, pairs, count)
+void expect_golden_pairs(const char *file, int line, const char *row, ng_module *module,
+                         double relative, const golden_pair *pairs, int count);
 
 /* x is the figure of this name, to a relative error (assert_tensors_close). */
 #define assert_golden(x, relative, ...)                                                            \

@@ -12,7 +12,7 @@ typedef struct {
     const char *open, *end;
 } declaration;
 
-/* Shows each of them in turn; for how many the answer was true. */
+/* Calls are() with every declaration; returns how often it was true. */
 int declarations_that(bool (*are)(const declaration *d));
 
 /* Whether name is among these. */

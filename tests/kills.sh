@@ -1,7 +1,6 @@
 #!/bin/sh
-# Kills trainings that save at every step, a thousand times for each optimizer or as often as told, and
-# compares what they end with with a training that nobody has disturbed. A part of the suite does it
-# a few times.
+# Kills trainings that save at every step, 1,000 times or TIMES for each optimizer, and compares their
+# end with that of an undisturbed training. make check does this a few times.
 #
 #     tests/kills.sh RUNNER [TIMES]
 set -eu

@@ -1,4 +1,4 @@
-/* What the trainings of groups learn, in the suite and on MPI. */
+/* The data set of the group trainings, in the suite and on MPI. */
 #ifndef NG_TESTS_LABELLED_H
 #define NG_TESTS_LABELLED_H
 

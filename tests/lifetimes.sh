@@ -1,6 +1,6 @@
 #!/bin/sh
-# Programs that use memory after the end of its life, linked with the library of VARIANT=asan: each
-# is stopped, and the report names its wrong line; the one that is right runs through.
+# Programs that use memory after it was freed or its tape was reset, linked with the library of
+# VARIANT=asan: each is stopped with a report that names its wrong line. A correct program is not.
 #
 #     tests/lifetimes.sh FOLDER COMPILER FLAGS... -- LIBRARIES...
 set -eu
@@ -154,7 +154,7 @@ PROGRAM
 
 compile "$folder/lifetimes.c" "$folder/lifetimes" "$@" || fail "the program does not compile"
 
-# Leaks are the tests' business, and the sanitizer cannot look for them everywhere.
+# The tests look for leaks; the sanitizer cannot in every environment.
 export ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS:-}"
 count=0
 for name in $(sed -n 's|.*/\* wrong: \([a-z_]*\) \*/.*|\1|p' "$folder/lifetimes.c"); do
@@ -167,5 +167,5 @@ for name in $(sed -n 's|.*/\* wrong: \([a-z_]*\) \*/.*|\1|p' "$folder/lifetimes.
     grep -q "lifetimes.c:$line" "$folder/report" || fail "$name: the report does not name line $line"
     count=$((count + 1))
 done
-"$folder/lifetimes" right || fail "the program that is right is stopped"
+"$folder/lifetimes" right || fail "the correct program is stopped"
 echo "lifetimes: $count uses of memory after its life are caught at their line"

@@ -1,4 +1,4 @@
-/* Runs every test: a suite for each file, its tests in their order there. */
+/* Runs every test: a suite for each file, with its tests in the order of the file. */
 #include "support.h"
 
 static test_entry entries[2000];

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Checks src/README.md: each file that it names exists, its table has every directory, and files include
-# only from their directory and those above it in the table. Checks make help: it prints each target's
-# whole sentence, and has the targets that README.md names.
+# Checks src/README.md: every file that it names exists, its table has every directory, and files
+# include only from their own directory and those above it in the table. Checks that make help prints
+# the whole sentence of each target and has every target that README.md names.
 set -uo pipefail
 cd "$(dirname "$0")/../src"
 failed=0

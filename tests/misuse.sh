@@ -1,8 +1,7 @@
 #!/bin/sh
-# A value without a name behind the required arguments would land in an option that nobody meant:
-# ng_layer_norm_new(8, 1e-3), ng_sum(tape, x, 1). Compilers object to it without being asked to, for
-# every macro of the headers that takes options; and to nothing in the same call without it, nor with
-# every option by name, in the order in which they are declared.
+# A value without a name after the required arguments, as in ng_layer_norm_new(8, 1e-3) or
+# ng_sum(tape, x, 1), is a compiler's warning or error by default, for every macro that takes options.
+# The same call without it, and with every option by name in the order of its declaration, is neither.
 #
 #     tests/misuse.sh FOLDER quick|full
 #

@@ -1,9 +1,8 @@
 #!/bin/bash
-# The library on other processors and another C library, as far as their cross compilers are found:
-# 64-bit ARM (NEON), s390x (big-endian), 32-bit x86, and musl. Each is built without a warning; the
-# tests are run, under qemu's user mode or as they are, where Check for that processor can be had from
-# Debian's packages, which are unpacked in the build folder and not installed. All are run in one
-# process unless CK_FORK=yes: qemu takes long for one to each.
+# Builds the library without warnings for 64-bit ARM (NEON), s390x (big-endian), 32-bit x86 and musl,
+# where their cross compilers are found. Runs the tests, under qemu where needed, if Debian has Check
+# for that processor; its packages are unpacked in the build folder, not installed. All tests run in
+# one process unless CK_FORK=yes, because qemu is slow to start one for each.
 #     tests/processors.sh [aarch64] [s390x] [i686] [musl]       CK_RUN_SUITE and CFLAGS are passed on
 set -uo pipefail
 export CK_FORK=${CK_FORK-no}

@@ -1,7 +1,6 @@
 #!/bin/sh
-# The example programs as one meets them: each answers --help, refuses what it does not know, and ends
-# in failure where its output does not arrive; they find their data from any folder, leave the gallery
-# alone unless asked, and say when a training has diverged.
+# Tests of the example programs: --help, unknown options, a full disk, data found from any folder,
+# output files, interrupted and resumed trainings, trainings that diverge, and refused settings.
 #
 #     tests/programs.sh FOLDER PROGRAM...
 set -eu
@@ -15,22 +14,22 @@ fail() {
     exit 1
 }
 
-# fails STATUS TEXT COMMAND...: the command ends with this status and says this on stderr.
+# fails STATUS TEXT COMMAND...: the command ends with this status and prints this text on stderr.
 fails() {
     status=$1 text=$2
     shift 2
     got=0
     "$@" >"$folder/output" 2>"$folder/said" || got=$?
     [ "$got" -eq "$status" ] || fail "$* ended with $got, expected $status"
-    grep -q -- "$text" "$folder/said" || fail "$* said: $(cat "$folder/said"), expected: $text"
+    grep -q -- "$text" "$folder/said" || fail "$* printed: $(cat "$folder/said"), expected: $text"
 }
 
-# Standard output of a command on a disk that is full.
+# Runs a command with standard output on a full disk.
 into_full() {
     "$@" >/dev/full
 }
 
-place() { # the folder of a program, from anywhere
+place() { # the directory of a program, from any directory
     case $1 in /*) dirname "$1" ;; *) dirname "$tree/$1" ;; esac
 }
 
@@ -39,20 +38,20 @@ mkdir -p "$folder/here/plots" "$folder/here/build" "$folder/prefix/bin" "$folder
 for program; do
     "$program" --help >"$folder/output"
     grep -q usage "$folder/output" || fail "$program --help shows no usage"
-    "$program" -h | cmp -s - "$folder/output" || fail "$program -h says other than --help"
-    if grep -n '.\{101\}' "$folder/output"; then fail "$program --help has lines too wide"; fi
+    "$program" -h | cmp -s - "$folder/output" || fail "$program -h and --help print different texts"
+    if grep -n '.\{101\}' "$folder/output"; then fail "$program --help has lines of more than 100 characters"; fi
     fails 2 'help' "$program" --nothing-like-it
     if [ -w /dev/full ]; then fails 1 'cannot write to standard' into_full "$program" --help; fi
 done
 programs=$(cd "$(place "$1")" && pwd)
-# Of a build outside the tree they cannot see where the data are.
+# Programs built outside the tree cannot find the data by their own path.
 case $programs in "$tree"/*) ;; *) export NORMGRAD_DATA="$tree/examples/data" ;; esac
 
-# Short runs, in a folder of their own: data from the tree, results in build/.
+# Short runs in a directory of their own: data from the tree, results in build/.
 cd "$folder/here"
 small='--seeds 1 --epochs 1'
 tiny='--layers 1 --width 16 --heads 2 --context 16 --steps 20 --sample 10 --threads 1'
-(cd "$tree" && "$programs/quickstart") | tail -n 1 | grep -q 'accuracy 9' || fail 'quickstart learns little'
+(cd "$tree" && "$programs/quickstart") | tail -n 1 | grep -q 'accuracy 9' || fail 'quickstart: accuracy below 90 %'
 "$programs/digits" $small --no-plot >"$folder/output"
 "$programs/digits_cnn" $small >"$folder/output"
 "$programs/char_transformer" $tiny >"$folder/output"
@@ -65,9 +64,9 @@ for program in wgan_gp pinn maml vae lstm; do
     "$programs/$program" --steps 20 --no-plot >"$folder/output"
     grep -q '^# what: ' "build/$program.dat" || fail "no build/$program.dat"
 done
-[ -z "$(ls plots)" ] || fail "written without being asked: plots/$(ls plots)"
+[ -z "$(ls plots)" ] || fail "without --out plots/ the programs wrote plots/$(ls plots)"
 "$programs/digits" $small --norm none --no-plot --out plots/ >"$folder/output"
-[ "$(ls plots)" = convergence.dat ] || fail "--out plots/ writes $(ls plots)"
+[ "$(ls plots)" = convergence.dat ] || fail "--out plots/ wrote $(ls plots), expected convergence.dat"
 
 if [ -w /dev/full ]; then
     for program in xor custom_op custom_norm; do
@@ -80,15 +79,15 @@ if [ -w /dev/full ]; then
     fails 1 'cannot write to standard output' into_full "$programs/gradcheck" --only tanh --fast
     fails 1 'cannot write to standard output' into_full "$programs/learning_rate" --quick --no-plot
 else
-    echo 'skipped: a full disk, for there is no /dev/full'
+    echo 'skipped: tests of a full disk, because there is no /dev/full'
 fi
 
-# What has failed is told, and not what came of it.
+# The first failure is reported, not its consequences.
 fails 1 'NORMGRAD_ISA is "none"' env NORMGRAD_ISA=none "$programs/xor"
-! grep -q wrong "$folder/said" || fail "xor without kernels said: $(cat "$folder/said")"
+! grep -q wrong "$folder/said" || fail "xor without kernels printed: $(cat "$folder/said")"
 
-# MNIST's form of file, of the digits: 400 of them, the pixels of 0 to 16 times 15.
-idx() { # AWK-PROGRAM: the bytes that it prints as octal numbers
+# 400 digits in MNIST's file format, their pixels (0 to 16) times 15.
+idx() { # AWK-PROGRAM: writes the bytes that it prints as octal numbers
     printf '%b' "$(head -n 400 "$tree/examples/data/digits.csv" | awk -F, "$1")"
 }
 idx 'BEGIN { printf "\\0\\0\\010\\003\\0\\0\\001\\0220\\0\\0\\0\\010\\0\\0\\0\\010" }
@@ -98,8 +97,8 @@ gzip -kf images labels
 mnist="$programs/mnist --threads 1 --epochs 4"
 $mnist --images images --labels labels --train 300 --out plain >"$folder/output"
 $mnist --images images.gz --labels labels.gz --train 300 --out packed >"$folder/output"
-cmp plain.dat packed.dat || fail 'mnist reads other figures from compressed files'
-grep -q '^BatchNorm .*lowest [89]' "$folder/output" || fail "mnist learns little: $(cat "$folder/output")"
+cmp plain.dat packed.dat || fail 'mnist: compressed files give other results'
+grep -q '^BatchNorm .*lowest [89]' "$folder/output" || fail "mnist: accuracy below 80 %: $(cat "$folder/output")"
 $mnist --images images --labels labels --test-images images --test-labels labels --norm none \
     --epochs 1 >"$folder/output"
 if [ -w /dev/full ]; then
@@ -109,7 +108,7 @@ fails 2 'expected --images and --labels' "$programs/mnist"
 fails 1 'No such file' $mnist --images nowhere --labels labels
 fails 1 'expected an IDX file of bytes in 1 dimension' $mnist --images images --labels images
 
-# Stopped again and again, and gone on with, a training measures what it would have measured at once.
+# A training that is stopped and resumed many times gives the results of one that is not stopped.
 stopped_often() { # PREFIX COMMAND...
     prefix=$1 times=0 got=130 pause=400
     shift
@@ -119,8 +118,8 @@ stopped_often() { # PREFIX COMMAND...
         seconds=$((pause / 1000)).$(printf %03d $((pause % 1000)))
         timeout -s TERM "$seconds" "$@" --out "$prefix" --checkpoint state --resume >"$folder/output" 2>&1 || got=$?
         case $got in 0 | 124 | 130) ;; *) fail "$* ended with $got: $(cat "$folder/output")" ;; esac
-        times=$((times + 1)) pause=$((pause + pause / 50)) # it ends on a slow machine, too
-        [ "$times" -lt 200 ] || fail "$* comes to no end"
+        times=$((times + 1)) pause=$((pause + pause / 50)) # longer each time, for slow machines
+        [ "$times" -lt 200 ] || fail "$* did not end in 200 resumed runs"
     done
 }
 printf '1,2,0\n3,4,1\n' >two.csv
@@ -130,7 +129,7 @@ fails 1 'more than one value per channel' "$programs/digits" $small --norm batch
 printf '1,2,0\n3,4,-1\n5,6,1\n7,8,0\n' >below.csv
 fails 1 'below.csv: label -1, expected 0 or more' "$programs/digits" $small --data below.csv
 
-curves() { # a .dat without its first line and its times
+curves() { # a .dat file without its first line and its times
     sed 1d "$1" | awk '{ print $1, $2, $3 }'
 }
 same_curves() { # NAME COMMAND...
@@ -140,16 +139,16 @@ same_curves() { # NAME COMMAND...
     stopped_often parts "$@"
     curves whole.dat >whole.curves
     curves parts.dat >parts.curves
-    cmp whole.curves parts.curves || fail "$name: other figures after it was stopped"
+    cmp whole.curves parts.curves || fail "$name: stopped and resumed, it gives other results"
 }
 same_curves digits "$programs/digits" --seeds 1 --epochs 8 --norm batch,layer --lr 0.002 --no-plot
 same_curves digits "$programs/digits" --seeds 1 --epochs 1 --norm layer --no-plot
-grep -q '^# LayerNorm by rate' whole.dat || fail "digits tries no rates: $(cat whole.dat)"
-[ "$(awk 'NF == 6 && $6 == 1' whole.dat | wc -l)" -eq 1 ] || fail 'digits chooses no single rate'
+grep -q '^# LayerNorm by rate' whole.dat || fail "digits compares no learning rates: $(cat whole.dat)"
+[ "$(awk 'NF == 6 && $6 == 1' whole.dat | wc -l)" -eq 1 ] || fail 'digits does not choose exactly one learning rate'
 for count in 1 3; do
     "$programs/digits" $small --seeds 3 --norm none,layer --no-plot --at-once $count --out "by$count" >"$folder/output"
 done
-cmp by1.dat by3.dat || fail 'digits: other figures of trainings side by side'
+cmp by1.dat by3.dat || fail 'digits: --at-once changes the results'
 same_curves digits_cnn "$programs/digits_cnn" --seeds 1 --epochs 1
 same_curves char_transformer "$programs/char_transformer" --layers 1 --width 32 --heads 2 --context 32 \
     --steps 150 --sample 0 --dropout 0.1 --threads 1
@@ -158,7 +157,7 @@ fails 1 '"optimizer: Adam", and here it is "optimizer: SGD' sh -c "
     '$programs/digits' $small --norm none --no-plot --checkpoint other >'$folder/output' &&
     '$programs/digits' $small --norm none --no-plot --checkpoint other --resume --optimizer sgd"
 
-# What a training was saved with is what it goes on with.
+# A training can be resumed only with the settings and the data that it was saved with.
 saved="$small --norm none --no-plot --lr 0.01"
 "$programs/digits" $saved --checkpoint other >"$folder/output"
 fails 1 'other.none-0: the batch is 64 in the file and 32 in this run' \
@@ -181,55 +180,55 @@ fails 1 'writer.pre-layer-0: the batch is 8 in the file and 4 in this run' \
 fails 1 'writer.pre-layer-0: the digest of the text is .* in the file and ' \
     "$programs/char_transformer" $tiny --checkpoint writer --resume turned
 
-# A rate that no training stands.
+# A learning rate at which every training diverges.
 fails 1 'no norm, seed 1/1, epoch 1: the loss is .*: the training has diverged' \
     "$programs/digits" $small --norm none,layer --optimizer sgd --lr 1e30 --no-plot
 fails 1 'the training has diverged' "$programs/digits_cnn" $small --norm none --lr 1e30
 fails 1 'the training has diverged' "$programs/char_transformer" $tiny --norm none --lr 999
 fails 1 "has a character that is not in the text: '~'" "$programs/char_transformer" $tiny --prompt 'a~'
 
-# Data: in the place that is named and no other; with a prefix; or an error with the places.
+# Data: only in the directory that NORMGRAD_DATA names; below a prefix; or an error that lists where.
 fails 1 '/nowhere/' env NORMGRAD_DATA=/nowhere "$programs/digits"
 cp "$programs/digits" "$folder/prefix/bin"
 fails 1 '/usr/local/share/normgrad/data/' env NORMGRAD_DATA= HOME="$folder" "$folder/prefix/bin/digits"
 cp "$tree/examples/data/digits.csv" "$folder/prefix/share/normgrad/data"
 NORMGRAD_DATA= "$folder/prefix/bin/digits" $small --norm layer --no-plot >"$folder/output" ||
-    fail 'data that is installed is not found'
+    fail 'installed data are not found'
 NORMGRAD_DATA="$folder/prefix/share/normgrad/data" "$programs/digits" $small --norm layer --no-plot \
-    >"$folder/output" || fail 'NORMGRAD_DATA is not heeded'
+    >"$folder/output" || fail 'NORMGRAD_DATA has no effect'
 mkdir -p few
 head -n 20 "$tree/examples/data/digits.csv" >few/digits.csv
-NORMGRAD_DATA=few "$programs/vae" --steps 2 --no-plot >"$folder/output" || fail 'vae wants more than a batch of digits'
+NORMGRAD_DATA=few "$programs/vae" --steps 2 --no-plot >"$folder/output" || fail 'vae fails with fewer digits than a batch'
 
-# A file that cannot be replaced ends in failure, and stays.
+# A file that cannot be written is a failure.
 fails 1 'Is a directory' "$programs/gradcheck" --sweep "$folder/here"
 fails 1 'no/such' "$programs/digits" $small --out no/such/prefix
 fails 1 'No such file' "$programs/learning_rate" --quick --out no/such/prefix
 fails 1 '--verdicts no/such/file: no/such/: No such file' "$programs/learning_rate" --quick --no-plot \
     --verdicts no/such/file
-[ ! -s "$folder/output" ] || fail 'learning_rate works for verdicts that it cannot write'
+[ ! -s "$folder/output" ] || fail 'learning_rate starts although it cannot write its verdicts'
 fails 1 '--checkpoint no/such/file: no/such/: No such file' "$programs/digits" $small \
     --checkpoint no/such/file
-[ ! -s "$folder/output" ] || fail 'digits trains for a checkpoint that it cannot write'
+[ ! -s "$folder/output" ] || fail 'digits starts although it cannot write its checkpoint'
 
-# A figure that found no room on the disk, of which gnuplot says nothing.
+# A figure for which the disk has no room: gnuplot itself reports no error.
 if command -v gnuplot >/dev/null; then
     "$programs/leak" --quick --out figure >"$folder/output"
-    grep -q 'drawn in figure.svg and .png' "$folder/output" || fail "leak draws nothing: $(cat "$folder/output")"
+    grep -q 'drawn in figure.svg and .png' "$folder/output" || fail "leak draws no figure: $(cat "$folder/output")"
     fails 1 'gnuplot could not draw short.dat' sh -c \
         "trap '' XFSZ && ulimit -f 8 && '$programs/leak' --quick --out short"
 else
-    echo 'skipped: figures, for there is no gnuplot'
+    echo 'skipped: figures, because there is no gnuplot'
 fi
 
-# A path longer than there is room for is never cut to another one.
+# A path that is too long is refused, not shortened.
 long=$(printf '%01100d' 0 | sed 's/.\{10\}/abcdefghi\//g')
 mkdir -p "$long"
 fails 2 'expected less than 1000 characters' "$programs/digits" $small --out "$long/x"
 fails 2 'expected less than 1000 characters' "$programs/learning_rate" --quick --out "$long/x"
 fails 2 'expected less than 1000 characters' "$programs/digits" $small --checkpoint "$long/x"
 
-# Options that say nothing, or have no effect beside the others.
+# Empty options, and options that have no effect together with others.
 fails 2 "--out '': expected something" "$programs/digits" $small --out ''
 fails 2 "--checkpoint '': expected something" "$programs/digits" $small --checkpoint ''
 fails 2 "--seeds '': expected a whole number" "$programs/digits" --seeds ''
@@ -239,7 +238,7 @@ fails 2 'expected a whole number from 0 to 256' "$programs/learning_rate" --thre
 fails 2 '--sweep: expected no --only' "$programs/gradcheck" --sweep sweep.dat --only relu
 fails 2 '--sweep: expected no --only' "$programs/gradcheck" --sweep sweep.dat --order 1
 
-# An experiment of a size that it cannot have: refused, not begun, and not made another.
+# Settings outside their range are refused.
 refused() { # STATUS TEXT NAME OPTION VALUE
     fails "$1" "$2" "$programs/$3" --quick --no-plot "$4" "$5"
 }
@@ -254,7 +253,7 @@ refused 2 '--steps 7: expected a multiple of 20' penalty --steps 7
 refused 2 'expected a whole number from 4' selectability --most 3
 refused 1 'expected at least 512, the value of --widest' rms_cost --elements 100
 refused 1 'more than one value per channel' edge_of_stability --images 1
-# More steps than the text has batches: it is gone through again.
+# More steps than the text has batches: the text is read again.
 "$programs/deep_transformer" --quick --no-plot --layers 1 --width 4 --steps 720 >"$folder/output"
 
-echo 'programs: --help, data from any folder, results where they belong, failures told'
+echo 'programs: --help, data, output files, resumed trainings and error messages are right'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Follows what README.md says of an installation without root, as an ordinary user whose home is empty.
+# Installs without root as README.md says, as an ordinary user with an empty home.
 #
 #     tests/rootless.sh FOLDER [VARIABLES FOR MAKE]
 set -eu

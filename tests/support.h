@@ -1,4 +1,4 @@
-/* What all tests share: assertions about numbers and errors, and the library's memory counted. */
+/* Tests, assertions, and counting and refusing allocations, threads and file calls. */
 #ifndef NG_TESTS_SUPPORT_H
 #define NG_TESTS_SUPPORT_H
 
@@ -14,9 +14,9 @@
  * _i = 0 .. count - 1. FIXTURE(begin, end) holds for the tests after it in the file: `begin` is
  * called before each of them and `end` after it; either may be NULL.
  *
- * Every test begins alike, in a process of its own or not (CK_FORK=no): no error is recorded, no
- * allocation counted or refused. It ends with the library's threads ended and all of its memory
- * given back. */
+ * Every test, in its own process or not (CK_FORK=no), begins with no error recorded, and no
+ * allocation counted or refused. At its end the library's threads are stopped, and all its memory
+ * must have been freed. */
 #define TEST(name) LOOP_TEST(name, 1)
 #define LOOP_TEST(name, count)                                                                     \
     static void body_of_##name(int _i);                                                            \
@@ -60,10 +60,9 @@ int case_count(const ng_case *case_at(int index));
 
 /* ---- Processes ----------------------------------------------------------------------------
  *
- * A child that a test forks asserts as the test does, but nothing of it is told to Check: child and
- * test share its file, where half a message of a child that is killed would stand before all that
- * is told next, and end the whole run ("Bad message type"). What fails is said on stderr, and the
- * child ends with EXIT_FAILURE. */
+ * Assertions in a child process that a test forks are not reported to Check: child and test share
+ * Check's message file, and half a message of a killed child would end the whole run ("Bad message
+ * type"). A failed assertion is printed on stderr, and the child exits with EXIT_FAILURE. */
 void mark_asserted(const char *file, int line);
 _Noreturn NG_PRINTF(4, 5) void fail_asserted(const char *file, int line, const char *what,
                                              const char *format, ...);
@@ -85,20 +84,20 @@ _Noreturn NG_PRINTF(4, 5) void fail_asserted(const char *file, int line, const c
     expect_values(__FILE__, __LINE__, #tensor, tensor, relative, (const double[]){__VA_ARGS__},    \
                   (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
 
-/* The same shape, and each element within `relative` of max(|a|, |b|, max |tensor| / 1000): what
- * is small only because large terms cancelled is not held to more than they allow. */
+/* The same shape, and each element within `relative` of max(|a|, |b|, max |tensor| / 1000): an
+ * element that is small because large terms cancel is compared with their size. */
 #define assert_tensors_close(a, b, relative)                                                       \
     expect_tensors_close(__FILE__, __LINE__, #a " and " #b, a, b, relative)
 
 /* The same dtype, shape and bits. */
 #define assert_same_bits(a, b) expect_same_bits(__FILE__, __LINE__, #a " and " #b, a, b)
 
-/* Whether long double computes with more digits than double now: valgrind's does not. A test whose
- * reference needs the digits returns where this is false. */
+/* Whether long double has more digits than double: under valgrind it has not. Tests whose reference
+ * needs the digits return if it is false. */
 bool long_double_is_long(void);
 
-/* The C library writes and reads numbers with a decimal comma from here on, where a locale that has
- * one is installed or can be made in the test's folder; setlocale(LC_NUMERIC, "C") ends it. */
+/* Sets a locale with a decimal comma, if one is installed or can be made in the test's folder;
+ * returns whether it did. setlocale(LC_NUMERIC, "C") ends it. */
 bool write_commas(void);
 
 /* ---- Errors ------------------------------------------------------------------------------- */
@@ -112,7 +111,7 @@ bool write_commas(void);
 /* The last error is of this status and its text contains `part`; it is then cleared. */
 #define assert_error(status, part) expect_error(__FILE__, __LINE__, status, part)
 
-/* A call that gives NULL or its status, and records the error; of a setting without sense. */
+/* The call returns NULL or the status, and the error is recorded; assert_refused: NG_EVALUE. */
 #define assert_refused(call, part) assert_fails(call, NG_EVALUE, part)
 #define assert_fails(call, status, part)                                                           \
     expect_fails(__FILE__, __LINE__, #call,                                                        \
@@ -123,14 +122,14 @@ bool write_commas(void);
 
 /* ---- Memory -------------------------------------------------------------------------------
  *
- * Counts only what the library itself asks for; Check's and the C library's own are not in it. */
+ * Counts the library's allocations only, not those of Check or the C library. */
 
 int64_t allocations_made(void); /* since the test began */
 int64_t allocations_live(void); /* not yet freed */
 int64_t allocations_peak(void); /* most bytes at once since the last call */
 
-/* A tape has kept its memory: nothing was allocated since allocations_made() gave `made`. Under
- * AddressSanitizer, where a tape keeps none (core/arena.h), nothing is asserted. */
+/* Nothing was allocated since allocations_made() returned `made`. Under AddressSanitizer, where a
+ * tape keeps no memory (core/arena.h), nothing is asserted. */
 #define assert_none_allocated_since(made) expect_none_allocated(__FILE__, __LINE__, made)
 
 /* From now on `count` more allocations succeed, then every one fails, or only the next one or two.
@@ -141,25 +140,24 @@ void allocations_fail_twice_after(int64_t count);
 void allocations_succeed(void);
 bool allocations_refused(void); /* whether any has failed since the last call of the above */
 
-/* Which allocation a test that refuses one after the other refuses after the n-th: the next. Under
- * AddressSanitizer, where a tape asks for its memory at each step anew, the later they are the more
- * are alike, and some are passed over. */
+/* The allocation to refuse after the n-th, in tests that refuse each in turn: n + 1. Under
+ * AddressSanitizer there are many more allocations, of which later ones are skipped. */
 int64_t next_to_refuse(int64_t n);
 
-/* From now on `count` more threads of the library's are started, then none. */
+/* From now on the library can start `count` more threads, then none. */
 void threads_fail_after(int count);
 
 /* ---- Files --------------------------------------------------------------------------------
  *
- * Of what the library asks of the system for its files (open, read, write, fsync, rename, close,
- * fchmod, memfd_create, socketpair) `count` more calls succeed, then one fails with `error`, then
- * all succeed. A test ends with every descriptor closed. */
+ * Of the library's file calls (open, read, write, fsync, rename, close, fchmod, memfd_create,
+ * socketpair) `count` more succeed, then one fails with `error`, then all succeed. At a test's end
+ * every descriptor must be closed. */
 void file_calls_fail_once_after(int64_t count, int error);
 bool file_call_refused(void); /* whether one has failed since the last call of the above */
 void file_calls_succeed(void);
 
-/* From now on every other read and write is interrupted by a signal, and the others do no more
- * than seven bytes. */
+/* From now on every other read and write is interrupted by a signal, and the others transfer at
+ * most seven bytes. */
 void file_calls_come_in_pieces(void);
 
 /* ---- Functions behind the macros ---------------------------------------------------------- */

@@ -1,12 +1,12 @@
-/* One table of kernels (instruction set and dtype) under test, and arrays of its dtype. */
+/* The table of kernels (instruction set and dtype) under test, and arrays of its dtype. */
 #ifndef TABLE_H
 #define TABLE_H
 
 #include "kernels/kernels.h"
 #include "support.h"
 
-/* Tests are run once for each table, _i = 0 .. TABLES - 1, and pass where the build or the
- * processor lacks it. */
+/* Tests run once for each table, _i = 0 .. TABLES - 1, and pass if the build or the processor lacks
+ * it. */
 enum { ISAS = 3, TABLES = 2 * ISAS };
 
 extern const ng_kernels *k;
@@ -18,15 +18,15 @@ static const double inf = (double)INFINITY, nan_value = (double)NAN;
 /* Puts table i under test; false where there is none. */
 bool use_table(int i);
 
-/* Whether long double can stand as reference for double's hard cases: not where it is a double
- * itself, as on some machines and under valgrind. */
+/* Whether long double has more digits than the dtype: for double not on some machines, nor under
+ * valgrind. */
 bool reference_is_wider(void);
 
-/* Vector bodies, their tails, and several blocks. */
+/* Lengths around vectors, their tails, and several blocks. */
 extern const int64_t sizes[];
 enum { SIZES = 12 };
 
-/* ---- Memory, given back by release() ---- */
+/* ---- Memory, freed by release() ---- */
 
 /* n elements of so many bytes, 0. */
 void *keep(int64_t n, size_t bytes);

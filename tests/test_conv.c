@@ -1,4 +1,5 @@
-/* Convolution and pooling: against PyTorch and plain loops, their errors, and what they learn. */
+/* Convolution, pooling and interpolation: PyTorch's values, worked values, threads, errors,
+ * layers. */
 #include "fixture.h"
 #include "golden.h"
 
@@ -9,38 +10,71 @@
 /* Sums of up to some hundred products of order 1, rounded in another order. */
 #define TOLERANCE 1e-12
 
-#define MAX_INPUTS 6
-
 typedef struct {
     const char *name;
     ng_tensor *(*call)(ng_tensor *const *in);
-    const char *inputs[MAX_INPUTS];
+    const char *inputs[GOLDEN_INPUTS];
 } golden_row;
 
-#define CALL(name, expression)                                                                     \
-    static ng_tensor *call_##name(ng_tensor *const *in) { return expression; }
-#define CONV(name, ...) CALL(name, ng_conv2d(tape, in[0], in[1], in[2], __VA_ARGS__))
-
-CONV(plain, .groups = 1)
-CONV(same, .padding = 1)
-CONV(half, .stride = 2)
-CONV(stride, .stride = 2, .padding = 1)
-CONV(dilation, .dilation = 2, .padding = 2)
-CONV(groups, .groups = 3, .padding = 1)
-CONV(depthwise, .groups = 4, .padding = 1)
-CONV(all, .stride = 1, .stride_w = 2, .padding = 1, .padding_h = 2, .dilation_h = 3,
-     .dilation_w = 2, .groups = 2)
-CALL(no_bias, ng_conv2d(tape, in[0], in[1], NG_NONE))
-CALL(max_pool, ng_max_pool2d(tape, in[0], 2))
-CALL(max_pool_all, ng_max_pool2d(tape, in[0], 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1,
-                                 .padding_h = 1, .dilation_w = 2))
-CALL(avg_pool, ng_avg_pool2d(tape, in[0], 2))
-CALL(avg_pool_all,
-     ng_avg_pool2d(tape, in[0], 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .padding_h = 1))
-CALL(global_avg_pool, ng_global_avg_pool(tape, in[0]))
+#define CONV(...) ng_conv2d(tape, in[0], in[1], in[2], __VA_ARGS__)
+#define TRANSPOSED(...) ng_conv_transpose2d(tape, in[0], in[1], in[2], __VA_ARGS__)
 #define WINDOW 3, .kernel_w = 2, .stride_h = 2, .padding_h = 2, .padding_w = 1, .dilation_w = 2
-CALL(unfold, ng_unfold(tape, in[0], WINDOW))
-CALL(fold, ng_fold(tape, in[0], 7, 8, WINDOW))
+#define WITH_BIAS .inputs = {"x", "weight", "bias"}
+#define NO_BIAS .inputs = {"x", "weight"}
+#define ALONE .inputs = {"x"}
+
+/* X(name of the figures, operands, a call) */
+#define CASES(X)                                                                                   \
+    X(conv_plain, WITH_BIAS, CONV(.groups = 1))                                                    \
+    X(conv_same, WITH_BIAS, CONV(.padding = 1))                                                    \
+    X(conv_pointwise, WITH_BIAS, CONV(.groups = 1))                                                \
+    X(conv_pointwise_stride, WITH_BIAS, CONV(.stride = 2))                                         \
+    X(conv_stride, WITH_BIAS, CONV(.stride = 2, .padding = 1))                                     \
+    X(conv_dilation, WITH_BIAS, CONV(.dilation = 2, .padding = 2))                                 \
+    X(conv_groups, WITH_BIAS, CONV(.groups = 3, .padding = 1))                                     \
+    X(conv_depthwise, WITH_BIAS, CONV(.groups = 4, .padding = 1))                                  \
+    X(conv_all, WITH_BIAS,                                                                         \
+      CONV(.stride = 1, .stride_w = 2, .padding = 1, .padding_h = 2, .dilation_h = 3,              \
+           .dilation_w = 2, .groups = 2))                                                          \
+    X(conv_no_bias, NO_BIAS, ng_conv2d(tape, in[0], in[1], NG_NONE))                               \
+    X(max_pool, ALONE, ng_max_pool2d(tape, in[0], 2))                                              \
+    X(max_pool_all, ALONE,                                                                         \
+      ng_max_pool2d(tape, in[0], 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .padding_h = 1,   \
+                    .dilation_w = 2))                                                              \
+    X(avg_pool, ALONE, ng_avg_pool2d(tape, in[0], 2))                                              \
+    X(avg_pool_all, ALONE,                                                                         \
+      ng_avg_pool2d(tape, in[0], 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .padding_h = 1))  \
+    X(global_avg_pool, ALONE, ng_global_avg_pool(tape, in[0]))                                     \
+    X(unfold, ALONE, ng_unfold(tape, in[0], WINDOW))                                               \
+    X(fold, ALONE, ng_fold(tape, in[0], 7, 8, WINDOW))                                             \
+    X(line_plain, WITH_BIAS, ng_conv1d(tape, in[0], in[1], in[2]))                                 \
+    X(line_all, WITH_BIAS,                                                                         \
+      ng_conv1d(tape, in[0], in[1], in[2], .stride = 2, .padding = 3, .dilation = 2, .groups = 2)) \
+    X(transposed_plain, WITH_BIAS, TRANSPOSED(.groups = 1))                                        \
+    X(transposed_pointwise, WITH_BIAS, TRANSPOSED(.groups = 1))                                    \
+    X(transposed_twice, WITH_BIAS, TRANSPOSED(.stride = 2, .padding = 1))                          \
+    X(transposed_groups, WITH_BIAS, TRANSPOSED(.groups = 3, .padding = 1))                         \
+    X(transposed_all, WITH_BIAS,                                                                   \
+      TRANSPOSED(.stride = 2, .stride_w = 3, .padding_h = 1, .padding_w = 2, .output_padding = 1,  \
+                 .output_padding_w = 2, .dilation_h = 3, .dilation_w = 2, .groups = 2))            \
+    X(transposed_no_bias, NO_BIAS, ng_conv_transpose2d(tape, in[0], in[1], NG_NONE, .stride = 2))  \
+    X(transposed_line, WITH_BIAS,                                                                  \
+      ng_conv_transpose1d(tape, in[0], in[1], in[2], .stride = 3, .padding = 2,                    \
+                          .output_padding = 1, .dilation = 2, .groups = 2))                        \
+    X(size_nearest, ALONE, ng_upsample(tape, in[0], 2))                                            \
+    X(size_nearest_size, ALONE, ng_interpolate(tape, in[0], NG_SHAPE(8, 3)))                       \
+    X(size_nearest_line, ALONE, ng_upsample(tape, in[0], 3))                                       \
+    X(size_linear, ALONE, ng_upsample(tape, in[0], 2, .mode = NG_LINEAR))                          \
+    X(size_linear_size, ALONE, ng_interpolate(tape, in[0], NG_SHAPE(9, 4), .mode = NG_LINEAR))     \
+    X(size_linear_line, ALONE, ng_upsample(tape, in[0], 3, .mode = NG_LINEAR))                     \
+    X(size_corners, ALONE, ng_upsample(tape, in[0], 3, .mode = NG_LINEAR, .align_corners = true))  \
+    X(size_corners_size, ALONE,                                                                    \
+      ng_interpolate(tape, in[0], NG_SHAPE(1, 10), .mode = NG_LINEAR, .align_corners = true))
+
+#define X(name, inputs, ...)                                                                       \
+    static ng_tensor *call_##name(ng_tensor *const *in) { return __VA_ARGS__; }
+CASES(X)
+#undef X
 
 /* Convolution, BatchNorm and a skip, as in make_conv.py. */
 static ng_tensor *call_residual(ng_tensor *const *in)
@@ -53,68 +87,11 @@ static ng_tensor *call_residual(ng_tensor *const *in)
     return ng_linear(tape, ng_global_avg_pool(tape, y), in[5], NG_NONE);
 }
 
-CALL(line, ng_conv1d(tape, in[0], in[1], in[2]))
-CALL(line_all,
-     ng_conv1d(tape, in[0], in[1], in[2], .stride = 2, .padding = 3, .dilation = 2, .groups = 2))
-#define TRANSPOSED(name, ...)                                                                      \
-    CALL(name, ng_conv_transpose2d(tape, in[0], in[1], in[2], __VA_ARGS__))
-TRANSPOSED(transposed, .groups = 1)
-TRANSPOSED(transposed_twice, .stride = 2, .padding = 1)
-TRANSPOSED(transposed_groups, .groups = 3, .padding = 1)
-TRANSPOSED(transposed_all, .stride = 2, .stride_w = 3, .padding_h = 1, .padding_w = 2,
-           .output_padding = 1, .output_padding_w = 2, .dilation_h = 3, .dilation_w = 2,
-           .groups = 2)
-CALL(transposed_no_bias, ng_conv_transpose2d(tape, in[0], in[1], NG_NONE, .stride = 2))
-CALL(transposed_line, ng_conv_transpose1d(tape, in[0], in[1], in[2], .stride = 3, .padding = 2,
-                                          .output_padding = 1, .dilation = 2, .groups = 2))
-CALL(nearest, ng_upsample(tape, in[0], 2))
-CALL(nearest_size, ng_interpolate(tape, in[0], NG_SHAPE(8, 3)))
-CALL(nearest_line, ng_upsample(tape, in[0], 3))
-CALL(linear, ng_upsample(tape, in[0], 2, .mode = NG_LINEAR))
-CALL(linear_size, ng_interpolate(tape, in[0], NG_SHAPE(9, 4), .mode = NG_LINEAR))
-CALL(linear_line, ng_upsample(tape, in[0], 3, .mode = NG_LINEAR))
-CALL(corners, ng_upsample(tape, in[0], 3, .mode = NG_LINEAR, .align_corners = true))
-CALL(corners_size,
-     ng_interpolate(tape, in[0], NG_SHAPE(1, 10), .mode = NG_LINEAR, .align_corners = true))
-
-#define X_WEIGHT_BIAS .inputs = {"x", "weight", "bias"}
-
 static const golden_row rows[] = {
-    {"conv_plain", call_plain, X_WEIGHT_BIAS},
-    {"conv_same", call_same, X_WEIGHT_BIAS},
-    {"conv_pointwise", call_plain, X_WEIGHT_BIAS},
-    {"conv_pointwise_stride", call_half, X_WEIGHT_BIAS},
-    {"conv_stride", call_stride, X_WEIGHT_BIAS},
-    {"conv_dilation", call_dilation, X_WEIGHT_BIAS},
-    {"conv_groups", call_groups, X_WEIGHT_BIAS},
-    {"conv_depthwise", call_depthwise, X_WEIGHT_BIAS},
-    {"conv_all", call_all, X_WEIGHT_BIAS},
-    {"conv_no_bias", call_no_bias, .inputs = {"x", "weight"}},
-    {"max_pool", call_max_pool, .inputs = {"x"}},
-    {"max_pool_all", call_max_pool_all, .inputs = {"x"}},
-    {"avg_pool", call_avg_pool, .inputs = {"x"}},
-    {"avg_pool_all", call_avg_pool_all, .inputs = {"x"}},
-    {"global_avg_pool", call_global_avg_pool, .inputs = {"x"}},
-    {"unfold", call_unfold, .inputs = {"x"}},
-    {"fold", call_fold, .inputs = {"x"}},
-    {"line_plain", call_line, X_WEIGHT_BIAS},
-    {"line_all", call_line_all, X_WEIGHT_BIAS},
-    {"transposed_plain", call_transposed, X_WEIGHT_BIAS},
-    {"transposed_pointwise", call_transposed, X_WEIGHT_BIAS},
-    {"transposed_twice", call_transposed_twice, X_WEIGHT_BIAS},
-    {"transposed_groups", call_transposed_groups, X_WEIGHT_BIAS},
-    {"transposed_all", call_transposed_all, X_WEIGHT_BIAS},
-    {"transposed_no_bias", call_transposed_no_bias, .inputs = {"x", "weight"}},
-    {"transposed_line", call_transposed_line, X_WEIGHT_BIAS},
-    {"size_nearest", call_nearest, .inputs = {"x"}},
-    {"size_nearest_size", call_nearest_size, .inputs = {"x"}},
-    {"size_nearest_line", call_nearest_line, .inputs = {"x"}},
-    {"size_linear", call_linear, .inputs = {"x"}},
-    {"size_linear_size", call_linear_size, .inputs = {"x"}},
-    {"size_linear_line", call_linear_line, .inputs = {"x"}},
-    {"size_corners", call_corners, .inputs = {"x"}},
-    {"size_corners_size", call_corners_size, .inputs = {"x"}},
-    {"residual", call_residual, .inputs = {"x", "first", "gamma", "beta", "second", "weight"}},
+#define X(name, inputs, ...) {#name, call_##name, inputs},
+    CASES(X)
+#undef X
+        {"residual", call_residual, .inputs = {"x", "first", "gamma", "beta", "second", "weight"}},
 };
 #define N_ROWS ((int)(sizeof rows / sizeof rows[0]))
 
@@ -124,7 +101,7 @@ static const golden_row rows[] = {
 /* The gradient of the sum of the squares of all gradients. */
 static void expect_second_order(const golden_row *row, ng_tensor *y, ng_tensor *const *in, int n)
 {
-    ng_tensor *first[MAX_INPUTS], *second[MAX_INPUTS], *dy = golden("%s/dy", row->name);
+    ng_tensor *first[GOLDEN_INPUTS], *second[GOLDEN_INPUTS], *dy = golden("%s/dy", row->name);
     assert_ok(ng_gradients(tape, &y, 1, in, n, first, .cotangents = &dy, .record = true));
     ng_tensor *g = ng_full(tape, NG_F64, NG_SCALAR, 0);
     for (int i = 0; i < n; i++) g = ng_add(tape, g, ng_sum(tape, ng_square(tape, first[i])));
@@ -138,16 +115,12 @@ GOLDEN_FIXTURE("tests/golden/conv.txt")
 LOOP_TEST(values_and_gradients_are_pytorchs, N_ROWS)
 {
     const golden_row *row = &rows[_i];
-    ng_tensor *in[MAX_INPUTS] = {NULL};
+    ng_tensor *in[GOLDEN_INPUTS];
     int n = 0;
-    for (; n < MAX_INPUTS && row->inputs[n]; n++)
-        in[n] =
-            ng_require_grad(own(ng_copy_new(golden("%s/%s", row->name, row->inputs[n]), NG_F64)));
+    golden_inputs(row->name, row->inputs, in);
+    while (n < GOLDEN_INPUTS && row->inputs[n]) ng_require_grad(in[n++]);
     ng_tensor *y = row->call(in);
-    expect_golden(row->name, "", "y", y, TOLERANCE);
-    assert_ok(ng_backward_from(tape, y, golden("%s/dy", row->name)));
-    for (int i = 0; i < n; i++)
-        expect_golden(row->name, "d", row->inputs[i], ng_grad(in[i]), TOLERANCE);
+    assert_golden_gradients(row->name, y, TOLERANCE, row->inputs, in);
     char squares[64];
     snprintf(squares, sizeof squares, "%s/g", row->name);
     if (golden_find(squares)) expect_second_order(row, y, in, n);
@@ -218,15 +191,6 @@ TEST(windows_are_a_kernel_apart_along_each_axis)
     ck_assert(ng_shape_equal(ng_shape_of(wide), NG_SHAPE(1, 1, 2, 2)));
 }
 
-/* Where a place falls on an element, its neighbour's share is 0, whatever it is. */
-TEST(an_infinite_neighbour_does_not_count_where_it_has_no_share)
-{
-    const double infinity = HUGE_VAL;
-    ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(1, 1, 3), NG_VALUES(1, infinity, 2)));
-    ng_tensor *y = ng_interpolate(tape, x, NG_SHAPE(5), .mode = NG_LINEAR, .align_corners = true);
-    assert_values(y, 0, 1, infinity, infinity, infinity, 2);
-}
-
 TEST(flatten_keeps_the_samples_apart)
 {
     ng_tensor *x = image(NG_SHAPE(2, 3, 4, 5));
@@ -250,8 +214,8 @@ TEST(no_images_give_no_outputs_and_no_gradient)
 
 /* ---- Large images, many images --------------------------------------------------------------- */
 
-/* Sizes that are shared by images, that are one block for the library's product, and that are
- * their own columns: each against its definition. */
+/* Shapes of which images, or blocks of the matrix product, are shared by threads, and 1 x 1
+ * kernels: each against its definition. */
 static const struct {
     ng_shape x, weight;
     int64_t stride, padding;
@@ -279,26 +243,20 @@ LOOP_TEST(fused_convolution_is_its_definition, N_SIZES)
     for (int i = 0; i < 3; i++) assert_tensors_close(fused[i], expected[i], 1e-11);
 }
 
-/* Everything a small residual network does but its last product, with so many threads; its
- * convolution in so many groups. */
+/* Convolution, pooling, unfold and fold, forward and backward, with this many threads and
+ * groups. */
 static void run_network(ng_dtype dtype, int64_t groups, int threads, ng_tensor **kept)
 {
     ng_set_threads(threads);
     ng_tensor *x = normal(dtype, NG_SHAPE(groups == 1 ? 41 : 131, 4, 12, 10), 1);
     ng_tensor *weight = normal(dtype, NG_SHAPE(8, 4 / groups, 3, 3), 2);
     ng_tensor *bias = normal(dtype, NG_SHAPE(8), 3);
-    ng_tape *own_tape = ng_tape_new();
-    ng_tensor *y = ng_conv2d(own_tape, x, weight, bias, .padding = 1, .groups = groups);
-    y = ng_max_pool2d(own_tape, y, 3, .stride = 1, .padding = 1);
-    y = ng_avg_pool2d(own_tape, y, 2, .stride = 1);
-    y = ng_fold(own_tape, ng_unfold(own_tape, y, 3), 11, 9, 3);
-    assert_ok(ng_backward_from(own_tape, y, y));
-    kept[0] = own(ng_copy_new(y, dtype));
-    kept[1] = own(ng_copy_new(ng_grad(x), dtype));
-    kept[2] = own(ng_copy_new(ng_grad(weight), dtype));
-    kept[3] = own(ng_copy_new(ng_grad(bias), dtype));
-    ng_tape_free(own_tape);
-    ng_set_threads(0);
+    ng_tensor *y = ng_conv2d(tape, x, weight, bias, .padding = 1, .groups = groups);
+    y = ng_max_pool2d(tape, y, 3, .stride = 1, .padding = 1);
+    y = ng_avg_pool2d(tape, y, 2, .stride = 1);
+    y = ng_fold(tape, ng_unfold(tape, y, 3), 11, 9, 3);
+    assert_ok(ng_backward_from(tape, y, y));
+    kept[0] = y, kept[1] = ng_grad(x), kept[2] = ng_grad(weight), kept[3] = ng_grad(bias);
 }
 
 LOOP_TEST(same_bits_for_any_number_of_threads, 4)
@@ -313,7 +271,7 @@ LOOP_TEST(same_bits_for_any_number_of_threads, 4)
     }
 }
 
-/* <conv(x), u> = <x, transposed(u)>, whatever stride leaves over. */
+/* <conv(x), u> = <x, transposed(u)>, also where the stride leaves a remainder. */
 TEST(a_transposed_convolution_is_the_adjoint)
 {
     for (int64_t h = 5; h < 9; h++) {
@@ -329,7 +287,7 @@ TEST(a_transposed_convolution_is_the_adjoint)
     }
 }
 
-/* Rows repeated; and a straight line stays one between its ends. */
+/* Nearest repeats elements; linear interpolation keeps a straight line. */
 TEST(upsampling_repeats_and_interpolates)
 {
     ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 3), NG_VALUES(1, -2, 5));
@@ -344,8 +302,8 @@ TEST(upsampling_repeats_and_interpolates)
         1e-15);
 }
 
-/* An element between its neighbours knows of no others; one upon another is that one. */
-TEST(infinity_stays_where_it_is_seen)
+/* An interpolated element depends on its two neighbours only, or on one where it falls on it. */
+TEST(infinity_reaches_only_its_neighbours)
 {
     ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 4), NG_VALUES(1, 2, HUGE_VAL, 4));
     ng_tensor *y = ng_interpolate(tape, x, NG_SHAPE(7), .mode = NG_LINEAR, .align_corners = true);
@@ -375,20 +333,20 @@ TEST(convolution_says_what_is_wrong)
                  "ng_conv2d: a window of 8 columns on 7 (x is (2, 4, 5, 5))");
     assert_fails(ng_conv2d(tape, x, weight, bias, .dilation_h = 3), NG_ESHAPE,
                  "ng_conv2d: a window of 7 rows on 5");
-    assert_fails(ng_conv2d(tape, x, weight, bias, .groups = 3), NG_EVALUE,
-                 "ng_conv2d: 3 groups, expected a divisor of 4 channels and 6 outputs");
-    assert_fails(ng_conv2d(tape, x, weight, bias, .groups = -1), NG_EVALUE, "ng_conv2d: -1 groups");
-    assert_fails(ng_conv2d(tape, x, image(NG_SHAPE(3, 2, 3, 3)), NG_NONE, .groups = 2), NG_EVALUE,
-                 "ng_conv2d: 2 groups, expected a divisor of 4 channels and 3 outputs");
+    assert_refused(ng_conv2d(tape, x, weight, bias, .groups = 3),
+                   "ng_conv2d: 3 groups, expected a divisor of 4 channels and 6 outputs");
+    assert_refused(ng_conv2d(tape, x, weight, bias, .groups = -1), "ng_conv2d: -1 groups");
+    assert_refused(ng_conv2d(tape, x, image(NG_SHAPE(3, 2, 3, 3)), NG_NONE, .groups = 2),
+                   "ng_conv2d: 2 groups, expected a divisor of 4 channels and 3 outputs");
     assert_fails(
         ng_conv2d(tape, x, weight, bias, .groups = 2), NG_ESHAPE,
         "ng_conv2d: x is (2, 4, 5, 5) and weight (6, 4, 3, 3), expected weight (O, 2, ...)");
-    assert_fails(ng_conv2d(tape, x, weight, bias, .stride = -1), NG_EVALUE,
-                 "ng_conv2d: stride is -1, expected 1 to 2147483647");
-    assert_fails(ng_conv2d(tape, x, weight, bias, .padding_w = -2), NG_EVALUE,
-                 "ng_conv2d: padding is -2, expected 0 to");
-    assert_fails(ng_conv2d(tape, x, weight, bias, .dilation = INT64_MAX), NG_EVALUE,
-                 "ng_conv2d: dilation is 9223372036854775807");
+    assert_refused(ng_conv2d(tape, x, weight, bias, .stride = -1),
+                   "ng_conv2d: stride is -1, expected 1 to 2147483647");
+    assert_refused(ng_conv2d(tape, x, weight, bias, .padding_w = -2),
+                   "ng_conv2d: padding is -2, expected 0 to");
+    assert_refused(ng_conv2d(tape, x, weight, bias, .dilation = INT64_MAX),
+                   "ng_conv2d: dilation is 9223372036854775807");
     assert_fails(ng_conv2d(tape, x, doubles, bias), NG_EDTYPE, "is float32, operand 2 is float64");
     assert_fails(ng_conv2d(tape, x, weight, NULL), NG_ENULL,
                  "ng_conv2d: bias is NULL; NG_NONE leaves it out");
@@ -410,7 +368,7 @@ TEST(convolution_of_lines_says_what_is_wrong)
         "padded line");
     assert_fails(ng_conv1d(tape, x, weight, image(NG_SHAPE(4))), NG_ESHAPE,
                  "ng_conv1d: bias is (4,)");
-    assert_fails(ng_conv1d(tape, x, weight, NG_NONE, .stride = -1), NG_EVALUE, "stride is -1");
+    assert_refused(ng_conv1d(tape, x, weight, NG_NONE, .stride = -1), "stride is -1");
 }
 
 TEST(transposed_convolution_says_what_is_wrong)
@@ -430,18 +388,17 @@ TEST(transposed_convolution_says_what_is_wrong)
     assert_fails(ng_conv_transpose2d(tape, x, weight, bias), NG_ESHAPE,
                  "ng_conv_transpose2d: bias is (6,), expected (3,)");
     assert_ok(ng_conv_transpose2d(tape, x, weight, bias, .groups = 2));
-    assert_fails(
-        ng_conv_transpose2d(tape, x, weight, bias, .groups = 3), NG_EVALUE,
+    assert_refused(
+        ng_conv_transpose2d(tape, x, weight, bias, .groups = 3),
         "ng_conv_transpose2d: 3 groups, expected a divisor of 4 channels and 4 rows of weight");
-    assert_fails(ng_conv_transpose2d(tape, x, weight, bias, .groups = INT64_MIN), NG_EVALUE,
-                 "ng_conv_transpose2d: -9223372036854775808 groups");
-    assert_fails(ng_conv_transpose2d(tape, x, weight, NG_NONE, .stride = 2, .output_padding = 2),
-                 NG_EVALUE,
-                 "ng_conv_transpose2d: output_padding is 2, expected 0 to stride - 1 = 1");
-    assert_fails(ng_conv_transpose2d(tape, x, weight, NG_NONE, .output_padding = 1), NG_EVALUE,
-                 "output_padding is 1, expected 0 to stride - 1 = 0");
-    assert_fails(ng_conv_transpose2d(tape, x, weight, NG_NONE, .output_padding_w = -1), NG_EVALUE,
-                 "output_padding is -1");
+    assert_refused(ng_conv_transpose2d(tape, x, weight, bias, .groups = INT64_MIN),
+                   "ng_conv_transpose2d: -9223372036854775808 groups");
+    assert_refused(ng_conv_transpose2d(tape, x, weight, NG_NONE, .stride = 2, .output_padding = 2),
+                   "ng_conv_transpose2d: output_padding is 2, expected 0 to stride - 1 = 1");
+    assert_refused(ng_conv_transpose2d(tape, x, weight, NG_NONE, .output_padding = 1),
+                   "output_padding is 1, expected 0 to stride - 1 = 0");
+    assert_refused(ng_conv_transpose2d(tape, x, weight, NG_NONE, .output_padding_w = -1),
+                   "output_padding is -1");
     assert_fails(
         ng_conv_transpose2d(tape, x, weight, NG_NONE, .padding_w = 3), NG_ESHAPE,
         "ng_conv_transpose2d: x is (2, 4, 5, 5), whose result has 0 columns, expected at least");
@@ -449,8 +406,8 @@ TEST(transposed_convolution_says_what_is_wrong)
                  "whose result has 0 rows");
     assert_fails(ng_conv_transpose2d(tape, x, weight, NG_NONE, .stride = INT32_MAX), NG_ESHAPE,
                  "more elements than memory can hold");
-    assert_fails(ng_conv_transpose2d(tape, x, weight, NG_NONE, .dilation = -1), NG_EVALUE,
-                 "ng_conv_transpose2d: dilation is -1");
+    assert_refused(ng_conv_transpose2d(tape, x, weight, NG_NONE, .dilation = -1),
+                   "ng_conv_transpose2d: dilation is -1");
 }
 
 TEST(another_size_says_what_is_wrong)
@@ -459,19 +416,18 @@ TEST(another_size_says_what_is_wrong)
     assert_fails(ng_upsample(tape, image(NG_SHAPE(2, 4)), 2), NG_ESHAPE,
                  "ng_upsample: x is (2, 4), expected (N, C, L) or (N, C, H, W)");
     assert_fails(ng_upsample(tape, image(NG_SHAPE(2, 4, 0)), 2), NG_ESHAPE, "x is (2, 4, 0)");
-    assert_fails(ng_upsample(tape, x, 0), NG_EVALUE,
-                 "ng_upsample: scale is 0, expected at least 1");
+    assert_refused(ng_upsample(tape, x, 0), "ng_upsample: scale is 0, expected at least 1");
     assert_fails(ng_upsample(tape, x, INT64_MAX), NG_ESHAPE, "more elements than memory can hold");
-    assert_fails(ng_upsample(tape, x, 2, .align_corners = true), NG_EVALUE,
-                 "ng_upsample: .align_corners with NG_NEAREST");
-    assert_fails(ng_upsample(tape, x, 2, .mode = (ng_interpolation)7), NG_EVALUE, "mode is 7");
+    assert_refused(ng_upsample(tape, x, 2, .align_corners = true),
+                   "ng_upsample: .align_corners with NG_NEAREST");
+    assert_refused(ng_upsample(tape, x, 2, .mode = (ng_interpolation)7), "mode is 7");
     assert_fails(
         ng_interpolate(tape, x, NG_SHAPE(4)), NG_ESHAPE,
         "ng_interpolate: size is (4,) and x (2, 4, 5, 5), expected positive rows and columns");
     assert_fails(ng_interpolate(tape, line, NG_SHAPE(0)), NG_ESHAPE, "expected a positive length");
-    assert_fails(ng_upsample_new(0), NG_EVALUE, "ng_upsample_new: scale is 0");
-    assert_fails(ng_upsample_new(2, .align_corners = true), NG_EVALUE,
-                 "ng_upsample_new: mode is 0");
+    assert_refused(ng_upsample_new(0), "ng_upsample_new: scale is 0");
+    assert_refused(ng_upsample_new(2, .align_corners = true),
+                   "ng_upsample_new: .align_corners with NG_NEAREST");
 }
 
 TEST(pooling_and_folding_say_what_is_wrong)
@@ -480,11 +436,11 @@ TEST(pooling_and_folding_say_what_is_wrong)
     assert_fails(ng_max_pool2d(tape, flat, 2), NG_ESHAPE,
                  "ng_max_pool2d: x is (2, 4), expected (N");
     assert_fails(ng_max_pool2d(tape, x, 6), NG_ESHAPE, "ng_max_pool2d: a window of 6 rows on 5");
-    assert_fails(ng_max_pool2d(tape, x, 0), NG_EVALUE,
-                 "ng_max_pool2d: kernel is 0, expected at least 1: it has no default");
-    assert_fails(ng_avg_pool2d(tape, x, 3, .padding = 2), NG_EVALUE,
-                 "ng_avg_pool2d: padding is 2, expected at most half of the kernel's 3");
-    assert_fails(ng_avg_pool2d(tape, x, 3, .stride = -3), NG_EVALUE, "ng_avg_pool2d: stride is -3");
+    assert_refused(ng_max_pool2d(tape, x, 0),
+                   "ng_max_pool2d: kernel is 0, expected at least 1: it has no default");
+    assert_refused(ng_avg_pool2d(tape, x, 3, .padding = 2),
+                   "ng_avg_pool2d: padding is 2, expected at most half of the kernel's 3");
+    assert_refused(ng_avg_pool2d(tape, x, 3, .stride = -3), "ng_avg_pool2d: stride is -3");
     assert_fails(ng_global_avg_pool(tape, flat), NG_ESHAPE, "ng_global_avg_pool: x is (2, 4)");
     assert_fails(ng_global_avg_pool(tape, image(NG_SHAPE(2, 3, 0, 1))), NG_ESHAPE, "at least one");
     assert_fails(ng_global_avg_pool(tape, image(NG_SHAPE(2, 3, 1, 0))), NG_ESHAPE, "at least one");
@@ -498,31 +454,16 @@ TEST(pooling_and_folding_say_what_is_wrong)
         "ng_fold: (1, 1, 4294967295, 4294967295, 1) has more elements than memory can hold");
 }
 
-TEST(out_of_memory_is_an_error)
-{
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(64, 8, 32, 32), 1);
-    ng_tensor *weight = normal(NG_F32, NG_SHAPE(8, 8, 3, 3), 2);
-    allocations_fail_after(0);
-    ng_tensor *y = ng_conv2d(tape, x, weight, NG_NONE, .padding = 1);
-    allocations_succeed();
-    assert_fails(y, NG_ENOMEM, "out of memory");
-    assert_ok(ng_conv2d(tape, x, weight, NG_NONE, .padding = 1));
-}
-
 /* ---- Layers ---------------------------------------------------------------------------------- */
 
 TEST(a_layer_describes_its_window)
 {
-    ng_module *net = ng_sequential_new(
+    ng_module *net = own(ng_sequential_new(
         ng_conv2d_new(4, 6, 3, .kernel_w = 5, .stride = 2, .padding_w = 2, .groups = 2),
         ng_max_pool2d_new(2), ng_avg_pool2d_new(3, .stride = 1, .padding = 1),
         ng_global_avg_pool_new(), ng_flatten_new(), ng_upsample_new(2, .mode = NG_LINEAR),
-        ng_conv_transpose2d_new(4, 6, 3, .stride = 2, .output_padding_w = 1, .no_bias = true));
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *stream = open_memstream(&text, &bytes);
-    ng_fprint_summary(stream, net);
-    fclose(stream);
+        ng_conv_transpose2d_new(4, 6, 3, .stride = 2, .output_padding_w = 1, .no_bias = true)));
+    char *text = summary_of(net);
     ck_assert_ptr_nonnull(
         strstr(text, "Conv2d(4, 6, kernel=3 x 5, stride=2, padding=0 x 2, groups=2)"));
     ck_assert_ptr_nonnull(strstr(text, "MaxPool2d(kernel=2)"));
@@ -532,7 +473,6 @@ TEST(a_layer_describes_its_window)
         strstr(text, "ConvTranspose2d(4, 6, kernel=3, stride=2, output_padding=0 x 1, no bias)"));
     ck_assert_int_eq(ng_parameter_count(net), 6 * 2 * 3 * 5 + 6 + 4 * 6 * 9);
     free(text);
-    ng_module_free(net);
 }
 
 static ng_module *drawn_conv2d(void) { return ng_conv2d_new(8, 64, 3, .groups = 2); }
@@ -546,7 +486,7 @@ static ng_module *drawn_transposed(void)
 LOOP_TEST(weights_are_drawn_within_their_bound, 3)
 {
     static ng_module *(*const makers[])(void) = {drawn_conv2d, drawn_conv1d, drawn_transposed};
-    ng_module *layer = makers[_i]();
+    ng_module *layer = own(makers[_i]());
     const double bound = 1 / sqrt(4 * 9);
     static const char *const names[] = {"weight", "bias"};
     for (int i = 0; i < 2; i++) {
@@ -555,19 +495,18 @@ LOOP_TEST(weights_are_drawn_within_their_bound, 3)
         for (int64_t k = 0; k < ng_size(x); k++) most = fmax(most, fabs(ng_get(x, k)));
         ck_assert(most <= bound * 1.000001 && most > 0.9 * bound);
     }
-    ng_module_free(layer);
 }
 
-/* With settings of its own for everything. */
+/* With every setting. */
 LOOP_TEST(a_layer_is_its_op, 3)
 {
-    ng_module *layer =
+    ng_module *layer = own(
         _i == 0   ? ng_conv_transpose2d_new(4, 6, 3, .kernel_w = 2, .stride_h = 2, .stride_w = 3,
                                             .padding_h = 1, .dilation_w = 2, .groups = 2,
                                             .output_padding_w = 2)
         : _i == 1 ? ng_conv1d_new(4, 6, 3, .stride = 2, .padding = 1, .dilation = 2, .groups = 2)
                   : ng_conv_transpose1d_new(4, 6, 3, .stride = 3, .padding = 1, .dilation = 2,
-                                            .groups = 2, .output_padding = 2);
+                                            .groups = 2, .output_padding = 2));
     ng_tensor *w = ng_module_find(layer, "weight"), *b = ng_module_find(layer, "bias");
     ng_tensor *x = normal(NG_F32, _i == 0 ? NG_SHAPE(2, 4, 3, 4) : NG_SHAPE(2, 4, 6), 3);
     ng_tensor *y =
@@ -577,43 +516,40 @@ LOOP_TEST(a_layer_is_its_op, 3)
                   : ng_conv_transpose1d(tape, x, w, b, .stride = 3, .padding = 1, .dilation = 2,
                                         .groups = 2, .output_padding = 2);
     assert_same_bits(ng_forward(layer, tape, x), y);
-    ng_module_free(layer);
 }
 
 TEST(layers_refuse_options_without_sense)
 {
-    assert_fails(ng_conv1d_new(2, 2, 0), NG_EVALUE, "ng_conv1d_new: kernel is 0");
-    assert_fails(ng_conv_transpose2d_new(4, 6, 3, .groups = 4), NG_EVALUE,
-                 "ng_conv_transpose2d_new: groups is 4, expected a divisor of in = 4 and out = 6");
-    assert_fails(ng_conv_transpose2d_new(4, 6, 3, .stride = 2, .output_padding_h = 2), NG_EVALUE,
-                 "ng_conv_transpose2d_new: output_padding is 2, expected 0 to stride - 1 = 1");
-    assert_fails(ng_conv_transpose1d_new(4, 6, 3, .output_padding = 1), NG_EVALUE,
-                 "ng_conv_transpose1d_new: output_padding is 1");
-    assert_fails(ng_conv2d_new(0, 2, 3), NG_EVALUE, "ng_conv2d_new: in is 0");
-    assert_fails(ng_conv2d_new(2, -1, 3), NG_EVALUE, "ng_conv2d_new: out is -1");
-    assert_fails(ng_conv2d_new(2, 2, 0), NG_EVALUE,
-                 "ng_conv2d_new: kernel is 0, expected at least 1: it has no default");
-    assert_fails(ng_conv2d_new(2, 2, 0, .kernel_h = 3), NG_EVALUE, "ng_conv2d_new: kernel is 0");
-    assert_fails(ng_conv2d_new(2, 2, 3, .stride = -1), NG_EVALUE, "ng_conv2d_new: stride is -1");
-    assert_fails(ng_conv2d_new(4, 6, 3, .groups = 3), NG_EVALUE,
-                 "ng_conv2d_new: groups is 3, expected a divisor of in = 4 and out = 6");
-    assert_fails(ng_conv2d_new(4, 6, 3, .groups = -2), NG_EVALUE, "ng_conv2d_new: groups is -2");
-    assert_fails(ng_conv2d_new(INT64_MAX, 6, 3), NG_EVALUE,
-                 "in is 9223372036854775807, expected at most");
+    assert_refused(ng_conv1d_new(2, 2, 0), "ng_conv1d_new: kernel is 0");
+    assert_refused(
+        ng_conv_transpose2d_new(4, 6, 3, .groups = 4),
+        "ng_conv_transpose2d_new: groups is 4, expected a divisor of in = 4 and out = 6");
+    assert_refused(ng_conv_transpose2d_new(4, 6, 3, .stride = 2, .output_padding_h = 2),
+                   "ng_conv_transpose2d_new: output_padding is 2, expected 0 to stride - 1 = 1");
+    assert_refused(ng_conv_transpose1d_new(4, 6, 3, .output_padding = 1),
+                   "ng_conv_transpose1d_new: output_padding is 1");
+    assert_refused(ng_conv2d_new(0, 2, 3), "ng_conv2d_new: in is 0");
+    assert_refused(ng_conv2d_new(2, -1, 3), "ng_conv2d_new: out is -1");
+    assert_refused(ng_conv2d_new(2, 2, 0),
+                   "ng_conv2d_new: kernel is 0, expected at least 1: it has no default");
+    assert_refused(ng_conv2d_new(2, 2, 0, .kernel_h = 3), "ng_conv2d_new: kernel is 0");
+    assert_refused(ng_conv2d_new(2, 2, 3, .stride = -1), "ng_conv2d_new: stride is -1");
+    assert_refused(ng_conv2d_new(4, 6, 3, .groups = 3),
+                   "ng_conv2d_new: groups is 3, expected a divisor of in = 4 and out = 6");
+    assert_refused(ng_conv2d_new(4, 6, 3, .groups = -2), "ng_conv2d_new: groups is -2");
+    assert_refused(ng_conv2d_new(INT64_MAX, 6, 3), "in is 9223372036854775807, expected at most");
     assert_fails(ng_conv2d_new(1 << 30, 4, 1 << 15), NG_ESHAPE,
                  "more elements than memory can hold");
-    assert_fails(ng_max_pool2d_new(0), NG_EVALUE, "ng_max_pool2d_new: kernel is 0");
-    assert_fails(ng_avg_pool2d_new(2, .padding_h = -1), NG_EVALUE,
-                 "ng_avg_pool2d_new: padding is -1");
-    assert_fails(ng_max_pool2d_new(3, .padding = 2), NG_EVALUE,
-                 "ng_max_pool2d_new: padding is 2, expected at most half of the kernel's 3");
-    assert_fails(ng_avg_pool2d_new(4, .padding = 2, .kernel_w = 2), NG_EVALUE,
-                 "ng_avg_pool2d_new: padding is 2, expected at most half of the kernel's 2");
-    ng_module *layer = ng_conv2d_new(3, 2, 1);
+    assert_refused(ng_max_pool2d_new(0), "ng_max_pool2d_new: kernel is 0");
+    assert_refused(ng_avg_pool2d_new(2, .padding_h = -1), "ng_avg_pool2d_new: padding is -1");
+    assert_refused(ng_max_pool2d_new(3, .padding = 2),
+                   "ng_max_pool2d_new: padding is 2, expected at most half of the kernel's 3");
+    assert_refused(ng_avg_pool2d_new(4, .padding = 2, .kernel_w = 2),
+                   "ng_avg_pool2d_new: padding is 2, expected at most half of the kernel's 2");
+    ng_module *layer = own(ng_conv2d_new(3, 2, 1));
     assert_fails(ng_forward(layer, tape, image(NG_SHAPE(2, 4, 5, 5))), NG_ESHAPE,
-                 "Conv2d: x is (2, 4, 5, 5), expected (N, 3, H, W)");
-    assert_fails(ng_forward(layer, tape, image(NG_SHAPE(3))), NG_ESHAPE, "ng_conv2d: x is (3,)");
-    ng_module_free(layer);
+                 "Conv2d: x is (2, 4, 5, 5), expected (N, 3, ...)");
+    assert_fails(ng_forward(layer, tape, image(NG_SHAPE(3))), NG_ESHAPE, "Conv2d: x is (3,)");
 }
 
 /* ---- Learning -------------------------------------------------------------------------------- */
@@ -628,7 +564,7 @@ static ng_module *tiny_network(void)
         ng_global_avg_pool_new(), ng_linear_new(6, 2));
 }
 
-/* Bars that lie (0) or stand (1), of random place and brightness, in noise. */
+/* Horizontal (0) or vertical (1) bars of random place and brightness, with noise. */
 static void draw_bars(ng_tensor *x, ng_tensor *labels, ng_rng *rng)
 {
     assert_ok(ng_fill_normal(x, 0, 0.3, rng));
@@ -649,13 +585,13 @@ static double share_right(const ng_tensor *logits, const ng_tensor *labels)
     return right / (double)ng_size(labels);
 }
 
-TEST(a_tiny_residual_network_tells_lying_from_standing_bars)
+TEST(a_tiny_residual_network_learns_horizontal_from_vertical_bars)
 {
     ng_rng rng = ng_rng_seeded(4);
     ng_tensor *x = image(NG_SHAPE(32, 1, 8, 8));
     ng_tensor *labels = own(ng_zeros_new(NG_I64, NG_SHAPE(32)));
-    ng_module *net = tiny_network();
-    ng_optimizer *adam = ng_adam_new(net, .lr = 0.01);
+    ng_module *net = own(tiny_network());
+    ng_optimizer *adam = own(ng_adam_new(net, .lr = 0.01));
     int64_t warm = 0;
     for (int step = 0; step < 60; step++) {
         draw_bars(x, labels, &rng);
@@ -673,6 +609,4 @@ TEST(a_tiny_residual_network_tells_lying_from_standing_bars)
         right += share_right(ng_forward(net, tape, x), labels) / 10;
     }
     ck_assert_msg(right > 0.97, "%.1f %% right", 100 * right);
-    ng_optimizer_free(adam);
-    ng_module_free(net);
 }

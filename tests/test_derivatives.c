@@ -1,4 +1,5 @@
-/* Jacobians, Hessians and their products with vectors; leaves and constants on the tape. */
+/* Jacobians, Hessians and their products with vectors; leaves, constants and random tensors on the
+ * tape. */
 #include "core/shape.h"
 #include "fixture.h"
 #include "support.h"
@@ -55,7 +56,7 @@ TEST(the_hessian_of_ten_variables_is_its_closed_form)
         }
 }
 
-/* d^3 f / dx^3 of f = sum x^4 is 24 x on the diagonal: a Hessian that is differentiated again. */
+/* f = sum x^4: the Jacobian of its Hessian is 24 x on the diagonal. */
 TEST(a_recorded_hessian_has_a_jacobian)
 {
     ng_tensor *x = leaf(NG_SHAPE(3));
@@ -69,7 +70,7 @@ TEST(a_recorded_hessian_has_a_jacobian)
                 assert_near(ng_at(third, i, j, k), i == j && j == k ? 24 * ng_get(x, i) : 0, 1e-12);
 }
 
-/* y = A x: J = A, whatever the shapes; a row for each element of y. */
+/* y = A x: J = A, a row for each element of y. */
 TEST(the_jacobian_of_a_product_is_its_matrix)
 {
     ng_tensor *a = vector(NG_SHAPE(2, 3)), *x = leaf(NG_SHAPE(3, 4));
@@ -116,7 +117,7 @@ static ng_module *network(ng_norm_maker *norm)
 
 enum { MOST = 16 };
 
-/* Parts of a vector in the shapes of the parameters; how many. */
+/* Slices of `flat` in the shapes of the parameters; returns how many. */
 static int parts_of(ng_module *net, ng_tensor *flat, ng_tensor **parts)
 {
     ng_named_tensor p;
@@ -136,7 +137,7 @@ static ng_tensor *loss_of(ng_module *net, ng_tensor *const *w, int n)
 LOOP_TEST(a_product_with_the_hessian_of_a_network_is_that_of_its_rows,
           ((int)(sizeof norms / sizeof *norms)))
 {
-    ng_module *net = network(norms[_i]);
+    ng_module *net = own(network(norms[_i]));
     const int64_t size = ng_parameter_count(net);
     ng_tensor *theta = leaf(NG_SHAPE(size)), *v = vector(NG_SHAPE(size));
     ng_tensor *w[MOST], *vectors[MOST], *products[MOST];
@@ -151,7 +152,6 @@ LOOP_TEST(a_product_with_the_hessian_of_a_network_is_that_of_its_rows,
     ng_tensor *expected = ng_matmul(tape, ng_reshape(tape, v, NG_SHAPE(1, size)), h);
     for (int i = 0; i < n; i++) products[i] = ng_reshape(tape, products[i], NG_SHAPE(1, -1));
     assert_tensors_close(ng_concat(tape, products, n, 1), expected, 1e-9);
-    ng_module_free(net);
 }
 
 static ng_tensor *moved(ng_module *net, ng_tensor *x, ng_tensor *v, double h)
@@ -161,7 +161,7 @@ static ng_tensor *moved(ng_module *net, ng_tensor *x, ng_tensor *v, double h)
 
 LOOP_TEST(a_forward_derivative_is_that_of_differences, ((int)(sizeof norms / sizeof *norms)))
 {
-    ng_module *net = network(norms[_i]);
+    ng_module *net = own(network(norms[_i]));
     if (norms[_i] == detach_norm || norms[_i] == renorm) ng_eval(net);
     ng_tensor *x = leaf(NG_SHAPE(5, 3)), *v = vector(NG_SHAPE(5, 3));
     ng_tensor *forward = ng_jvp(tape, ng_forward(net, tape, x), &x, 1, &v);
@@ -176,7 +176,6 @@ LOOP_TEST(a_forward_derivative_is_that_of_differences, ((int)(sizeof norms / siz
     ng_tensor *flat = ng_reshape(tape, jacobian, NG_SHAPE(5, 15));
     ng_tensor *product = ng_matmul(tape, flat, ng_reshape(tape, v, NG_SHAPE(15, 1)));
     assert_tensors_close(ng_reshape(tape, forward, NG_SHAPE(5, 1)), product, 1e-12);
-    ng_module_free(net);
 }
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
@@ -204,42 +203,41 @@ TEST(a_gradient_that_was_not_recorded_is_asked_for)
     assert_fails(ng_gradient(tape, ng_sum(tape, g), x), NG_EGRAD,
                  "ng_gradients: no output depends on input 1: a gradient on this tape "
                  "was taken without .record");
-    ck_assert_int_ne(ng_backward(tape, ng_sum(tape, g)), NG_OK);
-    assert_error(NG_EGRAD,
+    assert_fails(ng_backward(tape, ng_sum(tape, g)), NG_EGRAD,
                  "requires a gradient: a gradient on this tape was taken without .record");
     assert_fails(ng_hessian(tape, y, g), NG_EGRAD,
                  "ng_hessian: x requires no gradient: a gradient on this tape was taken "
                  "without .record");
-    ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, g), &x, 1, &g, &found), NG_OK);
-    assert_error(NG_EGRAD, "ng_hvp: y requires no gradient: a gradient on this tape was taken "
-                           "without .record");
+    assert_fails(ng_hvp(tape, ng_sum(tape, g), &x, 1, &g, &found), NG_EGRAD,
+                 "ng_hvp: y requires no gradient: a gradient on this tape was taken "
+                 "without .record");
     assert_fails(ng_jvp(tape, g, &x, 1, &g), NG_EGRAD,
                  "ng_jvp: y requires no gradient: a gradient on this tape was taken "
                  "without .record");
     assert_values(ng_jacobian(tape, g, x, .allow_unused = true), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
-TEST(what_does_not_fit_is_told)
+TEST(shapes_and_dtypes_that_do_not_fit_are_errors)
 {
     ng_tensor *x = leaf(NG_SHAPE(3)), *v = vector(NG_SHAPE(2)), *found = NULL;
     ng_tensor *y = ng_exp(tape, x);
     assert_fails(ng_hessian(tape, y, x), NG_ESHAPE,
                  "ng_hessian: y has shape (3,), expected one element");
     ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, y), &x, 1, &v, &found), NG_OK);
-    assert_error(NG_ESHAPE, "ng_hvp: vector 1 is float64 (2,), expected float64 (3,) as its input");
+    assert_error(NG_ESHAPE, "ng_hvp: vector 1 is float64 (2,), expected float64 (3,)");
     ng_tensor *floats = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
     assert_fails(ng_hvp(tape, ng_sum(tape, y), &x, 1, &floats, &found), NG_EDTYPE,
                  "ng_hvp: vector 1 is float32 (3,), expected float64 (3,)");
     assert_fails(ng_jvp(tape, y, &x, 1, &floats), NG_EDTYPE,
                  "ng_jvp: vector 1 is float32 (3,), expected float64 (3,)");
-    ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, y), &x, 0, &v, &found), NG_OK);
-    assert_error(NG_EVALUE, "ng_hvp: 0 inputs, expected at least one");
+    assert_refused(ng_hvp(tape, ng_sum(tape, y), &x, 0, &v, &found),
+                   "ng_hvp: 0 inputs, expected at least one");
     ck_assert_ptr_null(found);
     ng_tensor *deep = ng_reshape(tape, y, NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 3));
     assert_fails(ng_jacobian(tape, deep, x), NG_ESHAPE, "gives 9 dimensions, expected at most 8");
 }
 
-/* Each allocation is refused in turn: an error, and the products are as they were. */
+/* Every allocation is refused in turn. */
 TEST(without_memory_there_is_an_error)
 {
     bool refused = true;
@@ -277,7 +275,7 @@ TEST(a_variable_is_a_leaf_of_the_value_of_an_intermediate)
     ck_assert(!ng_has_grad(x));
 }
 
-/* A loop with variables allocates nothing once the tape has its memory. */
+/* A loop that makes variables allocates nothing once the tape has its memory. */
 TEST(variables_and_constants_come_out_of_the_tapes_memory)
 {
     ng_tensor *x = leaf(NG_SHAPE(8, 8));
@@ -300,7 +298,7 @@ static ng_tensor *cut_in_two(ng_tape *on, ng_tensor *const *in, void *context)
     return ng_mul(on, ng_gradient(on, ng_sum(on, ng_exp(on, v)), v, .record = true), in[0]);
 }
 
-TEST(the_checker_tells_of_a_variable_as_of_a_detached_value)
+TEST(the_checker_reports_a_variable_as_a_detached_value)
 {
     ng_tensor *x = leaf(NG_SHAPE(3));
     ng_check_report report = ng_check_function(cut_in_two, &x, 1, .order = 1);
@@ -329,30 +327,29 @@ TEST(constants_are_what_their_names_say)
     ck_assert(!ng_requires_grad(hot));
 }
 
-TEST(constants_that_cannot_be_are_told)
+TEST(impossible_constants_are_errors)
 {
     assert_fails(ng_from(tape, NG_F32, NG_SHAPE(3), NG_VALUES(1, 2)), NG_ESHAPE,
                  "ng_from: 2 values, expected 3 for shape (3,)");
-    assert_fails(ng_normal(tape, NG_F32, NG_SHAPE(3), 0, -1), NG_EVALUE,
-                 "ng_normal: deviation -1, expected at least 0");
-    assert_fails(ng_uniform(tape, NG_F32, NG_SHAPE(3), 1, 0), NG_EVALUE,
-                 "ng_uniform: range [1, 0), expected low <= high");
-    assert_fails(ng_uniform(tape, NG_F64, NG_SHAPE(3), -DBL_MAX, DBL_MAX), NG_EVALUE,
-                 "a finite difference");
-    assert_fails(ng_arange(tape, NG_F32, 0, 1, 0), NG_EVALUE,
-                 "ng_arange: from 0 to 1 in steps of 0");
-    assert_fails(ng_arange(tape, NG_F32, 0, 1e18, 1), NG_EVALUE,
-                 "ng_arange: 1e+18 numbers from 0 to 1e+18 in steps of 1");
+    assert_refused(ng_normal(tape, NG_F32, NG_SHAPE(3), 0, -1),
+                   "ng_normal: deviation -1, expected at least 0");
+    assert_refused(ng_uniform(tape, NG_F32, NG_SHAPE(3), 1, 0),
+                   "ng_uniform: range [1, 0), expected low <= high");
+    assert_refused(ng_uniform(tape, NG_F64, NG_SHAPE(3), -DBL_MAX, DBL_MAX), "a finite difference");
+    assert_refused(ng_arange(tape, NG_F32, 0, 1, 0), "ng_arange: from 0 to 1 in steps of 0");
+    assert_refused(ng_arange(tape, NG_F32, 0, 1e18, 1),
+                   "ng_arange: from 0 to 1e+18 in steps of 1, expected finite");
     assert_fails(ng_eye(tape, NG_F32, -1), NG_ESHAPE, "ng_eye");
     ng_tensor *labels = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(2, 3));
-    assert_fails(ng_one_hot(tape, NG_F64, labels, 3), NG_EVALUE,
-                 "ng_one_hot: label 3 at 1, expected 0 .. 2");
-    assert_fails(ng_one_hot(tape, NG_F64, labels, 0), NG_EVALUE, "ng_one_hot: classes is 0");
-    assert_fails(ng_one_hot(tape, NG_F64, labels, -1), NG_EVALUE,
-                 "ng_one_hot: -1 classes, expected 0 or more");
+    assert_refused(ng_one_hot(tape, NG_F64, labels, 3),
+                   "ng_one_hot: label 3 in row 1, expected 0 .. 2");
+    assert_refused(ng_one_hot(tape, NG_F64, labels, 0), "ng_one_hot: classes is 0");
+    assert_refused(ng_one_hot(tape, NG_F64, labels, -1),
+                   "ng_one_hot: -1 classes, expected 0 or more");
 }
 
-/* In float the range has 16,384 numbers, and a draw that is rounded is `high` in 3 of 100,000. */
+/* In float [1000, 1001) has 16,384 numbers; a draw rounded to the nearest would be 1001 in 3 of
+ * 100,000. */
 TEST(a_uniform_draw_is_never_the_end_of_its_range)
 {
     const int64_t n = 300000;
@@ -371,24 +368,23 @@ TEST(a_uniform_draw_is_never_the_end_of_its_range)
     ck_assert_double_eq(ng_item(ng_uniform(tape, NG_I64, NG_SHAPE(1), 3, 3)), 3);
 }
 
-/* What lies beside the range is not drawn in its place. */
+/* A range of int64 without a whole number is an error. */
 TEST(a_whole_number_is_drawn_only_where_there_is_one)
 {
-    assert_fails(ng_uniform(tape, NG_I64, NG_SHAPE(3), 0.5, 1), NG_EVALUE,
-                 "ng_uniform: range [0.5, 1) of int64, expected a whole number in it");
-    assert_fails(ng_uniform(tape, NG_I64, NG_SHAPE(3), -0.5, -0.5), NG_EVALUE,
-                 "ng_uniform: range [-0.5, -0.5) of int64");
+    assert_refused(ng_uniform(tape, NG_I64, NG_SHAPE(3), 0.5, 1),
+                   "ng_uniform: range [0.5, 1) of int64, expected a whole number in it");
+    assert_refused(ng_uniform(tape, NG_I64, NG_SHAPE(3), -0.5, -0.5),
+                   "ng_uniform: range [-0.5, -0.5) of int64");
     rng = ng_rng_seeded(1);
-    assert_fails(ng_uniform_new(NG_I64, NG_SHAPE(3), 1.2, 1.8, &rng), NG_EVALUE,
-                 "ng_uniform_new: range [1.2, 1.8) of int64");
-    ng_tensor *x = ng_zeros_new(NG_I64, NG_SHAPE(3));
-    assert_fails(ng_fill_uniform(x, 1.2, 1.8, &rng), NG_EVALUE,
-                 "ng_fill_uniform: range [1.2, 1.8) of int64");
+    assert_refused(ng_uniform_new(NG_I64, NG_SHAPE(3), 1.2, 1.8, &rng),
+                   "ng_uniform_new: range [1.2, 1.8) of int64");
+    ng_tensor *x = own(ng_zeros_new(NG_I64, NG_SHAPE(3)));
+    assert_refused(ng_fill_uniform(x, 1.2, 1.8, &rng),
+                   "ng_fill_uniform: range [1.2, 1.8) of int64");
     assert_values(x, 0, 0, 0, 0);
-    ng_tensor_free(x);
 }
 
-/* The tape's stream: again the same with its seed, and others in the next call. */
+/* The same draws for the same seed, and others in the next call. */
 TEST(what_is_drawn_on_a_tape_follows_its_seed)
 {
     ng_tape_seed(tape, 4);
@@ -426,8 +422,8 @@ TEST(a_cast_gives_its_gradient_back_in_the_dtype_it_came_from)
 
 TEST(a_gradient_that_is_set_moves_the_parameter)
 {
-    ng_module *net = ng_linear_new(2, 1, .no_bias = true);
-    ng_optimizer *sgd = ng_sgd_new(net, .lr = 0.5);
+    ng_module *net = own(ng_linear_new(2, 1, .no_bias = true));
+    ng_optimizer *sgd = own(ng_sgd_new(net, .lr = 0.5));
     ng_tensor *w = ng_module_find(net, "weight");
     const double before = ng_get(w, 0);
     assert_ok(ng_set_grad(w, own(ng_tensor_from(NG_F32, NG_SHAPE(1, 2), NG_VALUES(2, -4)))));
@@ -437,13 +433,11 @@ TEST(a_gradient_that_is_set_moves_the_parameter)
     ck_assert_int_ne(ng_optimizer_step(sgd), NG_OK); /* it is spent */
     assert_error(NG_ESTATE, "ng_optimizer_step");
 
-    ck_assert_int_ne(ng_set_grad(w, own(ng_zeros_new(NG_F32, NG_SHAPE(2)))), NG_OK);
-    assert_error(NG_ESHAPE, "ng_set_grad: g is float32 (2,), expected float32 (1, 2)");
+    assert_fails(ng_set_grad(w, own(ng_zeros_new(NG_F32, NG_SHAPE(2)))), NG_ESHAPE,
+                 "ng_set_grad: g is float32 (2,), expected float32 (1, 2)");
     assert_fails(ng_set_grad(w, own(ng_zeros_new(NG_F64, NG_SHAPE(1, 2)))), NG_EDTYPE,
                  "ng_set_grad: g is float64 (1, 2), expected float32 (1, 2)");
     ng_tensor *y = ng_square(tape, w);
-    ck_assert_int_ne(ng_set_grad(y, y), NG_OK);
-    assert_error(NG_EGRAD, "ng_set_grad: the tensor of shape (1, 2) is no leaf");
+    assert_fails(ng_set_grad(y, y), NG_EGRAD, "ng_set_grad: the tensor of shape (1, 2) is no leaf");
     ng_tape_reset(tape);
-    ng_optimizer_free(sgd), ng_module_free(net);
 }

@@ -536,14 +536,14 @@ static ng_status lonely_program(ng_group *group, void *with)
 TEST(one_value_per_channel_of_all_ranks_is_an_error)
 {
     const wire_outcome o = wire_run_members(2, 3, lonely_program, NULL);
-    assert_all_failed(&o, 2, "training needs more than one value per channel, got 1 of 3 members");
+    assert_all_failed(&o, 2, "training needs more than one value per channel, got 1 of 3 ranks");
 }
 
 TEST(statistics_of_ghost_batches_over_a_group_need_combined)
 {
     ng_group *group = ng_group_alone();
     assert_fails(ng_batch_norm_new(3, .group = group, .ghost = 4), NG_EVALUE,
-                 "ng_batch_norm_new: .ghost has statistics of parts");
+                 "ng_batch_norm_new: both .ghost and .group, expected one of them");
     ng_module *norm = ng_batch_norm_new(3, .group = group, .ghost = 4, .combined = true);
     assert_ok(norm);
     ng_module_free(norm), ng_group_free(group);

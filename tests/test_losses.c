@@ -1,4 +1,4 @@
-/* Softmax, losses and dropout: closed forms, extremes, options, errors. */
+/* Softmax, losses and dropout: closed forms, extreme values, options, errors. */
 #include "fixture.h"
 #include "support.h"
 
@@ -34,12 +34,6 @@ LOOP_TEST(softmax_is_finite_at_extremes, 2)
     assert_values(ng_log_softmax(tape, x, -1), 1e-7, 0, -1e4, -2e4, -log(3), -log(3), -log(3));
 }
 
-TEST(softmax_of_minus_infinity_is_zero)
-{
-    ng_tensor *x = VALUES(NG_F64, NG_SHAPE(3), 0, -(double)INFINITY, 0);
-    assert_values(ng_softmax(tape, x, -1), 1e-15, 0.5, 0, 0.5);
-}
-
 TEST(softmax_of_nothing_has_gradients_of_any_order)
 {
     ng_tensor *x = ng_require_grad(own(ng_zeros_new(NG_F64, NG_SHAPE(3, 0))));
@@ -61,8 +55,7 @@ TEST(softmax_keeps_nan_in_its_row)
     }
 }
 
-/* Against the formula in double, up to the rounding of x - max; the gradient of the large one is
- * stored past the caches. */
+/* Against the formula in double; the gradient of the largest is stored past the caches. */
 LOOP_TEST(softmax_of_floats_keeps_its_digits, 6)
 {
     static const int64_t shapes[][2] = {{3, 1}, {3, 7}, {5, 63}, {4, 1000}, {3, 5000}, {4352, 768}};
@@ -116,7 +109,7 @@ TEST(huber_by_hand)
     assert_values(ng_grad(x), 0, 0.5, -1, 1, 0);
 }
 
-/* Where prediction and target are equal the parabola still bends. */
+/* The second derivative of the parabola, where prediction and target are equal. */
 TEST(huber_has_curvature_at_zero)
 {
     ng_tensor *x = LEAF(NG_F64, NG_SHAPE(1), 0), *t = VALUES(NG_F64, NG_SHAPE(1), 0);
@@ -134,15 +127,14 @@ TEST(losses_say_what_is_wrong)
     assert_fails(ng_binary_cross_entropy(tape, x, t), NG_ESHAPE, "ng_binary_cross_entropy: target");
     assert_fails(ng_mse(tape, x, doubles), NG_EDTYPE,
                  "ng_mse: dtypes differ: operand 1 is float32, operand 2 is float64");
-    assert_fails(ng_huber(tape, x, x, .delta = -1), NG_EVALUE,
-                 "ng_huber: delta is -1, expected a positive number");
-    assert_fails(ng_huber(tape, x, x, .delta = NG_ZERO), NG_EVALUE,
-                 "ng_huber: delta is 0, expected a positive number");
-    assert_fails(ng_mse(tape, x, x, .reduction = (ng_reduction)7), NG_EVALUE,
-                 "ng_mse: reduction 7");
+    assert_refused(ng_huber(tape, x, x, .delta = -1),
+                   "ng_huber: delta is -1, expected a positive number");
+    assert_refused(ng_huber(tape, x, x, .delta = NG_ZERO),
+                   "ng_huber: delta is 0, expected a positive number");
+    assert_refused(ng_mse(tape, x, x, .reduction = (ng_reduction)7), "ng_mse: reduction 7");
     const char *of_huber = ".delta is set, which has an effect only in ng_huber";
-    assert_fails(ng_mse(tape, x, x, .delta = 2), NG_EVALUE, of_huber);
-    assert_fails(ng_kl_divergence(tape, x, x, .delta = NG_ZERO), NG_EVALUE, of_huber);
+    assert_refused(ng_mse(tape, x, x, .delta = 2), of_huber);
+    assert_refused(ng_kl_divergence(tape, x, x, .delta = NG_ZERO), of_huber);
 }
 
 static ng_tensor *of_computed_targets(ng_tape *t, ng_tensor *const *in, void *context)
@@ -151,7 +143,7 @@ static ng_tensor *of_computed_targets(ng_tape *t, ng_tensor *const *in, void *co
     return ng_binary_cross_entropy(t, in[0], ng_mul_scalar(t, in[1], 0.5));
 }
 
-/* The checker moves them beyond 0 and 1. */
+/* The checker moves targets below 0 and above 1. */
 TEST(targets_at_the_ends_of_their_range_are_checked)
 {
     ng_tensor *in[] = {normal(NG_F64, NG_SHAPE(2), 1), VALUES(NG_F64, NG_SHAPE(2), 0, 2)};
@@ -159,18 +151,18 @@ TEST(targets_at_the_ends_of_their_range_are_checked)
     ck_assert_msg(report.passed, "%s", report.message);
 }
 
-/* What is 0 or 1 but for rounding is let through, and so is a NaN, which shows in the loss. */
-LOOP_TEST(targets_that_are_no_probabilities_are_told, 2)
+/* Targets within rounding of 0 and 1 are accepted, and so is a NaN, which shows in the loss. */
+LOOP_TEST(targets_that_are_no_probabilities_are_errors, 2)
 {
     const ng_dtype dtype = _i ? NG_F64 : NG_F32;
     ng_tensor *x = normal(dtype, NG_SHAPE(4), 1);
-    assert_fails(ng_binary_cross_entropy(tape, x, VALUES(dtype, NG_SHAPE(4), 0, 1, 2, -1)),
-                 NG_EVALUE, "ng_binary_cross_entropy: target 2 at [2], expected 0 to 1");
-    assert_fails(ng_binary_cross_entropy(tape, x, VALUES(dtype, NG_SHAPE(4), 1, 1, 1, -1),
-                                         .reduction = NG_EACH),
-                 NG_EVALUE, "ng_binary_cross_entropy: target -1 at [3], expected 0 to 1");
-    assert_fails(ng_kl_divergence(tape, x, VALUES(dtype, NG_SHAPE(4), 0, 2, -0.5, 0)), NG_EVALUE,
-                 "ng_kl_divergence: target -0.5 at [2], expected 0 or more");
+    assert_refused(ng_binary_cross_entropy(tape, x, VALUES(dtype, NG_SHAPE(4), 0, 1, 2, -1)),
+                   "ng_binary_cross_entropy: target 2 at [2], expected 0 to 1");
+    assert_refused(ng_binary_cross_entropy(tape, x, VALUES(dtype, NG_SHAPE(4), 1, 1, 1, -1),
+                                           .reduction = NG_EACH),
+                   "ng_binary_cross_entropy: target -1 at [3], expected 0 to 1");
+    assert_refused(ng_kl_divergence(tape, x, VALUES(dtype, NG_SHAPE(4), 0, 2, -0.5, 0)),
+                   "ng_kl_divergence: target -0.5 at [2], expected 0 or more");
     ng_tensor *near = VALUES(dtype, NG_SHAPE(4), 1 + 1e-6, -1e-6, 1, 0);
     assert_ok(ng_binary_cross_entropy(tape, x, near));
     ng_tensor *unknown = VALUES(dtype, NG_SHAPE(4), 0, 1, (double)NAN, 1);
@@ -188,8 +180,8 @@ static ng_tensor *known_logits(ng_dtype dtype)
     return LEAF(dtype, NG_SHAPE(2, 3), log(1), log(2), log(5), 4, 4, 4);
 }
 
-/* Of three rows the middle one is ignored: the loss, its gradient and that of the gradient's
- * square, 0 in that row, whatever it holds. */
+/* The loss of three rows of which the middle one is ignored, its gradient, and the gradient of that
+ * gradient's squares: both 0 in the ignored row. */
 static void ignore_the_middle(double held, ng_cross_entropy_options options, ng_tensor *results[3])
 {
     ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3, 2), 1, 2, held, -held, 4, 3), *dx;
@@ -251,7 +243,7 @@ TEST(mean_over_no_row_is_nan_and_sum_is_zero)
     ck_assert(!ng_failed());
 }
 
-/* Weights of 0: a mean over nothing but these is one over no row; their terms count for nothing. */
+/* A mean over rows of weight 0 is a mean over no row; a class of weight 0 adds nothing. */
 TEST(what_has_no_weight_counts_for_nothing)
 {
     ng_tensor *x = known_logits(NG_F64), *labels = LABELS(0, 0);
@@ -279,7 +271,7 @@ LOOP_TEST(extreme_logits_are_finite, 2)
     assert_values(ng_grad(x), 1e-7, 0, 0, 1, -1, -0.5, 0.5);
 }
 
-/* A logit of minus infinity rules its class out, and harms nothing else. */
+/* A logit of minus infinity gives its class probability 0. */
 TEST(a_class_may_be_ruled_out)
 {
     ng_tensor *x = LEAF(NG_F64, NG_SHAPE(1, 3), 0, 0, -(double)INFINITY);
@@ -313,33 +305,32 @@ TEST(changed_labels_are_noticed)
 TEST(cross_entropy_says_what_is_wrong)
 {
     ng_tensor *x = known_logits(NG_F32);
-    assert_fails(ng_cross_entropy(tape, x, LABELS(0, 1), .ignored = 1), NG_EVALUE,
-                 "ng_cross_entropy: .ignored is set, which has an effect only with .ignore");
-    assert_fails(ng_nll(tape, x, LABELS(0, 1), .ignored = -1), NG_EVALUE,
-                 "ng_nll: .ignored is set, which has an effect only with .ignore");
-    assert_fails(ng_cross_entropy(tape, x, LABELS(0, 3)), NG_EVALUE,
-                 "ng_cross_entropy: label 3 in row 1, expected 0 .. 2");
-    assert_fails(ng_cross_entropy(tape, x, LABELS(-1, 0)), NG_EVALUE,
-                 "ng_cross_entropy: label -1 in row 0");
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .ignored = 1),
+                   "ng_cross_entropy: .ignored is set, which has an effect only with .ignore");
+    assert_refused(ng_nll(tape, x, LABELS(0, 1), .ignored = -1),
+                   "ng_nll: .ignored is set, which has an effect only with .ignore");
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 3)),
+                   "ng_cross_entropy: label 3 in row 1, expected 0 .. 2");
+    assert_refused(ng_cross_entropy(tape, x, LABELS(-1, 0)), "ng_cross_entropy: label -1 in row 0");
     assert_fails(ng_cross_entropy(tape, x, LABELS(0, 1, 2)), NG_ESHAPE,
-                 "ng_cross_entropy: labels is (3,), expected (2,)");
+                 "ng_cross_entropy: labels is (3,) and x ");
     assert_fails(ng_cross_entropy(tape, x, VALUES(NG_F32, NG_SHAPE(2), 0, 1)), NG_EDTYPE,
                  "float32");
-    assert_fails(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = 1.5), NG_EVALUE,
-                 "ng_cross_entropy: smoothing is 1.5, expected 0 <= smoothing <= 1");
-    assert_fails(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = (double)NAN), NG_EVALUE,
-                 "ng_cross_entropy: smoothing");
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = 1.5),
+                   "ng_cross_entropy: smoothing is 1.5, expected 0 <= smoothing <= 1");
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = (double)NAN),
+                   "ng_cross_entropy: smoothing");
     assert_fails(ng_cross_entropy(tape, VALUES(NG_F32, NG_SCALAR, 1), LABELS(0)), NG_ESHAPE,
-                 "ng_cross_entropy: logits is (), expected (..., classes)");
+                 "and x (), expected labels (...) for x (..., classes)");
     assert_fails(ng_cross_entropy(tape, LABELS(0, 1), LABELS(0, 1)), NG_EDTYPE, "int64");
-    assert_fails(ng_cross_entropy(tape, x, LABELS(0, 1), .reduction = (ng_reduction)-1), NG_EVALUE,
-                 "ng_cross_entropy: reduction -1");
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .reduction = (ng_reduction)-1),
+                   "ng_cross_entropy: reduction -1");
 }
 
 /* ---- Dropout ------------------------------------------------------------------------------ */
 
-/* Of 40000 draws the share of zeros has deviation sqrt(p (1 - p) / 40000) = 0.0023; five of them
- * are allowed. What is kept grows by 1 / (1 - p), and so does its gradient. */
+/* The share of zeros of 40,000 draws has deviation sqrt(p (1 - p) / 40000) = 0.0023; five are
+ * allowed. The others, and their gradient, are scaled by 1 / (1 - p). */
 TEST(dropout_drops_its_share_and_scales_the_rest)
 {
     ng_tensor *x = ng_require_grad(own(ng_ones_new(NG_F64, NG_SHAPE(200, 200))));
@@ -385,6 +376,6 @@ TEST(dropout_says_what_is_wrong)
     ng_tensor *x = normal(NG_F32, NG_SHAPE(3), 1);
     const double wrong[] = {1, 1.5, -0.1, (double)NAN};
     for (int i = 0; i < 4; i++) {
-        assert_fails(ng_dropout(tape, x, wrong[i]), NG_EVALUE, "expected 0 <= p < 1");
+        assert_refused(ng_dropout(tape, x, wrong[i]), "expected 0 <= p < 1");
     }
 }

@@ -1,5 +1,5 @@
-/* Modules: names, summaries, how weights are drawn, modes, layers against their formulas, wrong
- * use, conversion and checkpoints. */
+/* Modules: names, summaries, initial weights, modes, layers against their formulas, wrong use,
+ * conversion, checkpoints. */
 #include "core/tensor.h"
 #include "fixture.h"
 #include "nn/module.h"
@@ -16,25 +16,6 @@ static ng_module *small_net(void)
                              ng_residual_new(ng_layer_norm_new(3)), ng_linear_new(3, 2));
 }
 
-/* Every parameter and buffer of two modules has the same name and bits. */
-static void assert_same_module(ng_module *a, ng_module *b)
-{
-    ng_named_tensor x, y;
-    int i = 0;
-    for (; ng_module_parameter(a, i, &x); i++) {
-        ck_assert(ng_module_parameter(b, i, &y));
-        ck_assert_str_eq(x.name, y.name);
-        assert_same_bits(x.tensor, y.tensor);
-    }
-    ck_assert(!ng_module_parameter(b, i, &y));
-    for (i = 0; ng_module_buffer(a, i, &x); i++) {
-        ck_assert(ng_module_buffer(b, i, &y));
-        ck_assert_str_eq(x.name, y.name);
-        assert_same_bits(x.tensor, y.tensor);
-    }
-    ck_assert(!ng_module_buffer(b, i, &y));
-}
-
 static bool same_values(const ng_tensor *a, const ng_tensor *b)
 {
     return ng_size(a) == ng_size(b) && ng_dtype_of(a) == ng_dtype_of(b) &&
@@ -44,17 +25,6 @@ static bool same_values(const ng_tensor *a, const ng_tensor *b)
 static ng_tensor *from(ng_shape shape, const double *values, int64_t count)
 {
     return ng_tensor_from(NG_F64, shape, values, count);
-}
-
-/* The text that a function prints; free it. */
-static char *summary_of(const ng_module *module)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *stream = open_memstream(&text, &bytes);
-    ng_fprint_summary(stream, module);
-    fclose(stream);
-    return text;
 }
 
 /* ---- Names and counts ---------------------------------------------------------------------- */
@@ -87,9 +57,9 @@ TEST(parameters_are_named_by_path_in_order_of_registration)
     ck_assert_int_eq(ng_parameter_count(net), 4 * 3 + 3 + 6 + 6 + 3 * 2 + 2);
     ck_assert(!ng_failed());
 
-    assert_fails(ng_module_find(net, "3.inner.gamma"), NG_EVALUE,
-                 "ng_module_find: the Sequential has no parameter or buffer named "
-                 "\"3.inner.gamma\"");
+    assert_refused(ng_module_find(net, "3.inner.gamma"),
+                   "ng_module_find: the Sequential has no parameter or buffer named "
+                   "\"3.inner.gamma\"");
 }
 
 TEST(a_submodule_names_its_parameters_from_itself)
@@ -179,13 +149,12 @@ TEST(summary_describes_every_layer_of_the_table)
 {
     const ng_case *spec;
     for (int i = 0; (spec = ng_layer_case(i)); i++) {
-        ng_module *layer = spec->module();
+        ng_module *layer = own(spec->module());
         assert_ok(layer);
         char *text = summary_of(layer);
         ck_assert_ptr_nonnull(strstr(text, layer->type->name));
         ck_assert_ptr_nonnull(strstr(text, "\ntotal "));
         free(text);
-        ng_module_free(layer);
     }
 }
 
@@ -227,8 +196,8 @@ TEST(initial_weights_have_the_stated_moments)
         {NG_INIT_NORMAL, 0.3, 0.09, 3},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ng_module *layer = ng_linear_new((int64_t)in, (int64_t)out, .init = cases[i].kind,
-                                         .init_value = cases[i].value);
+        ng_module *layer = own(ng_linear_new((int64_t)in, (int64_t)out, .init = cases[i].kind,
+                                             .init_value = cases[i].value));
         const ng_tensor *weight = ng_module_find(layer, "weight");
         assert_moments(weight, cases[i].var, cases[i].kurtosis);
         /* Uniform: within the bound sqrt(3 var), give and take its rounding to float. */
@@ -239,7 +208,6 @@ TEST(initial_weights_have_the_stated_moments)
             ck_assert(bias > 0 && bias <= sqrt(1 / in) * 1.000001);
         else
             ck_assert(bias == 0);
-        ng_module_free(layer);
     }
 }
 
@@ -257,7 +225,7 @@ TEST(init_draws_tensors_of_any_rank)
     assert_moments(vector, 1.0 / 5000, 3);
     assert_ok(ng_init(vector, NG_INIT_CONSTANT, -2.5, &rng));
     ck_assert(ng_get(vector, 4999) == -2.5);
-    assert_fails(ng_init(vector, (ng_init_kind)99, 0, &rng), NG_EVALUE, "ng_init: kind 99");
+    assert_refused(ng_init(vector, (ng_init_kind)99, 0, &rng), "ng_init: kind 99");
 }
 
 TEST(equal_layers_of_one_network_differ)
@@ -347,14 +315,9 @@ TEST(train_and_eval_reach_the_whole_tree)
 TEST(dropout_drops_in_training_and_passes_in_eval)
 {
     ng_module *layer = own(ng_dropout_new(0.25));
-    ng_tensor *x = own(ng_ones_new(NG_F64, NG_SHAPE(4000)));
-    const ng_tensor *y = ng_forward(layer, tape, x);
-    double zeros = 0;
-    for (int64_t i = 0; i < 4000; i++) {
-        ck_assert(ng_get(y, i) == 0 || ng_get(y, i) == 1 / 0.75);
-        zeros += ng_get(y, i) == 0;
-    }
-    assert_near(zeros, 1000, 5 * sqrt(4000 * 0.25 * 0.75)); /* binomial, 5 deviations */
+    ng_tensor *x = own(ng_ones_new(NG_F64, NG_SHAPE(400)));
+    ng_tensor *y = ng_forward(layer, tape, x);
+    ck_assert(ng_item(ng_min(tape, y)) == 0 && ng_item(ng_max(tape, y)) == 1 / 0.75);
     ng_eval(layer);
     assert_same_bits(ng_forward(layer, tape, x), x);
 }
@@ -376,13 +339,7 @@ TEST(freezing_takes_parameters_out_and_unfreezing_brings_them_back)
 
 /* ---- BatchNorm ----------------------------------------------------------------------------- */
 
-/* Three batches (2, 2): per channel mean and unbiased variance are
- *     (1, 3): 2, 2        (10, 30): 20, 200
- *     (2, 6): 4, 8        (0, -20): -10, 200
- *     (5, 5): 5, 0        (7, 9): 8, 2            */
 static const double batches[3][4] = {{1, 10, 3, 30}, {2, 0, 6, -20}, {5, 7, 5, 9}};
-static const double batch_means[2][3] = {{2, 4, 5}, {20, -10, 8}};
-static const double batch_vars[2][3] = {{2, 8, 0}, {200, 200, 2}};
 
 static void run_batches(ng_module *layer)
 {
@@ -393,44 +350,6 @@ static void run_batches(ng_module *layer)
         ng_tensor_free(x);
     }
     ng_tape_free(on);
-}
-
-TEST(running_statistics_move_by_momentum)
-{
-    ng_module *layer = own(ng_batch_norm_new(2, .momentum = 0.3));
-    assert_ok(ng_module_to(layer, NG_F64));
-    run_batches(layer);
-    for (int c = 0; c < 2; c++) {
-        double mean = 0, var = 1;
-        for (int i = 0; i < 3; i++) {
-            mean = (1 - 0.3) * mean + 0.3 * batch_means[c][i];
-            var = (1 - 0.3) * var + 0.3 * batch_vars[c][i];
-        }
-        /* A dozen roundings of sums that do not cancel. */
-        assert_close(ng_get(ng_module_find(layer, "running_mean"), c), mean, 1e-14);
-        assert_close(ng_get(ng_module_find(layer, "running_var"), c), var, 1e-14);
-    }
-    ck_assert(ng_item(ng_module_find(layer, "num_batches_tracked")) == 3);
-}
-
-TEST(a_momentum_of_1_keeps_the_last_batch)
-{
-    ng_module *layer = own(ng_batch_norm_new(2, .momentum = 1));
-    assert_ok(ng_module_to(layer, NG_F64));
-    run_batches(layer);
-    for (int c = 0; c < 2; c++) {
-        assert_close(ng_get(ng_module_find(layer, "running_mean"), c), batch_means[c][2], 1e-14);
-        assert_close(ng_get(ng_module_find(layer, "running_var"), c), batch_vars[c][2], 1e-14);
-    }
-}
-
-TEST(cumulative_running_statistics_are_plain_averages)
-{
-    ng_module *layer = own(ng_batch_norm_new(2, .cumulative = true));
-    assert_ok(ng_module_to(layer, NG_F64));
-    run_batches(layer);
-    assert_values(ng_module_find(layer, "running_mean"), 1e-14, 11.0 / 3, 6);
-    assert_values(ng_module_find(layer, "running_var"), 1e-14, 10.0 / 3, 134);
 }
 
 TEST(eval_uses_running_statistics_and_does_not_move_them)
@@ -453,7 +372,7 @@ TEST(eval_uses_running_statistics_and_does_not_move_them)
                      1e-13);
 }
 
-TEST(a_frozen_batch_norm_is_not_thawed_by_train)
+TEST(ng_train_does_not_unfreeze_a_frozen_batch_norm)
 {
     ng_module *option = own(ng_batch_norm_new(2, .frozen = true)),
               *frozen = own(ng_batch_norm_new(2));
@@ -535,45 +454,19 @@ TEST(norm_layers_refuse_another_width)
     for (int i = 0; i < 5; i++) ng_module_free(layers[i]);
 }
 
-static double dot_row(const ng_tensor *weight, int64_t row, const ng_tensor *x)
-{
-    double sum = 0;
-    for (int64_t j = 0; j < ng_dim(weight, 1); j++) sum += ng_at(weight, row, j) * ng_get(x, j);
-    return sum;
-}
-
-TEST(projected_adaptive_layer_norm_makes_scale_and_shift_of_its_input)
-{
-    ng_module *layer = own(ng_adaptive_layer_norm_new(4, .eps = 1e-12));
-    assert_ok(ng_module_to(layer, NG_F64));
-    ng_tensor *x = own(from(NG_SHAPE(4), NG_VALUES(1, 2, 3, 4)));
-    const ng_tensor *y = ng_forward(layer, tape, x);
-    assert_ok(y);
-    for (int64_t i = 0; i < 4; i++) {
-        const double gamma = dot_row(ng_module_find(layer, "gamma.weight"), i, x) +
-                             ng_get(ng_module_find(layer, "gamma.bias"), i);
-        const double beta = dot_row(ng_module_find(layer, "beta.weight"), i, x) +
-                            ng_get(ng_module_find(layer, "beta.bias"), i);
-        const double xhat = (ng_get(x, i) - 2.5) / sqrt(1.25);
-        assert_near(ng_get(y, i), gamma * xhat + beta, 1e-11); /* values of about 1; eps 1e-12 */
-    }
-    ck_assert_int_eq(ng_parameter_count(layer), 2 * (16 + 4));
-}
-
 TEST(conditioned_adaptive_layer_norm_starts_as_layer_norm_and_its_gate_shut)
 {
     ng_rng rng = ng_rng_seeded(2);
     ng_tensor *x = own(ng_normal_new(NG_F32, NG_SHAPE(2, 3, 4), 1, 2, &rng));
     ng_tensor *c = own(ng_normal_new(NG_F32, NG_SHAPE(2, 1, 5), 0, 1, &rng));
     ng_module *open =
-        ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 5);
+        own(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 5));
     ng_module *gated = own(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED,
                                                       .condition = 5, .gate = true));
     ng_tensor *y = ng_forward_conditioned(open, tape, x, c);
     assert_tensors_close(y, ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-6), 1e-6);
     ck_assert(largest(ng_forward_conditioned(gated, tape, x, c)) == 0);
     ck_assert_int_eq(ng_size(ng_module_find(gated, "modulation.bias")), 12);
-    ng_module_free(open);
 }
 
 TEST(conditioned_adaptive_layer_norm_scales_shifts_and_gates_by_the_condition)
@@ -615,16 +508,15 @@ TEST(adanorm_is_what_the_paper_and_the_document_print)
 {
     ng_tensor *x = own(from(NG_SHAPE(1, 4), NG_VALUES(1, 2, 3, 4)));
     ng_module *paper =
-        ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .eps = 1e-12, .scale = 2);
+        own(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .eps = 1e-12, .scale = 2));
     ng_module *raw =
-        ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .eps = 1e-12, .raw = true);
+        own(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .eps = 1e-12, .raw = true));
     const ng_tensor *y = ng_forward(paper, tape, x), *z = ng_forward(raw, tape, x);
     for (int i = 0; i < 4; i++) {
         const double xhat = (i + 1 - 2.5) / sqrt(1.25);
         assert_close(ng_get(y, i), 2 * (1 - 0.1 * xhat) * xhat, 1e-11); /* eps 1e-12 */
         assert_close(ng_get(z, i), (1 - 0.1 * (i + 1)) * xhat, 1e-11);
     }
-    ng_module_free(paper), ng_module_free(raw);
 }
 
 TEST(residual_adds_its_input)
@@ -780,15 +672,15 @@ TEST(a_class_needs_a_name_and_a_size)
 {
     const ng_module_class nameless = {.size = sizeof(ng_module)}, sizeless = {.name = "Norm"};
     assert_fails(ng_module_new(&nameless), NG_ENULL, "ng_module_new: type->name is NULL");
-    assert_fails(ng_module_new(&sizeless), NG_EVALUE,
-                 "ng_module_new: the class Norm has a size of 0, expected that of its");
+    assert_refused(ng_module_new(&sizeless),
+                   "ng_module_new: the class Norm has a size of 0, expected that of its");
 }
 
 TEST(a_module_that_was_built_before_fails_for_what_is_added_since)
 {
     ng_module *self = shift_norm_new(2);
     ck_assert_ptr_null(ng_module_add_child(self, "head", ng_linear_new(0, 2)));
-    assert_fails(ng_module_built(self), NG_EVALUE, "ng_linear_new: in is 0");
+    assert_refused(ng_module_built(self), "ng_linear_new: in is 0");
 }
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
@@ -802,9 +694,8 @@ TEST(modules_nested_too_deep_are_an_error_and_leak_nothing)
     net = ng_residual_new(net);
     ck_assert_ptr_null(net); /* one more than there may be */
     for (int i = 0; i < 100000; i++) net = ng_residual_new(net);
-    assert_fails(net, NG_EVALUE,
-                 "ng_module_add_child: a Residual in a Residual nests modules more than "
-                 "256 deep");
+    assert_refused(net, "ng_module_add_child: a Residual in a Residual nests modules more than "
+                        "256 deep");
     ng_module *outer = ng_sequential_new(ng_relu_new()), *inner = outer; /* from the top */
     for (int i = 0; i < 2 * NG_MAX_DEPTH && inner; i++) {
         ng_module *next = ng_sequential_new(ng_relu_new());
@@ -816,9 +707,9 @@ TEST(modules_nested_too_deep_are_an_error_and_leak_nothing)
 
 TEST(an_error_inside_a_network_says_where)
 {
-    ng_module *net =
+    ng_module *net = own(
         ng_sequential_new(ng_linear_new(3, 4),
-                          ng_sequential_new(ng_relu_new(), ng_residual_new(ng_linear_new(5, 5))));
+                          ng_sequential_new(ng_relu_new(), ng_residual_new(ng_linear_new(5, 5)))));
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(2, 3)));
     ck_assert_ptr_null(ng_forward(net, tape, x));
     ck_assert_int_eq(strncmp(ng_error_text(), "1.1.inner (Linear): ng_linear: ", 31), 0);
@@ -831,7 +722,6 @@ TEST(an_error_inside_a_network_says_where)
     ng_module_free(alone);
     ng_fail(NG_EIO, "the cause"); /* which was before, and elsewhere */
     assert_fails(ng_forward(net, tape, x), NG_EIO, "the cause");
-    ng_module_free(net);
 }
 
 TEST(an_error_of_dtypes_says_how_to_convert)
@@ -841,10 +731,7 @@ TEST(an_error_of_dtypes_says_how_to_convert)
               *ids = own(ng_zeros_new(NG_I64, NG_SHAPE(1, 2)));
     assert_fails(ng_forward(net, tape, x), NG_EDTYPE,
                  "1 (Linear): ng_linear: dtypes differ: operand 1 is float64, operand 2 (a "
-                 "module's) is float32; "
-                 "convert the module with ng_module_to, or make x in the other dtype (x is float64 "
-                 "and the module float32: convert one of them, with ng_module_to(module, "
-                 "NG_F64) or ng_cast(tape, x, NG_F32))");
+                 "module's) is float32; ng_module_to converts a module, ng_cast a tensor");
     assert_ok(ng_module_to(net, NG_F64));
     assert_ok(ng_forward(net, tape, x));
     ck_assert_ptr_null(ng_forward(ng_module_child(net, 1), tape, ids));
@@ -854,11 +741,11 @@ TEST(an_error_of_dtypes_says_how_to_convert)
 
 TEST(a_failed_child_fails_its_parents_and_leaks_nothing)
 {
-    assert_fails(ng_sequential_new(ng_linear_new(3, 3), ng_linear_new(0, 3),
-                                   ng_residual_new(ng_layer_norm_new(3))),
-                 NG_EVALUE, "ng_linear_new: in is 0, expected a positive number of features");
-    assert_fails(ng_residual_new(ng_sequential_new(ng_dropout_new(1))), NG_EVALUE,
-                 "ng_dropout_new: p is 1, expected 0 <= p < 1");
+    assert_refused(ng_sequential_new(ng_linear_new(3, 3), ng_linear_new(0, 3),
+                                     ng_residual_new(ng_layer_norm_new(3))),
+                   "ng_linear_new: in is 0, expected a positive number of features");
+    assert_refused(ng_residual_new(ng_sequential_new(ng_dropout_new(1))),
+                   "ng_dropout_new: p is 1, expected 0 <= p < 1");
     assert_fails(ng_module_add_child(NULL, "child", ng_linear_new(2, 2)), NG_ENULL,
                  "ng_module_add_child: self is NULL");
     assert_fails(ng_sequential_add(NULL, ng_linear_new(2, 2)), NG_ENULL,
@@ -884,8 +771,8 @@ TEST(a_module_has_one_parent)
     ng_module *inner = ng_sequential_new(ng_relu_new());
     ng_module *outer = ng_sequential_new(ng_residual_new(inner));
     assert_fails(ng_sequential_add(inner, outer), NG_ESTATE, "would contain itself");
-    assert_fails(ng_sequential_add(shared, ng_relu_new()), NG_EVALUE,
-                 "ng_sequential_add: the module is a Linear, expected a Sequential");
+    assert_refused(ng_sequential_add(shared, ng_relu_new()),
+                   "ng_sequential_add: the module is a Linear, expected a Sequential");
     ck_assert_int_eq(ng_sequential_add(shared, net), NG_EVALUE);
     ng_clear_error();
     ng_module_free(net), ng_module_free(outer);
@@ -918,7 +805,7 @@ TEST(options_without_sense_are_refused)
     assert_refused(ng_multi_head_attention_new(4, 2, .rotary_base = 50),
                    ".rotary_base is set, which has an effect only with .rotary");
     assert_refused(ng_multi_head_attention_new(4, 2, .rotary = true, .rotary_base = NG_ZERO),
-                   "rotary_base is 0, expected a number above 0");
+                   "rotary_base is 0, expected a positive number");
     assert_refused(ng_sequential_from(NULL, -1),
                    "ng_sequential_from: -1 modules, expected 0 or more");
     assert_refused(ng_list_from(NULL, -2), "ng_list_from: -2 modules, expected 0 or more");
@@ -959,7 +846,8 @@ TEST(options_without_sense_are_refused)
                    "expected one of them");
     assert_refused(ng_batch_norm_new(2, .momentum = NG_ZERO, .cumulative = true),
                    "expected one of them");
-    assert_refused(ng_batch_norm_new(2, .frozen = true, .no_running_stats = true), "no statistics");
+    assert_refused(ng_batch_norm_new(2, .frozen = true, .no_running_stats = true),
+                   "expected one of them");
     assert_refused(ng_leaky_relu_new((double)NAN), "slope is");
     assert_refused(ng_elu_new(-1),
                    "ng_elu_new: alpha is -1, expected a finite number of at least 0");
@@ -985,9 +873,9 @@ TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
     ck_assert(ng_has_grad(first) && !ng_has_grad(ng_module_find(net, "1.weight")));
 }
 
-/* Of two uses of the weights only that of h, which requires a gradient, is on the tape: what there
- * is of the weights' gradient is not theirs. */
-TEST(what_is_thawed_after_it_was_used_gets_no_part_of_a_gradient)
+/* Of the two uses of the weights only that with h, which requires a gradient, is recorded: the
+ * gradient through it is not that of the weights, and is not given. */
+TEST(a_parameter_unfrozen_after_its_use_gets_no_partial_gradient)
 {
     ng_module *net = own(ng_linear_new(4, 4));
     ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1),
@@ -1009,8 +897,8 @@ TEST(what_is_thawed_after_it_was_used_gets_no_part_of_a_gradient)
     ck_assert(ng_has_grad(weight));
 }
 
-/* A condition gets no gradient, by the rule of ng_where, whoever asks. */
-TEST(what_another_loss_of_the_tape_reaches_excuses_nothing)
+/* ng_where passes no gradient to its condition. */
+TEST(a_frozen_loss_is_an_error_whatever_another_loss_reaches)
 {
     ng_module *net = own(ng_linear_new(4, 2)), *other = own(ng_linear_new(4, 2));
     ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1);
@@ -1052,66 +940,6 @@ TEST(a_backward_pass_after_a_conversion_is_refused)
     ng_tensor *loss = ng_sum(tape, ng_forward(layer, tape, x));
     assert_ok(ng_module_to(layer, NG_F64));
     assert_fails(ng_backward(tape, loss), NG_ESTATE, "was changed after the op was recorded");
-}
-
-/* ---- Out of memory ------------------------------------------------------------------------- */
-
-TEST(a_network_is_built_whole_or_not_at_all)
-{
-    int failures = 0;
-    for (;; failures++) {
-        allocations_fail_after(failures);
-        ng_module *net = small_net();
-        allocations_succeed();
-        if (net) {
-            ng_module *expected = small_net();
-            assert_same_module(net, expected);
-            ng_module_free(net), ng_module_free(expected);
-            break;
-        }
-        assert_error(NG_ENOMEM, "out of memory");
-        assert_all_freed();
-    }
-    ck_assert_int_gt(failures, 40);
-    for (int i = 0; i < failures; i++) { /* one failure, and all goes on behind it */
-        allocations_fail_once_after(i);
-        ng_module *net = small_net();
-        ck_assert_ptr_null(net);
-        allocations_succeed();
-        assert_all_freed();
-    }
-}
-
-TEST(a_conversion_happens_whole_or_not_at_all)
-{
-    ng_module *net = small_net(), *twin = small_net();
-    int failures = 0;
-    for (;; failures++) {
-        allocations_fail_after(failures);
-        const ng_status status = ng_module_to(net, NG_F64);
-        allocations_succeed();
-        if (status == NG_OK) break;
-        assert_error(NG_ENOMEM, "out of memory");
-        assert_same_module(net, twin);
-    }
-    ck_assert_int_eq(failures, 2 * 10); /* header and elements of 10; the count stays */
-    ng_module_free(net), ng_module_free(twin);
-}
-
-TEST(adding_a_child_that_finds_no_memory_changes_nothing)
-{
-    ng_module *net = small_net(), *twin = small_net();
-    for (int i = 0;; i++) {
-        ng_module *layer = ng_residual_new(ng_linear_new(2, 2));
-        allocations_fail_after(i);
-        const ng_status status = ng_sequential_add(net, layer);
-        allocations_succeed();
-        if (status == NG_OK) break;
-        assert_error(NG_ENOMEM, "out of memory");
-        assert_same_module(net, twin);
-    }
-    assert_ok(ng_module_find(net, "5.inner.weight"));
-    ng_module_free(net), ng_module_free(twin);
 }
 
 /* ---- Checkpoints --------------------------------------------------------------------------- */
@@ -1183,7 +1011,7 @@ static ng_module *saved_convolution(void)
         ng_flatten_new(), ng_weight_norm_new(ng_linear_new(16, 7)));
 }
 
-/* Three steps of training, or one more; the last loss. */
+/* Trains for so many steps; returns the last loss. */
 static double train_on(ng_module *net, bool convolution, int steps)
 {
     ng_rng rng = ng_rng_seeded(3);
@@ -1274,45 +1102,47 @@ TEST(a_file_cut_short_or_damaged_anywhere_changes_nothing)
 
 TEST(what_does_not_fit_is_named)
 {
-    ng_module *plain = ng_linear_new(2, 3, .no_bias = true), *full = ng_linear_new(2, 3);
-    ng_module *wide = ng_linear_new(4, 3), *kept = ng_linear_new(2, 3);
+    ng_module *plain = own(ng_linear_new(2, 3, .no_bias = true)), *full = own(ng_linear_new(2, 3));
+    ng_module *wide = own(ng_linear_new(4, 3)), *kept = own(ng_linear_new(2, 3));
     assert_ok(ng_module_init(full, 1));
     assert_ok(ng_module_init(kept, 1));
     assert_ok(ng_module_save(plain, checkpoint_path));
-    assert_fails(ng_module_load(full, checkpoint_path), NG_EVALUE, "has no \"bias\"");
+    assert_refused(ng_module_load(full, checkpoint_path), "has no \"bias\"");
     assert_ok(ng_module_save(wide, checkpoint_path));
     assert_fails(ng_module_load(full, checkpoint_path), NG_ESHAPE,
                  "has \"weight\" of shape (3, 4), expected (3, 2)");
     assert_same_module(full, kept);
     assert_ok(ng_module_save(full, checkpoint_path));
-    assert_fails(ng_module_load(plain, checkpoint_path), NG_EVALUE,
-                 "has \"bias\", which is not used here");
+    assert_refused(ng_module_load(plain, checkpoint_path), "has \"bias\", which is not used here");
     assert_fails(ng_module_load(plain, "/nowhere/at/all.ng"), NG_EIO,
                  "ng_module_load: cannot open /nowhere/at/all.ng");
     assert_fails(ng_module_save(plain, "/nowhere/at/all.ng"), NG_EIO,
                  "ng_module_save: cannot write /nowhere/at/all.ng");
-    ng_module_free(plain), ng_module_free(full), ng_module_free(wide), ng_module_free(kept);
 }
 
-TEST(saving_and_loading_without_memory_is_an_error)
+/* ---- Out of memory ------------------------------------------------------------------------- */
+
+static ng_status convert(ng_module *net) { return ng_module_to(net, NG_F64); }
+static ng_status save(ng_module *net) { return ng_module_save(net, checkpoint_path); }
+static ng_status load(ng_module *net) { return ng_module_load(net, checkpoint_path); }
+
+/* A layer that cannot be added is freed. */
+static ng_status add_layer(ng_module *net)
 {
-    ng_module *net = small_net(), *twin = small_net();
-    for (int i = 0;; i++) {
-        allocations_fail_after(i);
-        const ng_status status = ng_module_save(net, checkpoint_path);
+    return ng_sequential_add(net, ng_residual_new(ng_linear_new(2, 2)));
+}
+
+LOOP_TEST(a_call_that_is_refused_memory_changes_nothing, 4)
+{
+    static ng_status (*const calls[])(ng_module *) = {convert, add_layer, save, load};
+    ng_module *net = own(small_net()), *twin = own(small_net());
+    assert_ok(ng_module_save(twin, checkpoint_path));
+    ng_status status = NG_ENOMEM;
+    for (int count = 0; status != NG_OK; count++) {
+        allocations_fail_after(count);
+        status = calls[_i](net);
         allocations_succeed();
-        if (status == NG_OK) break;
-        assert_error(NG_ENOMEM, "out of memory");
+        if (status != NG_OK) assert_error(NG_ENOMEM, "out of memory");
+        if (status != NG_OK) assert_same_module(net, twin);
     }
-    assert_ok(ng_module_init(net, 4));
-    assert_ok(ng_module_init(twin, 4));
-    for (int i = 0;; i++) {
-        allocations_fail_after(i);
-        const ng_status status = ng_module_load(net, checkpoint_path);
-        allocations_succeed();
-        if (status == NG_OK) break;
-        assert_error(NG_ENOMEM, "out of memory");
-        assert_same_module(net, twin);
-    }
-    ng_module_free(net), ng_module_free(twin);
 }

@@ -1,5 +1,5 @@
-/* NULL in the place of every pointer that a public function takes: an error that names the
- * function, and nothing else. */
+/* NULL in place of each pointer that a public function takes is an error that names the
+ * function. */
 #include "fixture.h"
 #include "headers.h"
 #include "support.h"
@@ -36,9 +36,9 @@ static ng_tensor *a_definition(ng_tape *on, const ng_node *node)
 {
     return ng_square(on, node->inputs[0]);
 }
-static ng_status a_program(ng_group *member, void *with)
+static ng_status a_program(ng_group *of_ranks, void *with)
 {
-    (void)member, (void)with;
+    (void)of_ranks, (void)with;
     return NG_OK;
 }
 

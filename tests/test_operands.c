@@ -1,5 +1,5 @@
-/* Operands out of the ordinary: empty along any axis, left out, of another tape, gone stale. What
- * takes a tensor either works or answers with an error. */
+/* Unusual operands: empty along any axis, missing, of another tape, stale, of another dtype. Every
+ * function either works or returns an error. */
 #include "fixture.h"
 #include "headers.h"
 #include "support.h"
@@ -134,7 +134,7 @@ LOOP_TEST(every_element_that_a_case_gives_was_written,
 
 /* ---- On a tape that is full ---------------------------------------------------------------- */
 
-/* A new tape, with so much room left in its memory. */
+/* A new tape with so many bytes left in its memory. */
 static void leave_room(int64_t room)
 {
     ng_tape_free(tape);
@@ -144,7 +144,7 @@ static void leave_room(int64_t room)
     assert_ok(ng_tape_memory(tape, (size_t)(use.bytes_kept - use.bytes_used - room)));
 }
 
-/* The case and its recorded gradients; whether all were given. */
+/* Runs the case and its recorded gradients; returns whether all were given. */
 static bool is_given(const ng_case *spec, ng_module *module, ng_tensor **inputs)
 {
     ng_tensor *wanted[NG_CASE_INPUTS], *gradients[NG_CASE_INPUTS];
@@ -158,9 +158,9 @@ static bool is_given(const ng_case *spec, ng_module *module, ng_tensor **inputs)
                         .allow_unused = true) == NG_OK;
 }
 
-/* Fills the tape up to less and less; each time what does not fit any more is refused, that alone
- * or all that comes after it. */
-static void expect_failures_told(const ng_case *spec, void (*refuse_after)(int64_t))
+/* With less and less room left on the tape, the next allocation, or that and all later ones, is
+ * refused. */
+static void expect_refusals_reported(const ng_case *spec, void (*refuse_after)(int64_t))
 {
     enum { STEP = 128 }; /* bytes: no tensor takes less */
     ng_tensor *inputs[NG_CASE_INPUTS] = {NULL};
@@ -188,11 +188,11 @@ static void expect_failures_told(const ng_case *spec, void (*refuse_after)(int64
     ng_module_free(module);
 }
 
-LOOP_TEST(every_case_tells_that_it_was_refused_memory,
+LOOP_TEST(every_case_reports_that_it_was_refused_memory,
           (case_count(ng_op_case) + case_count(ng_layer_case)))
 {
-    expect_failures_told(case_at(_i), allocations_fail_after);
-    expect_failures_told(case_at(_i), allocations_fail_twice_after);
+    expect_refusals_reported(case_at(_i), allocations_fail_after);
+    expect_refusals_reported(case_at(_i), allocations_fail_twice_after);
 }
 
 /* ---- Empty along an axis ------------------------------------------------------------------- */
@@ -215,7 +215,7 @@ static ng_case with_axis(const ng_case *spec, int input, int axis, int64_t to)
     return other;
 }
 
-/* In turn every axis of every input, alone and with all that are as long. */
+/* Every axis of every input in turn, alone and with all axes of the same length. */
 LOOP_TEST(every_case_works_or_answers_where_an_axis_is_empty,
           (case_count(ng_op_case) + case_count(ng_layer_case)))
 {
@@ -232,7 +232,7 @@ LOOP_TEST(every_case_works_or_answers_where_an_axis_is_empty,
         }
 }
 
-/* Whether there can be inputs of these shapes: they are empty, or no larger than in the table. */
+/* Whether inputs of these shapes can be made: they are empty, or no larger than in the table. */
 static bool can_be_made(const ng_case *spec)
 {
     for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++) {
@@ -268,8 +268,7 @@ static int lengths_of(const ng_case *spec, int64_t lengths[NG_CASE_INPUTS * NG_M
     return count;
 }
 
-/* The same with 2^40 in place of another length: work that is done for each of so many nothings
- * would not end. */
+/* The same with another length 2^40: work for each of so many empty rows would not end. */
 static const int64_t huge = INT64_C(1) << 40;
 
 static void run_beside(const ng_case *empty, int64_t length)
@@ -358,7 +357,7 @@ static ng_status made_dataset(ng_dataset *data)
     return data ? NG_OK : ng_error_status();
 }
 
-/* Kept by a training that ends before the tensor does. */
+/* Keeps the tensor in a training that ends before the tensor does. */
 static ng_status kept(ng_tensor *x)
 {
     ng_optimizer *optimizer = ng_sgd_new(a_linear);
@@ -381,7 +380,7 @@ static ng_status chunked(ng_tensor *x)
     return ng_chunk(tape, x, 2, 0, chunks);
 }
 
-/* A tensor that has become a module's is freed with it. */
+/* A tensor that has become a parameter is freed with its module. */
 static ng_status given_back(ng_tensor **in)
 {
     ng_module *module = ng_parameters_new(in, 1);
@@ -391,7 +390,7 @@ static ng_status given_back(ng_tensor **in)
     return NG_OK;
 }
 
-/* With a group of its own, which a failure ends. */
+/* With a group of its own, because a failure ends the group. */
 static ng_status parallel_backward(ng_tensor *loss)
 {
     ng_group *group = ng_group_alone();
@@ -401,7 +400,7 @@ static ng_status parallel_backward(ng_tensor *loss)
     return status;
 }
 
-/* A new file, which the next call of written removes: what was written to it is of no use. */
+/* A new file, which written() removes. */
 static const char *scratch(void)
 {
     strcpy(scratch_path, "/tmp/normgrad-operands-XXXXXX");
@@ -434,7 +433,7 @@ static void some_rule(ng_tape *on, const ng_node *node, ng_tensor *dy, ng_tensor
 }
 static const ng_op some_op = {.name = "some", .gradient = some_rule};
 
-/* Whether a call says that it has worked: a pointer, NG_OK, a number; the others always do. */
+/* Whether a call reports success: a pointer, NG_OK, a number. Other results always do. */
 static bool by_pointer(const void *result) { return result != NULL; }
 static bool by_status(ng_status status) { return status == NG_OK; }
 static bool by_value(double value) { return !isnan(value); }
@@ -526,14 +525,14 @@ static ng_tensor *in_place_of(char kind, strange what, ng_module **module)
     }
 }
 
-/* Whether the call must refuse what stands in the place of an operand with this mark. */
+/* Whether the call must fail with this in place of an operand with this mark. */
 static bool must_fail(strange what, char mark)
 {
     if (what == FOREIGN) return mark != '.' && mark != ':';
     return what == STALE && mark != ':';
 }
 
-/* A module speaks through its ops. */
+/* Errors of modules begin with the op's name. */
 static bool names_itself(const caller *c)
 {
     if (strncmp(c->name, "ng_forward", strlen("ng_forward")) == 0) return true;
@@ -622,7 +621,7 @@ LOOP_TEST(every_function_works_or_answers_with_strange_operands, N_CALLERS)
 
 /* ---- The list is complete ------------------------------------------------------------------ */
 
-/* These only hand on what others take, or say so on the screen. */
+/* This one only passes its tensors on. */
 static const char *const without_row[] = {"ng_dataset_batch_with"};
 
 static bool has_row(const char *name)
@@ -639,8 +638,7 @@ static bool contains(const char *from, const char *to, const char *part)
     return at && at < to;
 }
 
-/* A declaration from its NG_API to its end: whether a tensor is among its arguments, given as it is
- * or in options that go with a tape. */
+/* Whether a tensor is among the arguments of a declaration, itself or in options beside a tape. */
 static bool takes_tensor(const char *arguments, const char *end)
 {
     return contains(arguments, end, "ng_tensor *") ||

@@ -1,8 +1,9 @@
-/* Optimizers against their formulas, which parameters they move, schedules, clipping and groups. */
+/* Optimizers: their formulas, which parameters they move, schedules, clipping, groups. */
 #include "core/tensor.h"
+#include "fixture.h"
 #include "support.h"
 
-/* One parameter of three weights, whose gradient is whatever a test wants: sum(w c) has c. */
+/* One parameter of three weights, whose gradient a test chooses: sum(w c) has the gradient c. */
 enum { N = 3 };
 static const double start[N] = {0.5, -1.25, 2};
 
@@ -17,31 +18,39 @@ static const double tolerance = 1e-14;
 typedef struct {
     ng_module *module;
     ng_tensor *weight;
-    ng_tape *tape;
 } bench;
 
-static bench bench_new(ng_dtype dtype)
+/* A bench whose module will belong to another module. */
+static bench part_new(ng_dtype dtype)
 {
-    bench b = {.module = ng_linear_new(N, 1, .no_bias = true), .tape = ng_tape_new()};
+    bench b = {.module = ng_linear_new(N, 1, .no_bias = true)};
     assert_ok(ng_module_to(b.module, dtype));
     b.weight = ng_module_find(b.module, "weight");
     for (int i = 0; i < N; i++) ng_set(b.weight, i, start[i]);
     return b;
 }
 
-static void bench_free(bench *b)
+static bench bench_new(ng_dtype dtype)
 {
-    ng_tape_free(b->tape);
-    ng_module_free(b->module);
+    bench b = part_new(dtype);
+    own(b.module);
+    return b;
 }
 
-/* A backward pass that brings these gradients. */
+/* A backward pass with these gradients. */
 static void reach(bench *b, const double *g)
 {
     ng_tensor *c = ng_tensor_from(ng_dtype_of(b->weight), NG_SHAPE(1, N), g, N);
-    assert_ok(ng_backward(b->tape, ng_sum(b->tape, ng_mul(b->tape, b->weight, c))));
-    ng_tape_reset(b->tape);
+    assert_ok(ng_backward(tape, ng_sum(tape, ng_mul(tape, b->weight, c))));
+    ng_tape_reset(tape);
     ng_tensor_free(c);
+}
+
+/* A step along these gradients. */
+static void move(bench *b, ng_optimizer *optimizer, const double *g)
+{
+    reach(b, g);
+    assert_ok(ng_optimizer_step(optimizer));
 }
 
 static void assert_weights(const bench *b, const double *expected)
@@ -49,15 +58,17 @@ static void assert_weights(const bench *b, const double *expected)
     for (int i = 0; i < N; i++) assert_close(ng_get(b->weight, i), expected[i], tolerance);
 }
 
+FIXTURE(set_up, tear_down)
+
 /* ---- Each optimizer against its formula ---------------------------------------------------- */
 
 static void check_sgd(double momentum, double dampening, double decay, bool nesterov)
 {
     const double lr = 0.1;
     bench b = bench_new(NG_F64);
-    ng_optimizer *sgd = ng_sgd_new(b.module, .lr = lr, .momentum = momentum, .dampening = dampening,
-                                   .weight_decay = decay, .nesterov = nesterov);
-    assert_ok(sgd);
+    ng_optimizer *sgd =
+        own(ng_sgd_new(b.module, .lr = lr, .momentum = momentum, .dampening = dampening,
+                       .weight_decay = decay, .nesterov = nesterov));
     double w[N], v[N] = {0};
     memcpy(w, start, sizeof w);
     for (int t = 0; t < STEPS; t++) {
@@ -66,13 +77,10 @@ static void check_sgd(double momentum, double dampening, double decay, bool nest
             v[i] = t == 0 ? g : momentum * v[i] + (1 - dampening) * g;
             w[i] -= lr * (momentum == 0 ? g : nesterov ? g + momentum * v[i] : v[i]);
         }
-        reach(&b, gradients[t]);
-        assert_ok(ng_optimizer_step(sgd));
+        move(&b, sgd, gradients[t]);
         assert_weights(&b, w);
     }
     ck_assert_int_eq(ng_optimizer_steps(sgd), STEPS);
-    ng_optimizer_free(sgd);
-    bench_free(&b);
 }
 
 TEST(sgd_is_its_formula)
@@ -90,8 +98,7 @@ static void check_adam(bool decoupled, double decay)
     bench b = bench_new(NG_F64);
     const ng_adam_new_options options = {
         .module = b.module, .lr = lr, .beta1 = b1, .beta2 = b2, .eps = eps, .weight_decay = decay};
-    ng_optimizer *adam = decoupled ? ng_adamw_new_with(options) : ng_adam_new_with(options);
-    assert_ok(adam);
+    ng_optimizer *adam = own(decoupled ? ng_adamw_new_with(options) : ng_adam_new_with(options));
     const double own_decay = decoupled ? ng_option(decay, 0.01) : decay;
     double w[N], m[N] = {0}, v[N] = {0};
     memcpy(w, start, sizeof w);
@@ -107,12 +114,9 @@ static void check_adam(bool decoupled, double decay)
             v[i] = b2 * v[i] + (1 - b2) * g * g;
             w[i] -= lr * (m[i] / c1) / (sqrt(v[i] / c2) + eps);
         }
-        reach(&b, gradients[t]);
-        assert_ok(ng_optimizer_step(adam));
+        move(&b, adam, gradients[t]);
         assert_weights(&b, w);
     }
-    ng_optimizer_free(adam);
-    bench_free(&b);
 }
 
 TEST(adam_and_adamw_are_their_formulas)
@@ -130,17 +134,13 @@ TEST(adam_without_memory_moves_by_the_newest_gradient)
     for (int k = 0; k < 2; k++) {
         const double large = k ? 1e5 : 1e13;
         bench b = bench_new(k ? NG_F32 : NG_F64);
-        ng_optimizer *adam =
-            ng_adam_new(b.module, .lr = 0.25, .beta1 = NG_ZERO, .beta2 = NG_ZERO, .eps = NG_ZERO);
-        reach(&b, (double[]){large, -large, 3 * large});
-        assert_ok(ng_optimizer_step(adam));
+        ng_optimizer *adam = own(
+            ng_adam_new(b.module, .lr = 0.25, .beta1 = NG_ZERO, .beta2 = NG_ZERO, .eps = NG_ZERO));
+        move(&b, adam, (double[]){large, -large, 3 * large});
         for (int i = 0; i < N; i++) ng_set(b.weight, i, start[i]);
-        reach(&b, (double[]){-0.01, 0.3, 0.02});
-        assert_ok(ng_optimizer_step(adam));
+        move(&b, adam, (double[]){-0.01, 0.3, 0.02});
         const double moves[N] = {0.25, -0.25, -0.25};
         for (int i = 0; i < N; i++) assert_close(ng_get(b.weight, i), start[i] + moves[i], 1e-7);
-        ng_optimizer_free(adam);
-        bench_free(&b);
     }
 }
 
@@ -149,9 +149,8 @@ static void check_rmsprop(bool centered, double momentum, double decay)
     const double lr = 0.02, alpha = 0.9, eps = 1e-6;
     bench b = bench_new(NG_F64);
     ng_optimizer *rmsprop =
-        ng_rmsprop_new(b.module, .lr = lr, .alpha = alpha, .eps = eps, .momentum = momentum,
-                       .weight_decay = decay, .centered = centered);
-    assert_ok(rmsprop);
+        own(ng_rmsprop_new(b.module, .lr = lr, .alpha = alpha, .eps = eps, .momentum = momentum,
+                           .weight_decay = decay, .centered = centered));
     double w[N], s[N] = {0}, mean[N] = {0}, v[N] = {0};
     memcpy(w, start, sizeof w);
     for (int t = 0; t < STEPS; t++) {
@@ -163,12 +162,9 @@ static void check_rmsprop(bool centered, double momentum, double decay)
             v[i] = momentum * v[i] + g / (sqrt(spread) + eps);
             w[i] -= lr * v[i];
         }
-        reach(&b, gradients[t]);
-        assert_ok(ng_optimizer_step(rmsprop));
+        move(&b, rmsprop, gradients[t]);
         assert_weights(&b, w);
     }
-    ng_optimizer_free(rmsprop);
-    bench_free(&b);
 }
 
 TEST(rmsprop_is_its_formula)
@@ -179,22 +175,6 @@ TEST(rmsprop_is_its_formula)
     check_rmsprop(true, 0.9, 0);
 }
 
-/* Gradients that stay the same have a variance of 0, which rounding puts below it. */
-TEST(centered_rmsprop_goes_on_where_gradients_do_not_vary)
-{
-    for (int k = 0; k < 2; k++) {
-        bench b = bench_new(k ? NG_F32 : NG_F64);
-        ng_optimizer *rmsprop = ng_rmsprop_new(b.module, .alpha = 0.7, .centered = true);
-        for (int t = 0; t < 300; t++) {
-            reach(&b, (double[]){0.3, -1.7, 3e-3});
-            assert_ok(ng_optimizer_step(rmsprop));
-            for (int i = 0; i < N; i++) ck_assert(isfinite(ng_get(b.weight, i)));
-        }
-        ng_optimizer_free(rmsprop);
-        bench_free(&b);
-    }
-}
-
 static ng_optimizer *that_squares(int kind, ng_module *module)
 {
     const double lr = 1e-2;
@@ -203,91 +183,123 @@ static ng_optimizer *that_squares(int kind, ng_module *module)
     return ng_rmsprop_new(module, .lr = lr, .alpha = 0.5, .centered = kind == 3);
 }
 
-/* A finite gradient whose square overflows, then ordinary ones: training goes on. */
+/* After a finite gradient whose square overflows, training goes on with ordinary ones. */
 TEST(a_huge_gradient_stops_nothing)
 {
     for (int i = 0; i < 8; i++) {
         bench b = bench_new(i % 2 ? NG_F64 : NG_F32);
         const double huge = i % 2 ? 1e160 : 1e25;
-        ng_optimizer *optimizer = that_squares(i / 2, b.module);
-        reach(&b, (double[]){huge, -huge, 1});
-        assert_ok(ng_optimizer_step(optimizer));
+        ng_optimizer *optimizer = own(that_squares(i / 2, b.module));
+        move(&b, optimizer, (double[]){huge, -huge, 1});
         for (int j = 0; j < N; j++) ck_assert(fabs(ng_get(b.weight, j) - start[j]) < 0.1);
         for (int t = 0; t < 3000; t++) {
-            reach(&b, (double[]){t % 2 ? 1 : 2, -2, 1});
-            assert_ok(ng_optimizer_step(optimizer));
+            move(&b, optimizer, (double[]){t % 2 ? 1 : 2, -2, 1});
         }
         ck_assert(ng_get(b.weight, 0) < start[0] - 1 && isfinite(ng_get(b.weight, 0)));
         ck_assert(ng_get(b.weight, 1) > start[1] + 1 && isfinite(ng_get(b.weight, 1)));
-        reach(&b, (double[]){(double)INFINITY, 0, 0});
-        assert_ok(ng_optimizer_step(optimizer));
+        move(&b, optimizer, (double[]){(double)INFINITY, 0, 0});
         ck_assert(!isfinite(ng_get(b.weight, 0)));
-        ng_optimizer_free(optimizer);
-        bench_free(&b);
     }
-}
-
-TEST(options_left_out_have_their_defaults)
-{
-    bench b = bench_new(NG_F64);
-    ng_optimizer *all[] = {ng_sgd_new(b.module), ng_adam_new(b.module), ng_adamw_new(b.module),
-                           ng_rmsprop_new(b.module)};
-    const double rates[] = {0.01, 1e-3, 1e-3, 0.01};
-    /* The first step: SGD lr g; Adam lr sign(g) up to eps; RMSProp lr sign(g) / sqrt(1 - 0.99) */
-    const double moves[] = {0.01 * 2, 1e-3, 1e-3 * (1 + 0.01 * 0.5), 0.01 / sqrt(0.01)};
-    const double g[N] = {2, 2, 2};
-    for (int k = 0; k < 4; k++) {
-        ck_assert(ng_optimizer_lr(all[k]) == rates[k]);
-        ng_set(b.weight, 0, start[0]);
-        reach(&b, g);
-        assert_ok(ng_optimizer_step(all[k]));
-        assert_close(start[0] - ng_get(b.weight, 0), moves[k], 2e-7); /* eps 1e-8 beside 0.2 */
-        ng_optimizer_free(all[k]);
-    }
-    bench_free(&b);
 }
 
 TEST(defaults_written_out_change_no_bit)
 {
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 8; k++) {
         bench left = bench_new(NG_F64), said = bench_new(NG_F64);
         ng_module *a = left.module, *b = said.module;
-        ng_optimizer *out = k == 0   ? ng_sgd_new(a)
-                            : k == 1 ? ng_adam_new(a)
-                            : k == 2 ? ng_adamw_new(a)
-                                     : ng_rmsprop_new(a);
-        ng_optimizer *in =
+        ng_optimizer *out = own(k == 0   ? ng_sgd_new(a)
+                                : k == 1 ? ng_adam_new(a)
+                                : k == 2 ? ng_adamw_new(a)
+                                : k == 3 ? ng_lion_new(a)
+                                : k == 4 ? ng_lars_new(a)
+                                : k == 5 ? ng_lamb_new(a)
+                                : k == 6 ? ng_muon_new(a)
+                                         : ng_rmsprop_new(a));
+        ng_optimizer *in = own(
             k == 0   ? ng_sgd_new(b, .lr = 0.01)
             : k == 1 ? ng_adam_new(b, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8)
             : k == 2 ? ng_adamw_new(b, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
                                     .weight_decay = 0.01)
-                     : ng_rmsprop_new(b, .lr = 0.01, .alpha = 0.99, .eps = 1e-8);
+            : k == 3 ? ng_lion_new(b, .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99)
+            : k == 4 ? ng_lars_new(b, .lr = 1, .momentum = 0.9, .trust = 0.001)
+            : k == 5 ? ng_lamb_new(b, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6,
+                                   .weight_decay = 0.01)
+            : k == 6 ? ng_muon_new(b, .lr = 0.02, .momentum = 0.95, .steps = 5, .adam_scale = 0.015,
+                                   .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-10)
+                     : ng_rmsprop_new(b, .lr = 0.01, .alpha = 0.99, .eps = 1e-8));
         for (int t = 0; t < STEPS; t++) {
-            reach(&left, gradients[t]), reach(&said, gradients[t]);
-            assert_ok(ng_optimizer_step(out));
+            move(&left, out, gradients[t]), reach(&said, gradients[t]);
             assert_ok(ng_optimizer_step(in));
         }
         assert_same_bits(left.weight, said.weight);
-        ng_optimizer_free(out), ng_optimizer_free(in);
-        bench_free(&left), bench_free(&said);
     }
 }
 
-TEST(float_moves_as_double_does)
+/* ---- Optimizers that normalize (test_golden.c has their formulas) --------------------------- */
+
+/* LARS and LAMB move a matrix of weights by its norm times the rate, whatever the gradient's size;
+ * with norms of 0 by the rate alone. */
+TEST(trust_ratios_do_not_depend_on_the_gradients_size)
 {
-    bench single = bench_new(NG_F32), twice = bench_new(NG_F64);
-    ng_optimizer *a = ng_adamw_new(single.module, .lr = 0.05);
-    ng_optimizer *b = ng_adamw_new(twice.module, .lr = 0.05);
-    for (int t = 0; t < STEPS; t++) {
-        reach(&single, gradients[t]), reach(&twice, gradients[t]);
-        assert_ok(ng_optimizer_step(a));
-        assert_ok(ng_optimizer_step(b));
+    for (int k = 0; k < 4; k++) {
+        const double size = k % 2 ? 1e-6 : 1e6, norm = sqrt(0.25 + 1.5625 + 4);
+        bench b = bench_new(NG_F64);
+        ng_optimizer *optimizer =
+            own(k / 2 ? ng_lars_new(b.module, .lr = 0.5, .trust = 0.1)
+                      : ng_lamb_new(b.module, .lr = 0.05, .weight_decay = NG_ZERO, .eps = NG_ZERO));
+        move(&b, optimizer, (double[]){3 * size, -size, 4 * size});
+        double squares = 0;
+        for (int i = 0; i < N; i++) squares += pow(ng_get(b.weight, i) - start[i], 2);
+        assert_close(sqrt(squares), 0.05 * norm, 1e-12);
+
+        bench zero = bench_new(NG_F64);
+        ng_fill(zero.weight, 0);
+        optimizer = own(k / 2 ? ng_lars_new(zero.module, .lr = 0.5)
+                              : ng_lamb_new(zero.module, .lr = 0.5, .eps = NG_ZERO));
+        move(&zero, optimizer, (double[]){2, -2, 2});
+        assert_close(ng_get(zero.weight, 0), k / 2 ? -1 : -0.5, 1e-12);
     }
-    /* Fifty roundings of 6e-8 on weights of about 1 */
-    for (int i = 0; i < N; i++)
-        assert_near(ng_get(single.weight, i), ng_get(twice.weight, i), 3e-6);
-    ng_optimizer_free(a), ng_optimizer_free(b);
-    bench_free(&single), bench_free(&twice);
+}
+
+/* A step of Muon from W = 0 along a gradient U S V' is near U V', times lr sqrt(rows / columns). */
+TEST(muon_brings_singular_values_near_one)
+{
+    static const double g[] = {3, 0, 0, 0, 0, -0.1, 0, 0, 0, 0, 0.7, 0};
+    for (int tall = 0; tall < 2; tall++) {
+        ng_module *net = own(ng_linear_new(tall ? 3 : 4, tall ? 4 : 3, .no_bias = true));
+        ng_tensor *w = ng_module_find(net, "weight");
+        ng_fill(w, 0);
+        ng_optimizer *muon = own(ng_muon_new(net, .lr = 1));
+        ng_tensor *c = ng_tensor_from(NG_F32, NG_SHAPE(3, 4), g, 12);
+        ng_tensor *x = ng_tape_own(tape, c);
+        assert_ok(ng_backward(
+            tape, ng_sum(tape, ng_mul(tape, w, tall ? ng_transpose(tape, x, 0, 1) : x))));
+        assert_ok(ng_optimizer_step(muon));
+        const double scale = tall ? sqrt(4.0 / 3) : 1;
+        for (int row = 0; row < 3; row++)
+            for (int column = 0; column < 4; column++) {
+                const double value = ng_get(w, tall ? column * 3 + row : row * 4 + column) / scale;
+                const double u = g[row * 4 + column];
+                if (u == 0) ck_assert(fabs(value) < 1e-6);
+                if (u > 0) ck_assert(value < -0.6 && value > -1.3);
+                if (u < 0) ck_assert(value > 0.6 && value < 1.3);
+            }
+        ng_tape_reset(tape);
+    }
+}
+
+TEST(a_nan_gradient_moves_the_weight_to_nan)
+{
+    for (int k = 0; k < 5; k++) {
+        bench b = bench_new(NG_F32);
+        ng_optimizer *optimizer = own(k == 0   ? ng_lion_new(b.module)
+                                      : k == 1 ? ng_lars_new(b.module)
+                                      : k == 2 ? ng_lamb_new(b.module)
+                                      : k == 3 ? ng_muon_new(b.module)
+                                               : ng_adam_new(b.module, .amsgrad = true));
+        move(&b, optimizer, (double[]){1, (double)NAN, 1});
+        ck_assert(isnan(ng_get(b.weight, 1)));
+    }
 }
 
 /* ---- Which parameters are moved ------------------------------------------------------------ */
@@ -295,7 +307,7 @@ TEST(float_moves_as_double_does)
 TEST(two_backward_passes_add_and_a_step_spends)
 {
     bench b = bench_new(NG_F64);
-    ng_optimizer *sgd = ng_sgd_new(b.module, .lr = 1);
+    ng_optimizer *sgd = own(ng_sgd_new(b.module, .lr = 1));
     reach(&b, gradients[0]);
     reach(&b, gradients[1]);
     double w[N];
@@ -315,16 +327,13 @@ TEST(two_backward_passes_add_and_a_step_spends)
 
     reach(&b, gradients[2]); /* overwrites */
     for (int i = 0; i < N; i++) ck_assert(ng_get(ng_grad(b.weight), i) == gradients[2][i]);
-    ng_optimizer_free(sgd);
-    bench_free(&b);
 }
 
-/* y = sum of w times its own gradient, which is a constant: what changes it makes y stale. */
+/* y = sum of w times its own gradient, a constant: changing that gradient makes y stale. */
 TEST(a_gradient_that_was_used_and_then_changed_is_noticed)
 {
     bench b = bench_new(NG_F64);
     reach(&b, gradients[0]);
-    ng_tape *tape = ng_tape_new();
     for (int how = 0; how < 4; how++) {
         ng_tape_reset(tape);
         ng_tensor *y = ng_sum(tape, ng_mul(tape, b.weight, ng_grad(b.weight)));
@@ -332,22 +341,19 @@ TEST(a_gradient_that_was_used_and_then_changed_is_noticed)
         if (how == 1) assert_ok(ng_set_grad(b.weight, b.weight));
         if (how == 2) ck_assert(ng_clip_grad_norm(b.module, 1e-3) > 0);
         if (how == 3) assert_ok(ng_clip_grad_value(b.module, 1e-6));
-        ck_assert_int_eq(ng_backward(tape, y), NG_ESTATE);
-        assert_error(NG_ESTATE, "an operand of mul was changed after the op was recorded");
+        assert_fails(ng_backward(tape, y), NG_ESTATE,
+                     "an operand of mul was changed after the op was recorded");
     }
-    ng_tape_free(tape);
-    bench_free(&b);
 }
 
 TEST(what_no_backward_pass_has_reached_is_not_moved)
 {
-    ng_module *net = ng_sequential_new(ng_linear_new(N, 1), ng_linear_new(N, 1));
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(1, N));
+    ng_module *net = own(ng_sequential_new(ng_linear_new(N, 1), ng_linear_new(N, 1)));
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(1, N)));
     /* With momentum and decay even a zero gradient would move a weight. */
-    ng_optimizer *adam = ng_adamw_new(net, .weight_decay = 0.5);
+    ng_optimizer *adam = own(ng_adamw_new(net, .weight_decay = 0.5));
     ng_tensor *reached = ng_module_find(net, "0.weight"), *other = ng_module_find(net, "1.weight");
-    ng_tensor *before = ng_copy_new(reached, NG_F32), *kept = ng_copy_new(other, NG_F32);
+    ng_tensor *before = own(ng_copy_new(reached, NG_F32)), *kept = own(ng_copy_new(other, NG_F32));
     for (int t = 0; t < 3; t++) {
         assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(ng_module_child(net, 0), tape, x))));
         assert_ok(ng_optimizer_step(adam));
@@ -355,92 +361,61 @@ TEST(what_no_backward_pass_has_reached_is_not_moved)
     }
     assert_same_bits(other, kept);
     ck_assert(ng_get(reached, 0) != ng_get(before, 0));
-    ng_tensor_free(x), ng_tensor_free(before), ng_tensor_free(kept);
-    ng_optimizer_free(adam), ng_tape_free(tape), ng_module_free(net);
 }
 
-/* Adam's correction counts the steps of each parameter: one that is reached late begins at t = 1
- * and moves by lr. */
+/* Adam's bias correction counts the steps of each parameter: one that is reached late begins at t =
+ * 1 and moves by lr. */
 TEST(a_parameter_reached_late_takes_its_first_step_then)
 {
-    bench b = bench_new(NG_F64), other = bench_new(NG_F64);
-    ng_module *both = ng_sequential_new(b.module, other.module);
-    ng_optimizer *adam = ng_adam_new(both, .lr = 0.1);
+    bench b = part_new(NG_F64), other = part_new(NG_F64);
+    ng_module *both = own(ng_sequential_new(b.module, other.module));
+    ng_optimizer *adam = own(ng_adam_new(both, .lr = 0.1));
     for (int t = 0; t < 4; t++) {
-        reach(&other, gradients[0]);
-        assert_ok(ng_optimizer_step(adam));
+        move(&other, adam, gradients[0]);
     }
-    reach(&b, gradients[1]);
-    assert_ok(ng_optimizer_step(adam));
+    move(&b, adam, gradients[1]);
     assert_close(ng_get(b.weight, 0), start[0] + 0.1, 1e-7); /* eps 1e-8 beside 0.7 */
     ck_assert_int_eq(ng_optimizer_steps(adam), 5);
-    b.module = other.module = NULL; /* both's */
-    ng_optimizer_free(adam), ng_module_free(both);
-    bench_free(&b), bench_free(&other);
 }
 
 TEST(two_optimizers_of_a_network_both_move_it)
 {
     bench b = bench_new(NG_F64);
-    ng_optimizer *one = ng_sgd_new(b.module, .lr = 1), *two = ng_sgd_new(b.module, .lr = 10);
+    ng_optimizer *one = own(ng_sgd_new(b.module, .lr = 1)),
+                 *two = own(ng_sgd_new(b.module, .lr = 10));
     double w[N];
     for (int t = 0; t < STEPS; t++) {
         for (int i = 0; i < N; i++) w[i] = ng_get(b.weight, i) - 11 * gradients[t][i];
-        reach(&b, gradients[t]);
-        assert_ok(ng_optimizer_step(one));
+        move(&b, one, gradients[t]);
         assert_ok(ng_optimizer_step(two));
         for (int i = 0; i < N; i++) assert_close(ng_get(b.weight, i), w[i], 1e-13);
     }
     ck_assert_int_eq(ng_optimizer_step(two), NG_ESTATE);
-    ng_optimizer *late = ng_sgd_new(b.module, .lr = 1);
+    ng_optimizer *late = own(ng_sgd_new(b.module, .lr = 1));
     ck_assert_int_eq(ng_optimizer_step(late), NG_ESTATE); /* the gradients were spent before it */
     ng_clear_error();
-    ng_optimizer_free(one), ng_optimizer_free(two), ng_optimizer_free(late);
-    bench_free(&b);
 }
 
-TEST(a_step_after_the_gradients_were_dropped_waits_for_a_pass)
-{
-    bench b = bench_new(NG_F64);
-    ng_optimizer *sgd = ng_sgd_new(b.module, .lr = 1);
-    reach(&b, gradients[0]);
-    assert_ok(ng_optimizer_step(sgd));
-    assert_ok(ng_module_to(b.module, NG_F32));
-    assert_ok(ng_module_to(b.module, NG_F64)); /* and back: the gradient is gone */
-    ck_assert(!ng_has_grad(b.weight));
-    ck_assert_int_eq(ng_optimizer_step(sgd), NG_ESTATE);
-    ng_clear_error();
-    const double before = ng_get(b.weight, 0);
-    reach(&b, gradients[1]);
-    assert_ok(ng_optimizer_step(sgd));
-    assert_close(ng_get(b.weight, 0), before - gradients[1][0], tolerance);
-    ng_optimizer_free(sgd);
-    bench_free(&b);
-}
-
-/* Of Adam, so that what is remembered of the first layer is seen to stay. */
-/* Not that it is none: an optimizer made since moves by its decay. */
+/* It is a gradient of 0, not none: an optimizer made afterwards moves by its weight decay. */
 TEST(a_spent_gradient_that_is_set_to_zero_is_one_again)
 {
     bench b = bench_new(NG_F64);
-    ng_optimizer *first = ng_sgd_new(b.module, .lr = 0.1);
-    reach(&b, gradients[0]);
-    assert_ok(ng_optimizer_step(first));
+    ng_optimizer *first = own(ng_sgd_new(b.module, .lr = 0.1));
+    move(&b, first, gradients[0]);
     ng_zero_grad(b.weight);
     assert_values(ng_grad(b.weight), 0, 0, 0, 0);
-    ng_optimizer *second = ng_sgd_new(b.module, .lr = 0.5, .weight_decay = 0.5);
+    ng_optimizer *second = own(ng_sgd_new(b.module, .lr = 0.5, .weight_decay = 0.5));
     const double before = ng_get(b.weight, 0);
     assert_ok(ng_optimizer_step(second));
     assert_close(ng_get(b.weight, 0), 0.75 * before, tolerance);
-    ng_optimizer_free(first), ng_optimizer_free(second);
-    bench_free(&b);
 }
 
-TEST(a_layer_that_is_added_later_is_taken_up)
+TEST(an_optimizer_moves_a_layer_that_is_added_later)
 {
-    bench grown = bench_new(NG_F64), alone = bench_new(NG_F64), added = bench_new(NG_F64);
-    ng_module *net = ng_sequential_new(grown.module);
-    ng_optimizer *adam = ng_adam_new(net, .lr = 0.1), *same = ng_adam_new(alone.module, .lr = 0.1);
+    bench grown = part_new(NG_F64), alone = bench_new(NG_F64), added = part_new(NG_F64);
+    ng_module *net = own(ng_sequential_new(grown.module));
+    ng_optimizer *adam = own(ng_adam_new(net, .lr = 0.1)),
+                 *same = own(ng_adam_new(alone.module, .lr = 0.1));
     for (int t = 0; t < STEPS; t++) {
         if (t == 2) assert_ok(ng_sequential_add(net, added.module));
         reach(&grown, gradients[t]), reach(&alone, gradients[t]);
@@ -456,25 +431,17 @@ TEST(a_layer_that_is_added_later_is_taken_up)
         assert_same_bits(grown.weight, alone.weight);
     }
     assert_close(ng_get(added.weight, 0), start[0] + 0.1, 1e-7); /* its own first step */
-    grown.module = added.module = NULL;                          /* net's */
-    ng_optimizer_free(adam), ng_optimizer_free(same), ng_module_free(net);
-    bench_free(&grown), bench_free(&alone), bench_free(&added);
 }
 
-TEST(a_layer_that_is_added_deep_inside_is_taken_up)
+TEST(an_optimizer_moves_a_layer_that_is_added_deep_inside)
 {
-    bench first = bench_new(NG_F64), added = bench_new(NG_F64);
-    ng_module *inner = ng_sequential_new(first.module), *net = ng_sequential_new(inner);
-    ng_optimizer *sgd = ng_sgd_new(net, .lr = 1);
-    reach(&first, gradients[0]);
-    assert_ok(ng_optimizer_step(sgd));
+    bench first = part_new(NG_F64), added = part_new(NG_F64);
+    ng_module *inner = ng_sequential_new(first.module), *net = own(ng_sequential_new(inner));
+    ng_optimizer *sgd = own(ng_sgd_new(net, .lr = 1));
+    move(&first, sgd, gradients[0]);
     assert_ok(ng_sequential_add(inner, added.module));
-    reach(&added, gradients[0]);
-    assert_ok(ng_optimizer_step(sgd));
+    move(&added, sgd, gradients[0]);
     assert_same_bits(added.weight, first.weight);
-    first.module = added.module = NULL; /* net's */
-    ng_optimizer_free(sgd), ng_module_free(net);
-    bench_free(&first), bench_free(&added);
 }
 
 TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
@@ -507,13 +474,12 @@ TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
         assert_error(NG_EVALUE, "ng_clip_grad_norm: the gradient of \"weight\" is ");
         ck_assert(ng_get(ng_grad(b.weight), 1) == 2); /* left alone */
     }
-    bench_free(&b);
 }
 
 TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
 {
     bench b = bench_new(NG_F64);
-    ng_optimizer *sgd = ng_sgd_new(b.module, .lr = 1, .momentum = 0.9);
+    ng_optimizer *sgd = own(ng_sgd_new(b.module, .lr = 1, .momentum = 0.9));
     reach(&b, gradients[0]);
     ng_freeze(b.module);
     assert_ok(ng_optimizer_step(sgd));
@@ -522,33 +488,27 @@ TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
     ck_assert_int_eq(ng_optimizer_step(sgd), NG_ESTATE);
     ng_clear_error();
     assert_weights(&b, start);
-    reach(&b, gradients[1]);
-    assert_ok(ng_optimizer_step(sgd));
+    move(&b, sgd, gradients[1]);
     double w[N];
     for (int i = 0; i < N; i++) w[i] = start[i] - gradients[1][i];
     assert_weights(&b, w);
-    ng_optimizer_free(sgd);
-    bench_free(&b);
 }
 
 TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
 {
     bench b = bench_new(NG_F64);
-    ng_optimizer *sgd = ng_sgd_new(b.module);
-    ng_tensor *loss = ng_sum(b.tape, ng_square(b.tape, b.weight));
-    assert_ok(ng_backward(b.tape, loss));
+    ng_optimizer *sgd = own(ng_sgd_new(b.module));
+    ng_tensor *loss = ng_sum(tape, ng_square(tape, b.weight));
+    assert_ok(ng_backward(tape, loss));
     assert_ok(ng_optimizer_step(sgd));
-    ck_assert_int_eq(ng_backward(b.tape, loss), NG_ESTATE);
+    ck_assert_int_eq(ng_backward(tape, loss), NG_ESTATE);
     ng_clear_error();
-    ng_optimizer_free(sgd);
-    bench_free(&b);
 }
 
 TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
 {
-    ng_module *net = ng_linear_new(2, 2);
-    ng_optimizer *sgd = ng_sgd_new(net);
-    ng_tape *tape = ng_tape_new();
+    ng_module *net = own(ng_linear_new(2, 2));
+    ng_optimizer *sgd = own(ng_sgd_new(net));
     ng_tensor *weight = ng_module_find(net, "weight");
     for (int i = 0; i < 2; i++) { /* before the first step, and there and back after it */
         ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(1, 2), 1);
@@ -568,21 +528,19 @@ TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
         assert_ok(ng_optimizer_step(sgd));
         ng_tape_reset(tape);
     }
-    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
 }
 
 TEST(state_follows_a_dtype_change_before_the_first_step_only)
 {
     bench b = bench_new(NG_F32);
-    ng_optimizer *adam = ng_adam_new(b.module, .lr = 0.1);
+    ng_optimizer *adam = own(ng_adam_new(b.module, .lr = 0.1));
     assert_ok(ng_module_to(b.module, NG_F64));
     allocations_fail_after(0);
     ck_assert_int_eq(ng_optimizer_step(adam), NG_ENOMEM);
     allocations_succeed();
     ng_clear_error();
     ck_assert_int_eq(ng_optimizer_steps(adam), 0);
-    reach(&b, gradients[0]);
-    assert_ok(ng_optimizer_step(adam));
+    move(&b, adam, gradients[0]);
     assert_close(ng_get(b.weight, 0), start[0] - 0.1, 1e-7);
 
     assert_ok(ng_module_to(b.module, NG_F32));
@@ -590,24 +548,24 @@ TEST(state_follows_a_dtype_change_before_the_first_step_only)
     assert_fails(ng_optimizer_step(adam), NG_ESTATE,
                  "ng_optimizer_step: \"weight\" is float32 now and was float64");
     ck_assert_int_eq(ng_optimizer_steps(adam), 1);
-    ng_optimizer_free(adam);
-    bench_free(&b);
 }
 
 TEST(a_step_allocates_nothing)
 {
     bench b = bench_new(NG_F32);
-    ng_optimizer *all[] = {ng_sgd_new(b.module, .momentum = 0.9), ng_adam_new(b.module),
-                           ng_rmsprop_new(b.module, .centered = true, .momentum = 0.9)};
-    for (int k = 0; k < 3; k++) {
-        reach(&b, gradients[k]);
+    ng_optimizer *all[] = {own(ng_sgd_new(b.module, .momentum = 0.9)),
+                           own(ng_adam_new(b.module, .amsgrad = true)),
+                           own(ng_rmsprop_new(b.module, .centered = true, .momentum = 0.9)),
+                           own(ng_lion_new(b.module)),
+                           own(ng_lars_new(b.module)),
+                           own(ng_lamb_new(b.module)),
+                           own(ng_muon_new(b.module))};
+    for (int k = 0; k < 7; k++) {
+        reach(&b, gradients[k % STEPS]);
         const int64_t before = allocations_made();
         assert_ok(ng_optimizer_step(all[k]));
         ck_assert_int_eq(allocations_made(), before);
-        ng_optimizer_free(all[k]);
     }
-    bench_free(&b);
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 /* ---- Schedules ----------------------------------------------------------------------------- */
@@ -640,8 +598,7 @@ TEST(a_warm_up_goes_before_any_schedule)
     for (int t = 0; t < 18; t++) {
         const double factor = t < 4 ? (t + 1) / 4.0 : t < 14 ? (1 + cos(pi * (t - 4) / 10)) / 2 : 0;
         assert_near(ng_optimizer_lr(sgd), 0.5 * factor, 1e-16);
-        reach(&b, gradients[0]);
-        assert_ok(ng_optimizer_step(sgd));
+        move(&b, sgd, gradients[0]);
         w -= 0.5 * factor * gradients[0][1];
         assert_near(ng_get(b.weight, 1), w, 1e-14); /* 18 roundings of weights below 8 */
     }
@@ -650,48 +607,41 @@ TEST(a_warm_up_goes_before_any_schedule)
     const ng_schedule stairs = {.kind = NG_SCHEDULE_STEP, .warmup = 2, .every = 3};
     const double expected[] = {0.5, 1, 1, 1, 1, 0.1, 0.1, 0.1, 0.01};
     for (int t = 0; t < 9; t++) assert_close(ng_schedule_factor(&stairs, t), expected[t], 1e-15);
-    bench_free(&b);
 }
 
 TEST(the_base_rate_can_be_set)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *sgd =
-        ng_sgd_new(b.module, .lr = 0.5, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2});
+        own(ng_sgd_new(b.module, .lr = 0.5, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2}));
     assert_ok(ng_optimizer_set_lr(sgd, 4));
-    reach(&b, (double[N]){0});
-    assert_ok(ng_optimizer_step(sgd));
+    move(&b, sgd, (double[N]){0});
     ck_assert(ng_optimizer_lr(sgd) == 2);
-    assert_fails(ng_optimizer_set_lr(sgd, (double)NAN), NG_EVALUE, "ng_optimizer_set_lr: lr is");
+    assert_refused(ng_optimizer_set_lr(sgd, (double)NAN), "ng_optimizer_set_lr: lr is");
     ck_assert(ng_optimizer_lr(sgd) == 2);
     assert_ok(ng_optimizer_set_lr(sgd, 0));
-    reach(&b, gradients[0]);
-    assert_ok(ng_optimizer_step(sgd));
+    move(&b, sgd, gradients[0]);
     assert_weights(&b, start);
-    ng_optimizer_free(sgd);
-    bench_free(&b);
 }
 
 /* ---- Clipping ------------------------------------------------------------------------------ */
 
 TEST(the_norm_is_that_of_all_unspent_gradients)
 {
-    ng_module *net = ng_sequential_new(ng_linear_new(N, 1), ng_linear_new(N, 1));
-    ng_tape *tape = ng_tape_new();
+    ng_module *net = own(ng_sequential_new(ng_linear_new(N, 1), ng_linear_new(N, 1)));
     ck_assert(ng_grad_norm(net) == 0);
-    ng_tensor *x = ng_tensor_from(NG_F32, NG_SHAPE(1, N), NG_VALUES(2, 3, 6)); /* norm 7 */
+    ng_tensor *x = own(ng_tensor_from(NG_F32, NG_SHAPE(1, N), NG_VALUES(2, 3, 6))); /* norm 7 */
     ng_tensor *y = ng_forward(ng_module_child(net, 0), tape, x);
     ng_tensor *z = ng_forward(ng_module_child(net, 1), tape, x);
     assert_ok(ng_backward(tape, ng_sum(tape, ng_add(tape, y, z))));
     assert_close(ng_grad_norm(net), sqrt(2 * (49 + 1)), 1e-14); /* weights, biases 1 */
 
-    ng_optimizer *first = ng_sgd_new(ng_module_child(net, 0));
+    ng_optimizer *first = own(ng_sgd_new(ng_module_child(net, 0)));
     assert_ok(ng_optimizer_step(first));
     assert_close(ng_grad_norm(net), sqrt(50), 1e-14);
     ng_zero_grads(net);
     ck_assert(ng_grad_norm(net) == 0);
     assert_values(ng_grad(ng_module_find(net, "0.weight")), 0, 0, 0, 0);
-    ng_optimizer_free(first), ng_tensor_free(x), ng_tape_free(tape), ng_module_free(net);
 }
 
 TEST(clipping_by_norm_shortens_what_is_too_long)
@@ -707,7 +657,6 @@ TEST(clipping_by_norm_shortens_what_is_too_long)
         assert_close(ng_clip_grad_norm(b.module, 1), 7, 1e-14);
         const double f = 1 / (7 + 1e-6);
         assert_values(ng_grad(b.weight), rounding, 2 * f, 3 * f, 6 * f);
-        bench_free(&b);
     }
 }
 
@@ -718,7 +667,6 @@ TEST(clipping_by_value_clamps_each_element)
     reach(&b, g);
     assert_ok(ng_clip_grad_value(b.module, 0.5));
     assert_values(ng_grad(b.weight), 0, -0.5, 0.25, 0.5);
-    bench_free(&b);
 }
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
@@ -758,6 +706,24 @@ TEST(options_without_sense_are_refused)
     assert_refused(ng_adamw_new(b.module, .weight_decay = nan), "ng_adamw_new: weight_decay is");
     assert_refused(ng_adamw_new(b.module, .weight_decay = -HUGE_VAL), "weight_decay is -inf");
     assert_refused(ng_rmsprop_new(b.module, .alpha = 1.5), "ng_rmsprop_new: alpha is 1.5");
+    assert_refused(ng_lion_new(b.module, .beta1 = 1), "ng_lion_new: beta1 is 1");
+    assert_refused(ng_lion_new(b.module, .beta2 = -1), "ng_lion_new: beta2 is -1");
+    assert_refused(ng_lion_new(b.module, .weight_decay = -1), "ng_lion_new: weight_decay is -1");
+    assert_refused(ng_lars_new(b.module, .momentum = -1), "ng_lars_new: momentum is -1");
+    assert_refused(ng_lars_new(b.module, .trust = nan), "ng_lars_new: trust is");
+    assert_refused(ng_lars_new(b.module, .weight_decay = -1), "ng_lars_new: weight_decay is -1");
+    assert_refused(ng_lamb_new(b.module, .beta1 = 1), "ng_lamb_new: beta1 is 1");
+    assert_refused(ng_lamb_new(b.module, .beta2 = 1), "ng_lamb_new: beta2 is 1");
+    assert_refused(ng_lamb_new(b.module, .eps = -1), "ng_lamb_new: eps is -1");
+    assert_refused(ng_lamb_new(b.module, .weight_decay = -1), "ng_lamb_new: weight_decay is -1");
+    assert_refused(ng_muon_new(b.module, .momentum = 1), "ng_muon_new: momentum is 1");
+    assert_refused(ng_muon_new(b.module, .steps = -1),
+                   "ng_muon_new: steps is -1, expected a positive number");
+    assert_refused(ng_muon_new(b.module, .adam_scale = -1), "ng_muon_new: adam_scale is -1");
+    assert_refused(ng_muon_new(b.module, .weight_decay = -1), "ng_muon_new: weight_decay is -1");
+    assert_refused(ng_muon_new(b.module, .beta1 = 2), "ng_muon_new: beta1 is 2");
+    assert_refused(ng_muon_new(b.module, .beta2 = 2), "ng_muon_new: beta2 is 2");
+    assert_refused(ng_muon_new(b.module, .eps = -1), "ng_muon_new: eps is -1");
     assert_refused(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_STEP}),
                    "schedule.every is 0, expected a positive number of steps");
     assert_refused(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_COSINE}),
@@ -770,12 +736,11 @@ TEST(options_without_sense_are_refused)
         "schedule.kind is 4");
     ck_assert(isnan(ng_clip_grad_norm(b.module, -1)));
     assert_error(NG_EVALUE, "ng_clip_grad_norm: max_norm is -1");
-    assert_fails(ng_clip_grad_value(b.module, nan), NG_EVALUE, "ng_clip_grad_value: limit is");
+    assert_refused(ng_clip_grad_value(b.module, nan), "ng_clip_grad_value: limit is");
     const ng_schedule constant = {0};
     ck_assert(isnan(ng_schedule_factor(&constant, -1)));
     assert_error(NG_EVALUE, "ng_schedule_factor: step is -1");
     ck_assert_int_eq(allocations_live(), live);
-    bench_free(&b);
 }
 
 TEST(an_optimizer_is_made_whole_or_not_at_all)
@@ -792,8 +757,6 @@ TEST(an_optimizer_is_made_whole_or_not_at_all)
         ck_assert_int_eq(allocations_live(), live);
     }
     ng_optimizer_free(adam);
-    bench_free(&b);
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 /* ---- Groups, bare tensors -------------------------------------------------------------------- */
@@ -801,16 +764,16 @@ TEST(an_optimizer_is_made_whole_or_not_at_all)
 /* Each parameter moves as under an optimizer that was made with its settings. */
 TEST(a_group_has_its_own_rate_and_decay)
 {
-    ng_module *net = ng_sequential_new(ng_linear_new(2, 2), ng_linear_new(2, 1));
-    ng_optimizer *adamw = ng_adamw_new(net, .lr = 0.1, .weight_decay = 0.5);
+    ng_module *net = own(ng_sequential_new(ng_linear_new(2, 2), ng_linear_new(2, 1)));
+    ng_optimizer *adamw = own(ng_adamw_new(net, .lr = 0.1, .weight_decay = 0.5));
     assert_ok(ng_optimizer_group(adamw, "*.bias", .weight_decay = NG_ZERO));
     assert_ok(ng_optimizer_group(adamw, "1.*", .lr_scale = 0.1, .weight_decay = 0.25));
     ng_module *alike[3];
     const double lr[3] = {0.1, 0.1, 0.01}, decay[3] = {0.5, NG_ZERO, 0.25};
     ng_optimizer *one[3];
     for (int i = 0; i < 3; i++) {
-        alike[i] = ng_module_clone(net);
-        one[i] = ng_adamw_new(alike[i], .lr = lr[i], .weight_decay = decay[i]);
+        alike[i] = own(ng_module_clone(net));
+        one[i] = own(ng_adamw_new(alike[i], .lr = lr[i], .weight_decay = decay[i]));
     }
     ng_named_tensor p, q;
     for (int step = 0; step < 3; step++) {
@@ -833,15 +796,13 @@ TEST(a_group_has_its_own_rate_and_decay)
     for (int i = 0; i < 4; i++)
         assert_tensors_close(ng_module_find(net, expected[i].name),
                              ng_module_find(alike[expected[i].like], expected[i].name), 1e-6);
-    for (int k = 0; k < 3; k++) ng_optimizer_free(one[k]), ng_module_free(alike[k]);
-    ng_optimizer_free(adamw), ng_module_free(net);
 }
 
 TEST(groups_follow_schedule_and_layers_that_are_added)
 {
-    ng_module *net = ng_sequential_new(ng_linear_new(1, 1, .no_bias = true));
+    ng_module *net = own(ng_sequential_new(ng_linear_new(1, 1, .no_bias = true)));
     ng_optimizer *sgd =
-        ng_sgd_new(net, .lr = 1, .schedule = {.kind = NG_SCHEDULE_STEP, .every = 1});
+        own(ng_sgd_new(net, .lr = 1, .schedule = {.kind = NG_SCHEDULE_STEP, .every = 1}));
     assert_ok(ng_optimizer_group(sgd, "*weight", .lr_scale = 0.5));
     ng_sequential_add(net, ng_linear_new(1, 1, .no_bias = true));
     for (int step = 0; step < 2; step++)
@@ -858,20 +819,19 @@ TEST(groups_follow_schedule_and_layers_that_are_added)
             }
             ng_tensor_free(one);
         }
-    ck_assert_int_ne(ng_optimizer_group(sgd, "*.norm", .lr_scale = 2), NG_OK);
-    assert_error(NG_EVALUE, "ng_optimizer_group: no parameter's name matches \"*.norm\"");
-    ck_assert_int_ne(ng_optimizer_group(sgd, "*", .weight_decay = 0), NG_OK);
-    assert_error(NG_EVALUE, "ng_optimizer_group: nothing is set for \"*\", expected .lr_scale or "
-                            ".weight_decay (NG_ZERO for 0)");
-    ck_assert_int_ne(ng_optimizer_group(sgd, "*", .lr_scale = -2), NG_OK);
-    assert_error(NG_EVALUE, "ng_optimizer_group: lr_scale is -2");
-    ng_optimizer_free(sgd), ng_module_free(net);
+    assert_refused(ng_optimizer_group(sgd, "*.norm", .lr_scale = 2),
+                   "ng_optimizer_group: no parameter's name matches \"*.norm\"");
+    assert_refused(ng_optimizer_group(sgd, "*", .weight_decay = 0),
+                   "ng_optimizer_group: nothing is set for \"*\", expected .lr_scale or "
+                   ".weight_decay (NG_ZERO for 0)");
+    assert_refused(ng_optimizer_group(sgd, "*", .lr_scale = -2),
+                   "ng_optimizer_group: lr_scale is -2");
 }
 
 TEST(a_group_needs_memory_or_changes_nothing)
 {
-    ng_module *net = ng_linear_new(2, 2);
-    ng_optimizer *sgd = ng_sgd_new(net, .lr = 1);
+    ng_module *net = own(ng_linear_new(2, 2));
+    ng_optimizer *sgd = own(ng_sgd_new(net, .lr = 1));
     bool refused = true;
     for (int64_t n = 0; refused; n++) {
         allocations_fail_after(n);
@@ -881,17 +841,15 @@ TEST(a_group_needs_memory_or_changes_nothing)
         ck_assert((status != NG_OK) == refused);
         if (refused) assert_error(NG_ENOMEM, "");
     }
-    ng_optimizer_free(sgd), ng_module_free(net);
 }
 
 /* sum (w - 3)^2 + (b + 1)^2 */
 TEST(bare_tensors_have_an_optimizer)
 {
     ng_tensor *w = ng_zeros_new(NG_F64, NG_SHAPE(2)), *b = ng_zeros_new(NG_F64, NG_SCALAR);
-    ng_module *both = ng_parameters_new(NG_TENSORS(w, b));
+    ng_module *both = own(ng_parameters_new(NG_TENSORS(w, b)));
     ck_assert_ptr_eq(ng_module_find(both, "1"), b);
-    ng_optimizer *adam = ng_adam_new(both, .lr = 0.1);
-    ng_tape *tape = ng_tape_new();
+    ng_optimizer *adam = own(ng_adam_new(both, .lr = 0.1));
     for (int step = 0; step < 400; step++) {
         ng_tensor *far = ng_sum(tape, ng_square(tape, ng_add_scalar(tape, w, -3)));
         assert_ok(ng_backward(tape, ng_add(tape, far, ng_square(tape, ng_add_scalar(tape, b, 1)))));
@@ -903,7 +861,6 @@ TEST(bare_tensors_have_an_optimizer)
     ng_tensor_free(w); /* it is the module's, which frees it */
     assert_fails(ng_forward(both, tape, b), NG_ESTATE,
                  "the class has neither .forward nor .forward_conditioned");
-    ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(both);
 }
 
 TEST(tensors_that_cannot_be_parameters_stay_yours)
@@ -913,8 +870,7 @@ TEST(tensors_that_cannot_be_parameters_stay_yours)
                  "ng_parameters_new: tensor 2 belongs to a tape or a module");
     assert_fails(ng_parameters_new(NG_TENSORS(x, labels)), NG_EDTYPE,
                  "ng_parameters_new: tensor 2 is int64");
-    assert_fails(ng_parameters_new(&x, -1), NG_EVALUE,
-                 "ng_parameters_new: -1 tensors, expected 0 or more");
+    assert_refused(ng_parameters_new(&x, -1), "ng_parameters_new: -1 tensors, expected 0 or more");
     ng_tensor *list[6];
     for (int i = 0; i < 6; i++) list[i] = ng_zeros_new(NG_F64, NG_SHAPE(2));
     bool refused = true;

@@ -21,6 +21,7 @@ typedef struct {
     bool fast;
     double clip;
     int64_t bucket;
+    ng_optimizer *(*make)(ng_module *net); /* NULL: Adam */
     ending *end;
 } training_plan;
 
@@ -40,7 +41,7 @@ static ng_status training_program(ng_group *group, void *with)
     ng_module *net = make_network(group);
     ng_module_init(net, (uint64_t)rank); /* ng_parallel_new copies rank 0's values */
     ng_parallel *parallel = ng_parallel_new(net, group, .fast = plan->fast, .bucket = plan->bucket);
-    ng_optimizer *adam = ng_adam_new(net, .lr = 0.01);
+    ng_optimizer *optimizer = plan->make ? plan->make(net) : ng_adam_new(net, .lr = 0.01);
     ng_tape *tape = ng_tape_new();
     ng_tape_seed(tape, ng_group_seed(group, 17));
     for (int step = 0; step < STEPS; step++) {
@@ -50,7 +51,7 @@ static ng_status training_program(ng_group *group, void *with)
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
         if (ng_parallel_backward(parallel, tape, loss)) break;
         if (plan->clip > 0) ng_clip_grad_norm(net, plan->clip);
-        if (ng_optimizer_step(adam)) break;
+        if (ng_optimizer_step(optimizer)) break;
         double value = ng_item(loss), values[RANKS], sum = 0;
         if (ng_group_gather(group, &value, 1, values)) break;
         for (int r = 0; r < RANKS; r++) sum += values[r];
@@ -64,8 +65,8 @@ static ng_status training_program(ng_group *group, void *with)
     for (int i = 0; rank == 0 && ng_module_buffer(net, i, &named); i++)
         for (int64_t k = 0; k < ng_size(named.tensor); k++)
             plan->end->weights[plan->end->numbers++] = ng_get(named.tensor, k);
-    ng_tape_free(tape), ng_optimizer_free(adam), ng_parallel_free(parallel), ng_module_free(net);
-    ng_dataset_free(all), ng_dataset_free(mine);
+    ng_tape_free(tape), ng_optimizer_free(optimizer), ng_parallel_free(parallel);
+    ng_module_free(net), ng_dataset_free(all), ng_dataset_free(mine);
     return NG_OK;
 }
 
@@ -98,6 +99,23 @@ TEST(training_has_the_same_bits_on_any_number_of_processes)
     other = train(2, (training_plan){.clip = 0.5});
     ng_set_threads(0);
     ck_assert_msg(same_ending(&one, &other), "two threads");
+}
+
+static ng_optimizer *lion(ng_module *net) { return ng_lion_new(net, .lr = 1e-3); }
+static ng_optimizer *lars(ng_module *net) { return ng_lars_new(net); }
+static ng_optimizer *lamb(ng_module *net) { return ng_lamb_new(net, .lr = 0.01); }
+static ng_optimizer *muon(ng_module *net) { return ng_muon_new(net); }
+static ng_optimizer *amsgrad(ng_module *net) { return ng_adam_new(net, .amsgrad = true); }
+
+TEST(optimizers_that_normalize_have_the_same_bits_on_any_number_of_processes)
+{
+    static ng_optimizer *(*const all[])(ng_module *) = {lion, lars, lamb, muon, amsgrad};
+    static ending one, other;
+    for (int i = 0; i < 5; i++) {
+        one = train(1, (training_plan){.make = all[i]});
+        other = train(3, (training_plan){.make = all[i]});
+        ck_assert_msg(same_ending(&one, &other), "optimizer %d", i);
+    }
 }
 
 TEST(fast_sums_stay_near)
@@ -192,6 +210,84 @@ LOOP_TEST(gradients_are_those_of_the_whole_batch, 4)
     }
     ng_tape_free(tape), ng_module_free(plan.whole);
     ng_tensor_free(plan.x), ng_tensor_free(plan.y);
+}
+
+/* ---- Recomputed statistics of BatchNorm ------------------------------------------------------ */
+
+static ng_module *synchronized(ng_group *group)
+{
+    ng_module *net =
+        ng_sequential_new(ng_linear_new(4, 5), ng_batch_norm_new(5, .group = group), ng_tanh_new(),
+                          ng_linear_new(5, 3), ng_batch_norm_new(3, .group = group));
+    ng_module_to(net, NG_F64);
+    return net;
+}
+
+static ng_dataset *rows_of(const ng_tensor *x, int first, int last)
+{
+    int64_t numbers[ROWS];
+    for (int i = first; i < last; i++) numbers[i - first] = i;
+    ng_dataset *all = ng_dataset_from(x, NG_NONE);
+    ng_dataset *part = ng_dataset_subset(all, numbers, last - first);
+    ng_dataset_free(all);
+    return part;
+}
+
+static ng_status recomputing_program(ng_group *group, void *with)
+{
+    const gradient_plan *plan = with;
+    const int rank = ng_group_rank(group), first = rank == 0 ? 0 : rank == 1 ? 4 : 5;
+    ng_module *net = synchronized(group);
+    ng_dataset *mine = rows_of(plan->x, first, first + shares[rank]);
+    expect(ng_batch_norm_recompute(net, mine, 2) == NG_OK);
+    ng_named_tensor a, b;
+    for (int i = 0; ng_module_buffer(net, i, &a); i++) {
+        ng_module_buffer(plan->whole, i, &b);
+        for (int64_t k = 0; k < ng_size(a.tensor) && ng_dtype_of(a.tensor) == NG_F64; k++) {
+            const double e = ng_get(b.tensor, k);
+            expect(fabs(ng_get(a.tensor, k) - e) <= 1e-12 * fabs(e));
+        }
+    }
+    ng_dataset_free(mine), ng_module_free(net);
+    return NG_OK;
+}
+
+TEST(recomputed_statistics_are_those_of_the_samples_of_all_ranks)
+{
+    ng_rng rng = ng_rng_seeded(3);
+    gradient_plan plan = {.whole = synchronized(NULL)};
+    plan.x = ng_normal_new(NG_F64, NG_SHAPE(ROWS, 4), 1, 2, &rng);
+    ng_dataset *all = rows_of(plan.x, 0, ROWS);
+    assert_ok(ng_batch_norm_recompute(plan.whole, all, ROWS));
+    for (int processes = 1; processes <= 3; processes++) {
+        const wire_outcome o = wire_run_members(processes, 3, recomputing_program, &plan);
+        assert_all_well(&o, processes);
+    }
+    ng_dataset_free(all), ng_module_free(plan.whole), ng_tensor_free(plan.x);
+}
+
+/* A rank whose pass fails does not leave the others waiting. */
+static ng_status failing_program(ng_group *group, void *with)
+{
+    const gradient_plan *plan = with;
+    ng_module *net = synchronized(group);
+    ng_dataset *mine = rows_of(plan->x, 0, 4);
+    ng_tensor *narrow = ng_ones_new(NG_F64, NG_SHAPE(4, 3));
+    ng_dataset *other = ng_dataset_from(narrow, NG_NONE);
+    expect(ng_batch_norm_recompute(net, ng_group_rank(group) == 1 ? other : mine, 2) == NG_ESHAPE);
+    expect(ng_get(ng_module_find(net, "1.running_mean"), 0) == 0);
+    ng_clear_error();
+    ng_dataset_free(mine), ng_dataset_free(other), ng_tensor_free(narrow), ng_module_free(net);
+    return NG_OK;
+}
+
+TEST(a_rank_that_cannot_recompute_fails_all)
+{
+    ng_rng rng = ng_rng_seeded(3);
+    gradient_plan plan = {.x = ng_normal_new(NG_F64, NG_SHAPE(ROWS, 4), 1, 2, &rng)};
+    const wire_outcome o = wire_run_members(2, 3, failing_program, &plan);
+    assert_all_well(&o, 2);
+    ng_tensor_free(plan.x);
 }
 
 /* Layer 0 is used by rank 1 alone, layer 1 by all, layer 2 by none. */

@@ -85,9 +85,16 @@ enum { BATCH = 384, WIDTH = 192, STEPS = 2 };
 typedef struct {
     ng_tape *tape;
     ng_module *net;
-    ng_optimizer *adam;
+    ng_optimizer *optimizer;
     ng_tensor *x, *labels;
 } training;
+
+static ng_optimizer *make_adam(ng_module *net) { return ng_adam_new(net, .lr = 1e-3); }
+static ng_optimizer *make_lion(ng_module *net) { return ng_lion_new(net); }
+static ng_optimizer *make_lars(ng_module *net) { return ng_lars_new(net); }
+static ng_optimizer *make_lamb(ng_module *net) { return ng_lamb_new(net); }
+static ng_optimizer *make_muon(ng_module *net) { return ng_muon_new(net); }
+static ng_optimizer *(*make_optimizer)(ng_module *net) = make_adam;
 
 static training start_training(uint64_t seed)
 {
@@ -96,7 +103,7 @@ static training start_training(uint64_t seed)
     t.net = ng_sequential_new(ng_linear_new(WIDTH, 2 * WIDTH), ng_layer_norm_new(2 * WIDTH),
                               ng_gelu_new(), ng_linear_new(2 * WIDTH, WIDTH),
                               ng_batch_norm_new(WIDTH), ng_relu_new(), ng_linear_new(WIDTH, 10));
-    t.adam = ng_adam_new(t.net, .lr = 1e-3);
+    t.optimizer = make_optimizer(t.net);
     t.x = ng_normal_new(NG_F32, NG_SHAPE(BATCH, WIDTH), 0, 1, &rng);
     t.labels = ng_zeros_new(NG_I64, NG_SHAPE(BATCH));
     for (int64_t i = 0; i < BATCH; i++) ng_set(t.labels, i, (double)ng_rng_below(&rng, 10));
@@ -107,13 +114,13 @@ static void train(training *t)
 {
     ng_tensor *logits = ng_forward(t->net, t->tape, t->x);
     ng_tensor *loss = ng_cross_entropy(t->tape, logits, t->labels);
-    if (ng_backward(t->tape, loss) || ng_optimizer_step(t->adam)) return; /* ng_failed tells */
+    if (ng_backward(t->tape, loss) || ng_optimizer_step(t->optimizer)) return; /* ng_failed tells */
     ng_tape_reset(t->tape);
 }
 
 static void end_training(training *t)
 {
-    ng_optimizer_free(t->adam), ng_module_free(t->net), ng_tape_free(t->tape);
+    ng_optimizer_free(t->optimizer), ng_module_free(t->net), ng_tape_free(t->tape);
     ng_tensor_free(t->x), ng_tensor_free(t->labels);
 }
 
@@ -151,6 +158,18 @@ LOOP_TEST(training_has_the_same_bits_for_any_number_of_threads, COUNTS)
     const uint64_t alone = trained_alone(1);
     ng_set_threads(counts[_i]);
     ck_assert_uint_eq(trained(1), alone);
+}
+
+LOOP_TEST(optimizers_have_the_same_bits_for_any_number_of_threads, 4)
+{
+    static ng_optimizer *(*const all[])(ng_module *) = {make_lion, make_lars, make_lamb, make_muon};
+    make_optimizer = all[_i];
+    const uint64_t alone = trained_alone(1);
+    for (int i = 0; i < COUNTS; i++) {
+        ng_set_threads(counts[i]);
+        ck_assert_uint_eq(trained(1), alone);
+    }
+    make_optimizer = make_adam;
 }
 
 /* ---- The number of threads ------------------------------------------------------------------ */

@@ -36,8 +36,31 @@ static ng_optimizer *make_rmsprop(ng_module *net)
     return ng_rmsprop_new(net, .lr = 0.01, .momentum = 0.5, .centered = true);
 }
 
-static ng_optimizer *(*const makers[])(ng_module *net) = {make_sgd, make_momentum, make_adam,
-                                                          make_adamw, make_rmsprop};
+static ng_optimizer *make_amsgrad(ng_module *net)
+{
+    return ng_adam_new(net, .lr = 0.01, .amsgrad = true);
+}
+
+static ng_optimizer *make_lion(ng_module *net)
+{
+    return ng_lion_new(net, .lr = 1e-3, .weight_decay = 0.1);
+}
+
+static ng_optimizer *make_lars(ng_module *net)
+{
+    return ng_lars_new(net, .lr = 0.5, .trust = 0.02, .matrices_only = true);
+}
+
+static ng_optimizer *make_lamb(ng_module *net) { return ng_lamb_new(net, .lr = 0.01); }
+
+static ng_optimizer *make_muon(ng_module *net)
+{
+    return ng_muon_new(net, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 30});
+}
+
+static ng_optimizer *(*const makers[])(ng_module *net) = {
+    make_sgd,     make_momentum, make_adam, make_adamw, make_rmsprop,
+    make_amsgrad, make_lion,     make_lars, make_lamb,  make_muon};
 enum { OPTIMIZERS = sizeof makers / sizeof makers[0], EPOCHS = 3, SAMPLES = 22, SIZE = 4 };
 
 typedef struct {
@@ -519,6 +542,34 @@ TEST(every_setting_of_an_optimizer_is_compared)
                        ng_rmsprop_new(net, .momentum = 0.8));
     expect_refused_for("\"weight_decay: ", true, ng_rmsprop_new(net),
                        ng_rmsprop_new(net, .weight_decay = 0.1));
+    expect_refused_for("\"beta1: ", true, ng_lion_new(net), ng_lion_new(net, .beta1 = 0.8));
+    expect_refused_for("\"beta2: ", true, ng_lion_new(net), ng_lion_new(net, .beta2 = 0.8));
+    expect_refused_for("\"weight_decay: ", true, ng_lion_new(net),
+                       ng_lion_new(net, .weight_decay = 0.1));
+    expect_refused_for("\"momentum: ", true, ng_lars_new(net), ng_lars_new(net, .momentum = 0.8));
+    expect_refused_for("\"trust: ", true, ng_lars_new(net), ng_lars_new(net, .trust = 0.01));
+    expect_refused_for("\"weight_decay: ", true, ng_lars_new(net),
+                       ng_lars_new(net, .weight_decay = 0.1));
+    expect_refused_for("\"matrices_only: ", true, ng_lars_new(net),
+                       ng_lars_new(net, .matrices_only = true));
+    expect_refused_for("\"beta1: ", true, ng_lamb_new(net), ng_lamb_new(net, .beta1 = 0.8));
+    expect_refused_for("\"beta2: ", true, ng_lamb_new(net), ng_lamb_new(net, .beta2 = 0.8));
+    expect_refused_for("\"eps: ", true, ng_lamb_new(net), ng_lamb_new(net, .eps = 1e-8));
+    expect_refused_for("\"weight_decay: ", true, ng_lamb_new(net),
+                       ng_lamb_new(net, .weight_decay = 0.1));
+    expect_refused_for("\"matrices_only: ", true, ng_lamb_new(net),
+                       ng_lamb_new(net, .matrices_only = true));
+    expect_refused_for("\"momentum: ", true, ng_muon_new(net), ng_muon_new(net, .momentum = 0.8));
+    expect_refused_for("\"no_nesterov: ", true, ng_muon_new(net),
+                       ng_muon_new(net, .no_nesterov = true));
+    expect_refused_for("\"steps: ", true, ng_muon_new(net), ng_muon_new(net, .steps = 4));
+    expect_refused_for("\"weight_decay: ", true, ng_muon_new(net),
+                       ng_muon_new(net, .weight_decay = 0.1));
+    expect_refused_for("\"adam_scale: ", true, ng_muon_new(net),
+                       ng_muon_new(net, .adam_scale = 0.1));
+    expect_refused_for("\"beta1: ", true, ng_muon_new(net), ng_muon_new(net, .beta1 = 0.8));
+    expect_refused_for("\"beta2: ", true, ng_muon_new(net), ng_muon_new(net, .beta2 = 0.8));
+    expect_refused_for("\"eps: ", true, ng_muon_new(net), ng_muon_new(net, .eps = 1e-8));
     expect_refused_for("\"schedule.kind: ", true, SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9),
                        SCHEDULED(.kind = NG_SCHEDULE_LINEAR, .steps = 9));
     expect_refused_for("\"schedule.warmup: ", true, ng_sgd_new(net), SCHEDULED(.warmup = 1));
@@ -559,6 +610,8 @@ TEST(a_setting_with_state_of_its_own_cannot_change)
                        ng_sgd_new(net, .momentum = 0.9));
     expect_refused_for("\"optimizer: SGD with momentum\"", false, ng_sgd_new(net, .momentum = 0.9),
                        ng_sgd_new(net));
+    expect_refused_for("\"optimizer: Adam\"", false, ng_adam_new(net),
+                       ng_adam_new(net, .amsgrad = true));
     expect_refused_for("\"optimizer: RMSProp with centered\"", false,
                        ng_rmsprop_new(net, .centered = true), ng_rmsprop_new(net, .momentum = 0.9));
     ng_module_free(net);
@@ -687,6 +740,23 @@ TEST(every_setting_of_a_layer_is_compared)
         {ng_layer_norm_new(4), ng_layer_norm_new(4, .channels_first = true), "channels first"},
         {ng_rms_norm_new(4), ng_rms_norm_new(4, .eps = 0.1), "eps=0.1"},
         {ng_rms_norm_new(4), ng_rms_norm_new(4, .partial = 0.5), "partial=0.5"},
+        {ng_layer_norm_new(4), ng_layer_norm_new(4, .unit_offset = true), "unit offset"},
+        {ng_rms_norm_new(4), ng_rms_norm_new(4, .unit_offset = true), "unit offset"},
+        {ng_instance_norm_new(4), ng_instance_norm_new(4, .style = true), "style"},
+        {ng_instance_norm_new(4, .running_stats = true),
+         ng_instance_norm_new(4, .running_stats = true, .momentum = 0.3), "momentum=0.3"},
+        {ng_gated_rms_norm_new(4), ng_gated_rms_norm_new(4, .groups = 2), "groups=2"},
+        {ng_gated_rms_norm_new(4), ng_gated_rms_norm_new(4, .norm_first = true), "norm first"},
+        {ng_film_new(4, .condition = 2), ng_film_new(4, .condition = 2, .features_last = true),
+         "features last"},
+        {ng_filter_response_norm_new(4), ng_filter_response_norm_new(4, .eps = 0.1), "eps=0.1"},
+        {ng_evo_norm_new(4), ng_evo_norm_new(4, .momentum = 0.3), "momentum=0.3"},
+        {ng_evo_norm_new(4, .groups = 2), ng_evo_norm_new(4, .groups = 4), "groups=4"},
+        {ng_l2_norm_new(4), ng_l2_norm_new(4, .channels_first = true), "channels first"},
+        {ng_weight_norm_new(ng_linear_new(4, 4)),
+         ng_weight_norm_new(ng_linear_new(4, 4), .centred = true), "centred"},
+        {ng_weight_standardization_new(ng_linear_new(4, 4)),
+         ng_weight_standardization_new(ng_linear_new(4, 4), .eps = 0.1), "eps=0.1"},
         {ng_scale_norm_new(4), ng_scale_norm_new(4, .eps = 0.1), "eps=0.1"},
         {ng_group_norm_new(2, 4), ng_group_norm_new(4, 4), "groups=4"},
         {ng_group_norm_new(2, 4), ng_group_norm_new(2, 4, .eps = 0.1), "eps=0.1"},
@@ -744,6 +814,7 @@ TEST(every_setting_of_a_layer_is_compared)
         {ATTENTION(), ATTENTION(.rotary = true), "rotary"},
         {ATTENTION(.rotary = true), ATTENTION(.rotary = true, .rotary_base = 100),
          "rotary_base=100"},
+        {ATTENTION(.qk_temperature = 2), ATTENTION(.qk_temperature = 3), "qk_temperature=3"},
         {ATTENTION(.context = 8), ATTENTION(.context = 8, .dropout = 0.5), "dropout=0.5"},
         {ng_feed_forward_new(4), ng_feed_forward_new(4, .activation = NG_FEED_FORWARD_RELU),
          "ReLU"},

@@ -241,7 +241,7 @@ static void write_looks(const char *way, int norm, const double *looks, double r
     double *here = lab_numbers(lab_seeds());
     const lab_spread all = lab_spread_of(used, lab_seeds());
     snprintf(block, sizeof block, "%s, %s", norms[norm]->name, way);
-    lab_block(block, "gradients loss loss_low loss_high rate spent spent_low spent_high seeds");
+    lab_block(block, "gradients loss loss_low loss_high rate used used_low used_high seeds");
     for (int i = 0; i < LOOKS; i++) {
         for (int seed = 0; seed < lab_seeds(); seed++) {
             here[seed] = looks[seed * LOOKS + i];

@@ -1,7 +1,7 @@
-/* Distributed training on digits: compares BatchNorm with each member's own statistics,
- * synchronized BatchNorm, and LayerNorm. Each member of the group trains on a part of every batch.
+/* Distributed training on digits: compares BatchNorm with each rank's own statistics,
+ * synchronized BatchNorm, and LayerNorm. Each rank of the group trains on a part of every batch.
  *
- *     mpirun -n 2 build/examples/mpi/digits_mpi [--members 8] [--seeds 3] [--epochs 10]
+ *     mpirun -n 2 build/examples/mpi/digits_mpi [--ranks 8] [--seeds 3] [--epochs 10]
  *
  * The last column is a digest of losses and weights. It is the same on any number of processes. */
 #include "options.h"
@@ -14,12 +14,12 @@ static const char *const norm_names[] = {"BatchNorm, own statistics", "BatchNorm
                                          "LayerNorm"};
 
 typedef struct {
-    int members, seeds, epochs;
+    int ranks, seeds, epochs;
     const char *data;
     bool prints; /* on process 0 */
 } options;
 
-/* ---- One member ---- */
+/* ---- One rank ---- */
 
 static ng_module *make_norm(int norm, ng_group *group)
 {
@@ -52,7 +52,7 @@ static double train_epoch(ng_module *net, ng_parallel *parallel, ng_optimizer *a
     return sum / i;
 }
 
-/* Returns the accuracy in per cent, with the member's own running statistics. */
+/* Returns the accuracy in per cent, with the rank's own running statistics. */
 static double accuracy_of(ng_module *net, ng_tape *tape, const ng_dataset *data)
 {
     ng_batch all;
@@ -90,7 +90,7 @@ static result train(const options *o, ng_group *group, int norm, int seed, ng_da
     return r;
 }
 
-static ng_status run_member(ng_group *group, void *with)
+static ng_status run_rank(ng_group *group, void *with)
 {
     const options *o = with;
     const bool prints = o->prints && ng_group_rank(group) == 0;
@@ -120,9 +120,9 @@ static ng_status run_member(ng_group *group, void *with)
 
 static options parse_options(int argc, char **argv)
 {
-    options o = {.members = 8, .seeds = 3, .epochs = 10};
+    options o = {.ranks = 8, .seeds = 3, .epochs = 10};
     const program_option known[] = {
-        OPTION_COUNT("members", "N", "members that share each batch of 64 (8)", &o.members, 1,
+        OPTION_COUNT("ranks", "N", "ranks that share each batch of 64 (8)", &o.ranks, 1,
                      MOST_MEMBERS),
         OPTION_COUNT("seeds", "N", "runs of each norm (3)", &o.seeds, 1, 100),
         OPTION_COUNT("epochs", "N", "passes over the training data (10)", &o.epochs, 1, 1000)};
@@ -138,13 +138,13 @@ int main(int argc, char **argv)
     options o = parse_options(argc, argv);
     ng_group *world = world_begin(&argc, &argv);
     if (!world) return program_end(1);
-    ng_set_threads(1); /* the members are threads already */
+    ng_set_threads(1); /* the ranks are threads already */
     o.prints = ng_group_rank(world) == 0;
     if (o.prints)
-        printf("64-%d-%d-10 on %d processes, %d members, batches of %d, %d epochs, mean of %d "
+        printf("64-%d-%d-10 on %d processes, %d ranks, batches of %d, %d epochs, mean of %d "
                "seeds\n",
-               WIDTH, WIDTH, ng_group_size(world), o.members, BATCH, o.epochs, o.seeds);
-    const ng_status status = ng_group_run(world, run_member, &o, o.members);
+               WIDTH, WIDTH, ng_group_size(world), o.ranks, BATCH, o.epochs, o.seeds);
+    const ng_status status = ng_group_run(world, run_rank, &o, o.ranks);
     world_end(world);
     return program_end(status != NG_OK);
 }

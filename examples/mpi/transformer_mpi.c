@@ -1,7 +1,7 @@
-/* Distributed training of a character-level transformer on Newton's Opticks. Each member of the
+/* Distributed training of a character-level transformer on Newton's Opticks. Each rank of the
  * group draws its own part of every batch.
  *
- *     mpirun -n 2 build/examples/mpi/transformer_mpi [--members 4] [--steps 200] [--width 128]
+ *     mpirun -n 2 build/examples/mpi/transformer_mpi [--ranks 4] [--steps 200] [--width 128]
  *
  * The last column is a digest of losses and weights. It is the same on any number of processes. */
 #include "options.h"
@@ -18,7 +18,7 @@ typedef struct {
 } text;
 
 typedef struct {
-    int members, steps, width;
+    int ranks, steps, width;
     text text;
     bool prints; /* on process 0 */
 } options;
@@ -38,7 +38,7 @@ static bool read_text(text *t, const char *path)
     return true;
 }
 
-/* ---- One member ---- */
+/* ---- One rank ---- */
 
 typedef struct {
     const options *o;
@@ -50,10 +50,10 @@ typedef struct {
     ng_tensor *ids, *labels; /* (part of the batch, context) */
     ng_rng rng;
     uint64_t digest;
-} member;
+} rank_state;
 
 /* Draws sequences at random. Each label is the byte after its id. */
-static void draw_part(member *m)
+static void draw_part(rank_state *m)
 {
     const text *t = &m->o->text;
     int64_t *ids = ng_data_i64(m->ids), *labels = ng_data_i64(m->labels);
@@ -66,8 +66,8 @@ static void draw_part(member *m)
     ng_touch(m->ids), ng_touch(m->labels);
 }
 
-/* Takes a step. Returns the mean loss of all members, the same bits on each. */
-static double step(member *m)
+/* Takes a step. Returns the mean loss of all ranks, the same bits on each. */
+static double step(rank_state *m)
 {
     draw_part(m);
     ng_tensor *loss = ng_cross_entropy(m->tape, ng_forward(m->net, m->tape, m->ids), m->labels);
@@ -80,7 +80,7 @@ static double step(member *m)
     return mean;
 }
 
-static void train(member *m)
+static void train(rank_state *m)
 {
     const bool prints = m->o->prints && ng_group_rank(m->group) == 0;
     if (prints) printf("%6s %10s   %s\n", "steps", "loss", "digest");
@@ -94,11 +94,11 @@ static void train(member *m)
     }
 }
 
-static ng_status run_member(ng_group *group, void *with)
+static ng_status run_rank(ng_group *group, void *with)
 {
     const options *o = with;
     const int64_t part = BATCH / ng_group_size(group);
-    member m = {.o = o, .group = group, .rng = ng_rng_seeded(ng_group_seed(group, 1))};
+    rank_state m = {.o = o, .group = group, .rng = ng_rng_seeded(ng_group_seed(group, 1))};
     m.net = ng_transformer_new(o->text.vocabulary, .dim = o->width, .heads = 4, .layers = LAYERS,
                                .length = CONTEXT, .dropout = 0.1);
     m.parallel = ng_parallel_new(m.net, group);
@@ -118,17 +118,17 @@ static ng_status run_member(ng_group *group, void *with)
 
 static options parse_options(int argc, char **argv)
 {
-    options o = {.members = 4, .steps = 200, .width = 128};
+    options o = {.ranks = 4, .steps = 200, .width = 128};
     const program_option known[] = {
-        OPTION_COUNT("members", "N", "members that share each batch of 8: 1, 2, 4 or 8 (4)",
-                     &o.members, 1, BATCH),
+        OPTION_COUNT("ranks", "N", "ranks that share each batch of 8: 1, 2, 4 or 8 (4)", &o.ranks,
+                     1, BATCH),
         OPTION_COUNT("steps", "N", "training steps (200)", &o.steps, 1, 1000000),
         OPTION_COUNT("width", "N", "features; a multiple of 4 (128)", &o.width, 4, 4096)};
     const char *usage = "usage: mpirun -n COUNT transformer_mpi [options]\n";
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), NULL));
-    char members[16];
-    snprintf(members, sizeof members, "%d", o.members);
-    if (BATCH % o.members) refuse("members", members, "1, 2, 4 or 8");
+    char ranks[16];
+    snprintf(ranks, sizeof ranks, "%d", o.ranks);
+    if (BATCH % o.ranks) refuse("ranks", ranks, "1, 2, 4 or 8");
     const char *path = find_data("opticks.txt");
     if (read_text(&o.text, path)) return o;
     complain("%s: not readable, or too short", path);
@@ -141,12 +141,12 @@ int main(int argc, char **argv)
     options o = parse_options(argc, argv);
     ng_group *world = world_begin(&argc, &argv);
     if (!world) return program_end(1);
-    ng_set_threads(1); /* the members are threads already */
+    ng_set_threads(1); /* the ranks are threads already */
     o.prints = ng_group_rank(world) == 0;
     if (o.prints)
-        printf("a transformer of %d layers, width %d, on %d processes, %d members, batches of %d\n",
-               LAYERS, o.width, ng_group_size(world), o.members, BATCH);
-    const ng_status status = ng_group_run(world, run_member, &o, o.members);
+        printf("a transformer of %d layers, width %d, on %d processes, %d ranks, batches of %d\n",
+               LAYERS, o.width, ng_group_size(world), o.ranks, BATCH);
+    const ng_status status = ng_group_run(world, run_rank, &o, o.ranks);
     world_end(world);
     free(o.text.bytes);
     return program_end(status != NG_OK);

@@ -136,7 +136,7 @@ static ng_status run_member(ng_group *group, void *with)
 /* ---- All runs ---- */
 
 typedef struct {
-    outcome ranks[MOST_SEEDS], played[MOST_SEEDS];
+    outcome ranks[MOST_SEEDS], simulated[MOST_SEEDS];
 } pair;
 static pair pairs[SHARDINGS][METHODS][COUNTS];
 
@@ -150,7 +150,7 @@ static void run_all(ng_group *world, int seed)
                 pair *p = &pairs[sharding][m][i];
                 make_shards(train, sharding, shards, workers_of(i));
                 if (ng_group_rank(world) == 0)
-                    p->played[seed] = run(m, workers_of(i), shards, validate, lab_seed(seed));
+                    p->simulated[seed] = run(m, workers_of(i), shards, validate, lab_seed(seed));
                 for (int k = 0; k < workers_of(i); k++) ng_dataset_free(shards[k]);
                 make_shards(train, sharding, shards, workers_of(i)); /* not yet shuffled */
                 job j = {
@@ -182,13 +182,13 @@ static void write_block(int sharding, int method)
 {
     char name[64];
     snprintf(name, sizeof name, "%s, %s", sharding_names[sharding], method_names[method]);
-    lab_block(name, "workers accuracy played difference difference_played seeds");
+    lab_block(name, "workers accuracy simulated difference difference_simulated seeds");
     for (int i = 0; i < COUNTS; i++) {
         const pair *p = &pairs[sharding][method][i];
 #define MEDIAN(of, field)                                                                          \
     lab_spread_of(numbers_of(p->of, offsetof(outcome, field)), lab_seeds()).median
-        lab_row(workers_of(i), MEDIAN(ranks, accuracy), MEDIAN(played, accuracy),
-                MEDIAN(ranks, difference), MEDIAN(played, difference), lab_seeds());
+        lab_row(workers_of(i), MEDIAN(ranks, accuracy), MEDIAN(simulated, accuracy),
+                MEDIAN(ranks, difference), MEDIAN(simulated, difference), lab_seeds());
     }
 }
 
@@ -198,8 +198,8 @@ static void judge(int sharding, int method, int i, size_t field, const char *wha
     const bool relative = field == offsetof(outcome, first);
     double *values = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
-        const double played = field_of(&p->played[seed], field);
-        values[seed] = (field_of(&p->ranks[seed], field) - played) / (relative ? played : 1);
+        const double simulated = field_of(&p->simulated[seed], field);
+        values[seed] = (field_of(&p->ranks[seed], field) - simulated) / (relative ? simulated : 1);
     }
     lab_judge((lab_part){method == LAYER ? "LayerNorm" : "BatchNorm", values, .side = LAB_WITHIN,
                          .threshold = within},
@@ -218,7 +218,7 @@ int main(int argc, char **argv)
     world_end(world);
     if (!first) return 0;
 
-    lab_data("workers on ranks of MPI, and played by one process");
+    lab_data("workers on ranks of MPI, and simulated by one process");
     for (int sharding = 0; sharding < SHARDINGS; sharding++)
         for (int m = 0; m < METHODS; m++) write_block(sharding, m);
     for (int sharding = 0; sharding < SHARDINGS; sharding++)

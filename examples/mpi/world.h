@@ -1,4 +1,4 @@
-/* Shared by the MPI programs: the group of all processes, a mean over members, and a digest of a
+/* Shared by the MPI programs: the group of all processes, a mean over ranks, and a digest of a
  * network's parameters. */
 #ifndef EXAMPLES_MPI_WORLD_H
 #define EXAMPLES_MPI_WORLD_H
@@ -20,7 +20,7 @@ static inline void world_end(ng_group *world)
     MPI_Finalize();
 }
 
-/* Returns the mean over all members, the same bits on each. NaN if a member has failed. */
+/* Returns the mean over all ranks, the same bits on each. NaN if a rank has failed. */
 static inline double members_mean(ng_group *group, double mine)
 {
     double all[MOST_MEMBERS] = {0}, sum = 0;

@@ -1,5 +1,5 @@
 /* Modules: layers that hold parameters. A new module is float32 and on no tape. You own it until
- * you give it to another module, which owns it from then on. */
+ * you give it to another module, which owns it from then on. Layers of your own: at the end. */
 #ifndef NORMGRAD_NN_H
 #define NORMGRAD_NN_H
 
@@ -27,8 +27,9 @@ typedef struct ng_module ng_module;
  * stream. */
 NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
 
-/* The output for x and a condition. AdaptiveLayerNorm with .condition needs one. Containers pass it
- * to each child that takes one. Other modules ignore it. */
+/* The output for x and a condition. FiLM, GatedRMSNorm, and norms with .condition or .style need
+ * one. Sequential, Residual and other containers pass it to each child whose class has
+ * forward_conditioned, also to yours. Other modules ignore it. */
 NG_API ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x,
                                          ng_tensor *condition);
 
@@ -184,8 +185,9 @@ NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *fr
 NG_API ng_module *ng_module_clone(const ng_module *module);
 
 /* The moving average of a network's parameters, to = decay to + (1 - decay) from; buffers are
- * copied. Call it after each step with a decay such as 0.999. Errors as in ng_module_copy, and
- * NG_EVALUE for a decay outside [0, 1]. Polyak & Juditsky 1992. */
+ * copied. Call it after each step with a decay such as 0.999. The copied running statistics of a
+ * BatchNorm are those of other weights: call ng_batch_norm_recompute before `to` is used. Errors as
+ * in ng_module_copy, and NG_EVALUE for a decay outside [0, 1]. Polyak & Juditsky 1992. */
 NG_API NG_MUST_CHECK ng_status ng_module_average(ng_module *to, const ng_module *from,
                                                  double decay);
 
@@ -214,7 +216,7 @@ NG_API ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *
 typedef struct {
     bool no_bias;
     ng_init_kind init; /* of the weight; the bias is then 0 */
-    double init_value; /* with NG_INIT_NORMAL, which has no default for it, and NG_INIT_CONSTANT */
+    double init_value; /* deviation of NG_INIT_NORMAL (no default), value of NG_INIT_CONSTANT (0) */
     int64_t out;
 } ng_linear_new_options;
 #define ng_linear_new(in, ...)                                                                     \
@@ -226,6 +228,7 @@ NG_API ng_module *ng_linear_new_with(int64_t in, ng_linear_new_options options);
 typedef struct {
     double eps;              /* default 1e-5 */
     bool no_bias, no_affine; /* without beta; without both */
+    bool unit_offset;        /* xhat (1 + weight) + bias, weight from 0 (Apex) */
     bool unbiased;           /* variance over n - 1 */
     bool channels_first;     /* over the channels of (N, dim, ...) instead, at each position */
     int64_t dim;             /* features */
@@ -239,6 +242,7 @@ NG_API ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options);
 typedef struct {
     double eps;              /* default 1e-5 */
     bool no_bias, no_affine; /* without beta; without both */
+    bool unit_offset;        /* xhat (1 + weight) + bias, weight from 0 (Apex) */
     bool unbiased;           /* variance over n - 1 */
     ng_shape shape;          /* of those dimensions */
 } ng_layer_norm_over_new_options;
@@ -246,12 +250,16 @@ typedef struct {
     ng_layer_norm_over_new_with(NG_NAMED(ng_layer_norm_over_new_options, shape, __VA_ARGS__))
 NG_API ng_module *ng_layer_norm_over_new_with(ng_layer_norm_over_new_options options);
 
-/* RMSNorm over the last dimension; parameter weight (gamma, 1). */
+/* RMSNorm over the last dimension; parameter weight (gamma, 1). With .condition the factor of xhat
+ * is 1 + scale(c) for a condition c (..., condition), as ng_film_new with .features_last and
+ * .no_shift makes it, in the child modulation: AdaRMSNorm, Crowson et al. 2024. */
 typedef struct {
-    double eps;     /* default 1e-6 */
-    bool no_affine; /* without gamma */
-    double partial; /* share of the features that the statistic reads; default 1 */
-    int64_t dim;    /* features */
+    double eps;        /* default 1e-6 */
+    bool no_affine;    /* without gamma */
+    bool unit_offset;  /* xhat (1 + weight), weight from 0 (Gemma) */
+    double partial;    /* share of the features that the statistic reads; default 1 */
+    int64_t condition; /* features of c; default 0: none */
+    int64_t dim;       /* features */
 } ng_rms_norm_new_options;
 #define ng_rms_norm_new(...)                                                                       \
     ng_rms_norm_new_with(NG_NAMED(ng_rms_norm_new_options, dim, __VA_ARGS__))
@@ -260,14 +268,14 @@ NG_API ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options);
 /* AdaptiveLayerNorm over the last dimension, xhat = LayerNorm without affine:
  *
  * NG_ADAPTIVE_PROJECTED   y = (W_g x + b_g) * xhat + (W_b x + b_b): scale and shift are made of the
- *                         input itself; children gamma and beta (Linear). Document 001.
+ *                         input itself; children gamma and beta (Linear).
  * NG_ADAPTIVE_CONDITIONED y = (1 + scale(c)) * xhat + shift(c), for a condition c (..., condition)
  *                         whose leading dimensions broadcast against x's; with .gate the result is
  *                         multiplied by gate(c). One Linear makes (shift, scale[, gate]) of c and
  *                         starts at zero: adaLN-Zero; eps 1e-6. Peebles & Xie 2023 (DiT).
  * NG_ADAPTIVE_ADANORM     y = C (1 - k xhat) * xhat; C (1 - k xhat) is a constant in the gradient,
  *                         as published, unless .differentiate; with .raw the factor is
- *                         C (1 - k x) of the input, as document 001 prints it. Xu et al. 2019. */
+ *                         C (1 - k x) of the input. Xu et al. 2019 normalize it first. */
 typedef enum {
     NG_ADAPTIVE_PROJECTED = 0,
     NG_ADAPTIVE_CONDITIONED,
@@ -287,9 +295,11 @@ typedef struct {
     ng_adaptive_layer_norm_new_with(NG_NAMED(ng_adaptive_layer_norm_new_options, dim, __VA_ARGS__))
 NG_API ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options options);
 
-/* BatchNorm over (N, C), (N, C, L) or (N, C, H, W); parameters weight (1) and bias (0), buffers
- * running_mean (0), running_var (1) and num_batches_tracked (an int64 scalar). Training with one
- * value per channel is an error. */
+/* BatchNorm over (N, C), (N, C, L), (N, C, H, W), (N, C, D, H, W)...; parameters weight (1) and
+ * bias (0), buffers running_mean (0), running_var (1) and num_batches_tracked (an int64 scalar).
+ * Training with one value per channel is an error. With .condition scale and shift are made of a
+ * condition as in ng_film_new, in the child modulation: conditional BatchNorm, de Vries et al.
+ * 2017. */
 typedef struct {
     double eps;            /* default 1e-5 */
     double momentum;       /* default 0.1 */
@@ -303,11 +313,32 @@ typedef struct {
                               (synchronized BatchNorm); it must outlive the layer's last pass */
     bool masked;           /* the condition of ng_forward_conditioned is a mask, 0 for padding, as
                               in ng_batch_norm; not with .ghost */
+    int64_t condition;     /* features of c; default 0: none; not with .masked */
     int64_t channels;      /* C */
 } ng_batch_norm_new_options;
 #define ng_batch_norm_new(...)                                                                     \
     ng_batch_norm_new_with(NG_NAMED(ng_batch_norm_new_options, channels, __VA_ARGS__))
 NG_API ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options);
+
+/* Recomputes the running statistics of every BatchNorm in a network over a data set, for averaged
+ * weights ("precise BatchNorm", Wu & Johnson 2021, arXiv 2105.07576) or for new data (AdaBN, Li et
+ * al. 2017, arXiv 1603.04779):
+ *
+ *     ng_batch_norm_recompute(net, target, 64)
+ *
+ * Afterwards running_mean and running_var are the mean and the unbiased variance of what the layer
+ * is given by the network in evaluation mode, over all samples, and over those of all ranks for a
+ * layer with a .group. The batches only bound the memory: statistics do not depend on their size.
+ * The cost is one pass over the data per BatchNorm. num_batches_tracked becomes the number of
+ * batches. Frozen layers, those without running statistics and BatchRenorm do not change, nor do
+ * the modes of the modules.
+ *
+ * The network is called as ng_forward(net, tape, x). All ranks of a group call it together.
+ * NG_EVALUE if there is no BatchNorm to recompute; NG_ESHAPE for fewer than two values per channel.
+ * After an error the statistics are what they were. */
+struct ng_dataset; /* data.h */
+NG_API NG_MUST_CHECK ng_status ng_batch_norm_recompute(ng_module *net, struct ng_dataset *dataset,
+                                                       int64_t batch);
 
 /* Activations; the formulas are in ops.h. A slope or an alpha below 0, or for CELU of 0, is
  * NG_EVALUE. */
@@ -393,32 +424,98 @@ NG_API ng_module *ng_residual_new(ng_module *inner);
 /* ---- More norms ----------------------------------------------------------------------------- */
 
 /* GroupNorm over (N, C, ...), a sample's channels in `groups` groups; parameters weight (1) and
- * bias (0) per channel. Wu & He 2018.   ng_group_norm_new(8, 32) */
+ * bias (0) per channel. Wu & He 2018. With .condition scale and shift are made of a condition as in
+ * ng_film_new, in the child modulation.   ng_group_norm_new(8, 32) */
 typedef struct {
-    double eps;       /* default 1e-5 */
-    bool no_affine;   /* without parameters */
-    int64_t channels; /* C, a multiple of the groups */
+    double eps;        /* default 1e-5 */
+    bool no_affine;    /* without parameters */
+    int64_t condition; /* features of c; default 0: none */
+    int64_t channels;  /* C, a multiple of the groups */
 } ng_group_norm_new_options;
 #define ng_group_norm_new(groups, ...)                                                             \
     ng_group_norm_new_with(groups, NG_NAMED(ng_group_norm_new_options, channels, __VA_ARGS__))
 NG_API ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_options options);
 
 /* InstanceNorm over (N, C, ...): each channel of each sample over its positions, more than one of
- * them. Without parameters unless .affine. Ulyanov, Vedaldi & Lempitsky 2016. */
+ * them. Without parameters unless .affine. Ulyanov, Vedaldi & Lempitsky 2016. With .condition scale
+ * and shift are made of a condition as in ng_film_new, in the child modulation (Dumoulin, Shlens &
+ * Kudlur 2017). With .style the condition is a style s (N, C, ...), whose positions may be others
+ * than x's, and y = sqrt(var(s) + eps) xhat + mean(s): AdaIN, Huang & Belongie 2017.
+ *
+ * With .running_stats evaluation, and a frozen layer, normalize by running statistics, as BatchNorm
+ * does. Training still normalizes each sample by itself, and
+ *     running_mean += momentum (mean over samples of their means - running_mean)
+ *     running_var  += momentum (mean over samples of their unbiased variances - running_var)
+ * Buffers as in BatchNorm: PyTorch's track_running_stats. */
 typedef struct {
-    double eps; /* default 1e-5 */
-    bool affine;
-    int64_t channels; /* C */
+    double eps;         /* default 1e-5 */
+    bool affine;        /* parameters weight (1) and bias (0) */
+    bool running_stats; /* buffers, for evaluation */
+    double momentum;    /* of the running statistics; default 0.1 */
+    int64_t condition;  /* features of c; default 0: none */
+    bool style;         /* the condition is a style; not with .affine or .condition */
+    int64_t channels;   /* C */
 } ng_instance_norm_new_options;
 #define ng_instance_norm_new(...)                                                                  \
     ng_instance_norm_new_with(NG_NAMED(ng_instance_norm_new_options, channels, __VA_ARGS__))
 NG_API ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options);
 
-/* ScaleNorm over the last dimension, y = g x / sqrt(sum x^2 + eps); parameter g, one number, from
- * sqrt(dim). Nguyen & Salazar 2019. */
+/* Filter response normalization (FRN) of x (N, C, ...) and the thresholded linear unit (TLU): with
+ * nu2 the mean of x^2 over the positions of a channel of a sample,
+ *     y = max(weight x / sqrt(nu2 + eps) + bias, tau)
+ * Parameters weight (1), bias (0) and tau (0) per channel. Singh & Krishnan 2020. Where a channel
+ * has few positions, they learn eps: with .learned_eps |eps parameter| is added to .eps, one number
+ * from 1e-4; squares are then taken in x's dtype. */
 typedef struct {
-    double eps; /* default 1e-10, so that a row of zeros gives zeros */
-    int64_t dim;
+    double eps;        /* default 1e-6 */
+    bool learned_eps;  /* a parameter eps (1) */
+    bool no_threshold; /* without max and tau */
+    int64_t channels;  /* C */
+} ng_filter_response_norm_new_options;
+#define ng_filter_response_norm_new(...)                                                           \
+    ng_filter_response_norm_new_with(                                                              \
+        NG_NAMED(ng_filter_response_norm_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_filter_response_norm_new_with(ng_filter_response_norm_new_options options);
+
+/* EvoNorm of x (N, C, ...), a norm with an activation in it; parameters weight (1), bias (0) and
+ * v (1) per channel. Liu, Brock, Simonyan & Le 2020.
+ *
+ * B0  y = x / max(sqrt(var_batch + eps), v x + sqrt(var_sample + eps)) weight + bias: var_batch of
+ *     a channel over all samples and positions, in evaluation and where frozen running_var (1);
+ *     var_sample of a channel of a sample over its positions. In training
+ *     running_var += momentum (unbiased var_batch - running_var), and one value per channel is an
+ *     error.   ng_evo_norm_new(32)
+ * S0  y = x sigmoid(v x) / sqrt(var_group + eps) weight + bias: var_group of a sample over the
+ *     positions of a group of C / groups neighbouring channels.
+ *     ng_evo_norm_new(32, .groups = 8) */
+typedef struct {
+    double eps;       /* default 1e-5 */
+    int64_t groups;   /* of S0; default 0: B0 */
+    double momentum;  /* of B0; default 0.1 */
+    int64_t channels; /* C, a multiple of the groups */
+} ng_evo_norm_new_options;
+#define ng_evo_norm_new(...)                                                                       \
+    ng_evo_norm_new_with(NG_NAMED(ng_evo_norm_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_evo_norm_new_with(ng_evo_norm_new_options options);
+
+/* L2 normalization, y = weight x / sqrt(sum x^2 + eps) over the last dimension; parameter weight
+ * (dim), a scale for each feature. Liu, Rabinovich & Berg 2015 start it at 10 or 20. */
+typedef struct {
+    double eps;          /* default 1e-10, so that a row of zeros gives zeros */
+    double scale;        /* where weight starts; default 1 */
+    bool no_affine;      /* without weight */
+    bool channels_first; /* over the channels of (N, dim, ...) instead, at each position */
+    int64_t dim;         /* features */
+} ng_l2_norm_new_options;
+#define ng_l2_norm_new(...) ng_l2_norm_new_with(NG_NAMED(ng_l2_norm_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_l2_norm_new_with(ng_l2_norm_new_options options);
+
+/* ScaleNorm over the last dimension, y = g x / sqrt(sum x^2 + eps); parameter g, one number.
+ * Nguyen & Salazar 2019. */
+typedef struct {
+    double eps;    /* default 1e-10, so that a row of zeros gives zeros */
+    double length; /* where g starts; default sqrt(dim) */
+    int64_t dim;   /* features */
 } ng_scale_norm_new_options;
 #define ng_scale_norm_new(...)                                                                     \
     ng_scale_norm_new_with(NG_NAMED(ng_scale_norm_new_options, dim, __VA_ARGS__))
@@ -447,6 +544,47 @@ typedef struct {
 #define ng_dynamic_tanh_new(...)                                                                   \
     ng_dynamic_tanh_new_with(NG_NAMED(ng_dynamic_tanh_new_options, dim, __VA_ARGS__))
 NG_API ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options);
+
+/* Derf, y = weight erf(alpha x + shift) + bias over the last dimension; parameters alpha (one
+ * number, from 0.5), shift (one number, 0), weight (1) and bias (0). Chen et al. 2025. */
+typedef struct {
+    double alpha;   /* where alpha starts; default 0.5 */
+    bool no_affine; /* without weight and bias */
+    int64_t dim;    /* features */
+} ng_derf_new_options;
+#define ng_derf_new(...) ng_derf_new_with(NG_NAMED(ng_derf_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_derf_new_with(ng_derf_new_options options);
+
+/* Gated RMSNorm over the last dimension of x, with a gate z of x's shape, which is the condition of
+ * ng_forward_conditioned: y = norm(x silu(z)) weight, norm(v) = v / sqrt(mean(v^2) + eps) (Dao & Gu
+ * 2024, Mamba-2); with .norm_first y = norm(x) weight silu(z) (Qwen3-Next). Parameter weight (1).
+ *     y = ng_forward_conditioned(norm, tape, x, z) */
+typedef struct {
+    double eps;      /* default 1e-5 */
+    int64_t groups;  /* neighbouring features with a mean square of their own; default 1 group */
+    bool norm_first; /* gate what was normalized */
+    int64_t dim;     /* features, a multiple of the groups */
+} ng_gated_rms_norm_new_options;
+#define ng_gated_rms_norm_new(...)                                                                 \
+    ng_gated_rms_norm_new_with(NG_NAMED(ng_gated_rms_norm_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_gated_rms_norm_new_with(ng_gated_rms_norm_new_options options);
+
+/* FiLM, y = (1 + scale(c)) * x + shift(c) for each channel of x (N, channels, ...), without
+ * statistics. (shift, scale) are weight c + bias, for a condition c (N, condition); parameters
+ * weight (2 channels, condition) and bias (2 channels), both from 0, so that it starts as y = x.
+ * Perez et al. 2018. Norms with .condition end in one, which is their child modulation.
+ *
+ * Of maps c (N, condition, ...) with the positions of x, each position has a scale and a shift of
+ * its own: SPADE (Park et al. 2019) is a norm with .condition whose maps come from convolutions. */
+typedef struct {
+    int64_t condition;  /* features of c */
+    bool features_last; /* x is (..., channels), c (..., condition), and their leading dimensions
+                           broadcast */
+    bool no_shift;      /* without shift; weight and bias have half as many rows */
+    int64_t channels;   /* of x */
+} ng_film_new_options;
+#define ng_film_new(...) ng_film_new_with(NG_NAMED(ng_film_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_film_new_with(ng_film_new_options options);
 
 /* Local response normalization of x (N, C, ...) over `size` neighbouring channels, as in ops.h;
  * without parameters. Squares are taken in the dtype: in float an x beyond 1.8e19 gives 0.
@@ -497,14 +635,29 @@ NG_API ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options
  * .whole one for all. Parameters g, which starts as ||v|| so that nothing changes at first, and
  * inner.weight, which is v. A row of zeros stays 0. The new module owns inner, also if the call
  * fails. The weight of a transposed convolution is (in, ...): there is a length for each input.
- * Salimans & Kingma 2016.   ng_weight_norm_new(ng_linear_new(64, 32)) */
+ * Salimans & Kingma 2016. With .centred weight = g (v - mean v) / ||v - mean v||, and g starts as
+ * that length: centred weight normalization, Huang et al. 2017.
+ *     ng_weight_norm_new(ng_linear_new(64, 32)) */
 typedef struct {
     bool whole;
+    bool centred;
     ng_module *inner; /* the layer inside; owned by the new one */
 } ng_weight_norm_new_options;
 #define ng_weight_norm_new(...)                                                                    \
     ng_weight_norm_new_with(NG_NAMED(ng_weight_norm_new_options, inner, __VA_ARGS__))
 NG_API ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options);
+
+/* Weight standardization of such a module: weight = (v - mean) / sqrt(var + eps), mean and variance
+ * over the row of each output, v being the parameter inner.weight. Qiao et al. 2019.
+ *     ng_weight_standardization_new(ng_conv2d_new(16, 32, 3)) */
+typedef struct {
+    double eps;       /* default 1e-5 */
+    ng_module *inner; /* the layer inside; owned by the new one */
+} ng_weight_standardization_new_options;
+#define ng_weight_standardization_new(...)                                                         \
+    ng_weight_standardization_new_with(                                                            \
+        NG_NAMED(ng_weight_standardization_new_options, inner, __VA_ARGS__))
+NG_API ng_module *ng_weight_standardization_new_with(ng_weight_standardization_new_options options);
 
 /* SpectralNorm of such a module: weight = W / sigma, where W is inner.weight read as a matrix
  * (out, n) and sigma = u^T W v. Of a transposed convolution W is (in, n); PyTorch has (out, n).
@@ -625,6 +778,7 @@ NG_API ng_module *ng_norm_rms(int64_t dim);
 NG_API ng_module *ng_norm_batch(int64_t dim);
 NG_API ng_module *ng_norm_scale(int64_t dim);
 NG_API ng_module *ng_norm_dynamic_tanh(int64_t dim);
+NG_API ng_module *ng_norm_derf(int64_t dim);
 NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
 
 /* MultiHeadAttention: y = attention(q, k, v) W_o + b_o. Vaswani et al. 2017.
@@ -646,7 +800,11 @@ typedef struct {
     bool causal, no_bias;   /* no position sees a later one; without in_bias, out_bias */
     bool rotary;            /* rotary positions for q and k; Su et al. 2021 */
     double rotary_base;     /* default 10000 */
-    ng_norm_maker *qk_norm; /* of each head of q and k; Henry et al. 2020, Dehghani et al. 2023 */
+    ng_norm_maker *qk_norm; /* of each head of q and k; Dehghani et al. 2023 */
+    double qk_temperature;  /* q and k of each head are divided by their lengths, and the weights
+                               are softmax(g q k^T), g one learned number that starts here, the
+                               parameter q_norm.g; default: not so. Henry et al. 2020, who start at
+                               log2(L^2 - L) for sequences of length L; not with .qk_norm */
     double dropout;         /* of the attention weights, in training */
     double gain;            /* factor of the drawn weights of v and W_o; default 1 */
     int64_t kv_heads;       /* heads of k and v, a divisor of heads, each shared by neighbouring
@@ -710,6 +868,7 @@ typedef struct {
     double dropout;               /* of the attention weights, and of what each branch adds */
     bool causal, rotary, no_bias; /* as in ng_multi_head_attention_new */
     ng_norm_maker *qk_norm;       /* the same */
+    double qk_temperature;        /* the same */
     int64_t kv_heads;             /* the same */
     int64_t heads;                /* divides dim */
 } ng_transformer_block_new_options;
@@ -740,6 +899,7 @@ typedef struct {
     bool bidirectional;                    /* every position sees every other */
     bool no_bias;                          /* in attention and feed-forward */
     ng_norm_maker *qk_norm;                /* of each head of q and k */
+    double qk_temperature;                 /* as in ng_multi_head_attention_new */
     int64_t kv_heads;                      /* of keys and values; default heads */
     int64_t vocabulary;                    /* ids are 0 .. vocabulary - 1 */
 } ng_transformer_new_options;
@@ -800,25 +960,42 @@ NG_API ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tens
 
 /* ---- Your own module -----------------------------------------------------------------------
  *
- *     typedef struct { ng_module base; ng_tensor *weight; double eps; } my_norm;
+ * A struct that begins with an ng_module, a class, a constructor and a forward function. This layer
+ * computes x (1 + W c) weight for a condition c:
  *
- * embeds ng_module first; a class names it and holds its functions; its constructor is
+ *     typedef struct { ng_module base; ng_tensor *weight; ng_module *project; } my_layer;
  *
- *     my_norm *self = (my_norm *)ng_module_new(&my_norm_class);
- *     if (self) self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(dim));
- *     ...
- *     return ng_module_built(&self->base);
+ *     static ng_tensor *my_forward(ng_module *m, ng_tape *tape, ng_tensor *x, ng_tensor *c)
+ *     {
+ *         my_layer *self = (my_layer *)m;
+ *         ng_tensor *scale = ng_add_scalar(tape, ng_forward(self->project, tape, c), 1);
+ *         ng_tensor *weight = ng_parameter_value(tape, self->weight);
+ *         return ng_mul(tape, ng_mul(tape, x, scale), weight);
+ *     }
  *
- * and its forward function reads the parameter as ng_parameter_value(tape, self->weight).
- */
+ *     static const ng_module_class my_class = {
+ *         .name = "MyLayer", .size = sizeof(my_layer), .forward_conditioned = my_forward};
+ *
+ *     ng_module *my_layer_new(int64_t dim, int64_t condition)
+ *     {
+ *         my_layer *self = (my_layer *)ng_module_new(&my_class);
+ *         if (!self) return NULL;
+ *         self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(dim), .value = 1);
+ *         self->project = ng_module_add_child(&self->base, "project",
+ *                                             ng_linear_new(condition, dim));
+ *         return ng_module_built(&self->base);
+ *     }
+ *
+ * Gradients, names, freezing, saving and the summary follow. ng_check_module checks it: with two
+ * inputs the second is the condition. */
 typedef struct {
     const char *name; /* "LayerNorm" */
     size_t size;      /* of the struct that embeds ng_module */
 
     /* The output for x. */
     ng_tensor *(*forward)(ng_module *self, ng_tape *tape, ng_tensor *x);
-    /* The output for x and a condition. A class with only this function needs a condition; one that
-     * can do without has .forward too. */
+    /* The output for x and a condition. A class with only this function fails without a condition.
+     * Where the condition is optional, set .forward as well. */
     ng_tensor *(*forward_conditioned)(ng_module *self, ng_tape *tape, ng_tensor *x,
                                       ng_tensor *condition);
 
@@ -830,8 +1007,9 @@ typedef struct {
     void (*destroy)(ng_module *self);
 
     /* Writes the settings as text, such as "128, eps=1e-05" for LayerNorm(128, eps=1e-05). Write
-     * all settings with all digits: a training's file and ng_parallel_new compare layers by it. If
-     * the text fills all bytes, the function is called again with more. */
+     * all settings with all digits: ng_training_resume and ng_parallel_new compare layers by this
+     * text (ng_module_load does not). If it fills all bytes, the function is called again with
+     * more. */
     void (*describe)(const ng_module *self, char *text, size_t bytes);
 
     /* In ng_module_clone: self is a copy of `from` that still shares its memory. Gives self memory
@@ -847,8 +1025,8 @@ struct ng_module {
     struct ng_registry *registry; /* parameters, buffers, children: module.c's */
 };
 
-/* A zeroed instance of type->size with nothing registered yet. NG_ENULL without a name, NG_EVALUE
- * where the size is less than an ng_module's. */
+/* Returns a zeroed instance of type->size with nothing registered yet. NG_ENULL without a name,
+ * NG_EVALUE if the size is less than an ng_module's. */
 NG_API ng_module *ng_module_new(const ng_module_class *type);
 
 /* Registers a parameter under a name without '.', and returns it; the module owns it. A failure
@@ -865,15 +1043,18 @@ typedef struct {
 NG_API ng_tensor *ng_module_add_parameter_with(ng_module *self, const char *name,
                                                ng_module_add_parameter_options options);
 
-/* Registers a buffer with the value it starts at; a child. The child belongs to self from this call
- * on, also when it fails. It keeps its modes, also if self is frozen or in evaluation. */
+/* Registers a buffer, filled with `value`, and returns it. */
 NG_API ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape,
                                        double value);
+
+/* Registers a child and returns it; a forward function calls it with ng_forward. The child belongs
+ * to self from this call on, also if the call fails. A NULL child is a failure, remembered for
+ * ng_module_built. A child keeps its modes, also if self is frozen or in evaluation. */
 NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child);
 
-/* The value of a parameter in this pass on this tape: the parameter itself (or NG_NONE), or the
- * tensor with which WeightNorm, SpectralNorm or ng_forward_using replaces it. A forward function
- * reads its parameters with it: an op on a parameter that is replaced is NG_ESTATE. */
+/* Returns the value of a parameter in this pass: the parameter itself (or NG_NONE), or the tensor
+ * with which WeightNorm, SpectralNorm or ng_forward_using replaces it. A forward function reads
+ * every parameter through it: an op on a parameter that is replaced is NG_ESTATE. */
 NG_API ng_tensor *ng_parameter_value(ng_tape *tape, ng_tensor *parameter);
 
 /* Ends a constructor: draws the parameters and returns self. If anything could not be registered

@@ -430,7 +430,8 @@ typedef struct {
 NG_API ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                                    ng_row_norm_options options);
 
-/* Batch normalization of x (N, C), (N, C, L) or (N, C, H, W) over all but the channel axis.
+/* Batch normalization of x (N, C), (N, C, L), (N, C, H, W), (N, C, D, H, W)... over all but the
+ * channel axis.
  * Ioffe & Szegedy 2015. In training: statistics of the batch, and
  *     running_mean += momentum (mean - running_mean)
  *     running_var  += momentum (unbiased var - running_var)
@@ -438,7 +439,7 @@ NG_API ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma
  * are constants to a gradient.
  *     ng_batch_norm(tape, x, gamma, beta, running_mean, running_var, .training = true)
  *
- * A mask of samples (N), or of positions (N, L) or (N, H, W), is 0 at padding. Padding has no part
+ * A mask of samples (N), or of positions (N, L), (N, H, W)..., is 0 at padding. Padding has no part
  * in the statistics; there y is 0, without a gradient to x. */
 typedef struct {
     double eps;      /* default 1e-5 */

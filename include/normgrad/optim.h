@@ -35,9 +35,11 @@ NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
  * of the module may change before the first step; later that is an error.
  *
  * State (velocity, moments) and squared gradients below the smallest normal number of their dtype
- * become 0: subnormal numbers would slow later steps down. Adam, AdamW and RMSProp clamp a finite
- * gradient to -2^63 .. 2^63 in float (2^511 in double), so that its square is finite. After one
- * that large their steps are small until the squares have decayed. */
+ * become 0: subnormal numbers would slow later steps down. Adam, AdamW, LAMB and RMSProp clamp a
+ * finite gradient to -2^63 .. 2^63 in float (2^511 in double), so that its square is finite. After
+ * one that large their steps are small until the squares have decayed.
+ *
+ * In the formulas |x| is the Euclidean norm of the parameter's whole tensor, and g its gradient. */
 typedef struct ng_optimizer ng_optimizer;
 
 /* g += weight_decay w;  v = momentum v + (1 - dampening) g, v = g at first;
@@ -55,12 +57,14 @@ NG_API ng_optimizer *ng_sgd_new_with(ng_sgd_new_options options);
 /* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;
  * w -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)         Kingma & Ba 2015
  * Adam adds weight_decay w to g; AdamW first does w -= lr weight_decay w (Loshchilov & Hutter
- * 2019). */
+ * 2019). With .amsgrad the largest v so far takes the place of v, so that the rate of a weight does
+ * not grow (Reddi, Kale & Kumar 2018; with the bias correction, as in PyTorch). */
 typedef struct {
-    double lr;            /* default 1e-3 */
-    double beta1, beta2;  /* default 0.9, 0.999 */
-    double eps;           /* default 1e-8 */
-    double weight_decay;  /* default 0; AdamW 0.01 */
+    double lr;           /* default 1e-3 */
+    double beta1, beta2; /* default 0.9, 0.999 */
+    double eps;          /* default 1e-8 */
+    double weight_decay; /* default 0; AdamW 0.01 */
+    bool amsgrad;
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_adam_new_options;
@@ -83,6 +87,86 @@ typedef struct {
 #define ng_rmsprop_new(...)                                                                        \
     ng_rmsprop_new_with(NG_NAMED(ng_rmsprop_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_rmsprop_new_with(ng_rmsprop_new_options options);
+
+/* Lion: steps of one size by the sign of a moving average of gradients. Chen et al. 2023,
+ * arXiv 2302.06675, algorithm 2:
+ *
+ *     c = b1 m + (1 - b1) g;  w -= lr (sign(c) + weight_decay w);  m = b2 m + (1 - b2) g
+ *
+ * The paper takes an lr 3 to 10 times smaller than AdamW's and a decay that much larger. */
+typedef struct {
+    double lr;           /* default 1e-4 */
+    double beta1, beta2; /* default 0.9, 0.99 */
+    double weight_decay;
+    ng_schedule schedule; /* of lr */
+    ng_module *module;
+} ng_lion_new_options;
+#define ng_lion_new(...) ng_lion_new_with(NG_NAMED(ng_lion_new_options, module, __VA_ARGS__))
+NG_API ng_optimizer *ng_lion_new_with(ng_lion_new_options options);
+
+/* LARS: SGD whose step on each parameter is in proportion to the parameter's norm, for large
+ * batches. You, Gitman & Ginsburg 2017, arXiv 1708.03888, algorithm 1:
+ *
+ *     r = trust |w| / (|g| + weight_decay |w|)
+ *     v = momentum v + lr r (g + weight_decay w);  w -= v
+ *
+ * r is 1 if |w| or the denominator is 0; with .matrices_only also for parameters of fewer than two
+ * dimensions (biases, gamma, beta), as large-batch trainings usually do. */
+typedef struct {
+    double lr;       /* default 1 */
+    double momentum; /* default 0.9 */
+    double trust;    /* default 0.001 */
+    double weight_decay;
+    bool matrices_only;
+    ng_schedule schedule; /* of lr */
+    ng_module *module;
+} ng_lars_new_options;
+#define ng_lars_new(...) ng_lars_new_with(NG_NAMED(ng_lars_new_options, module, __VA_ARGS__))
+NG_API ng_optimizer *ng_lars_new_with(ng_lars_new_options options);
+
+/* LAMB: Adam whose step on each parameter has the parameter's norm times lr. You et al. 2020,
+ * arXiv 1904.00962, algorithm 2, with phi(z) = z; m, v and t as in Adam:
+ *
+ *     u = (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) + weight_decay w
+ *     w -= lr (|w| / |u|) u
+ *
+ * The ratio is 1 if one of the norms is 0; .matrices_only as in LARS. */
+typedef struct {
+    double lr;           /* default 1e-3 */
+    double beta1, beta2; /* default 0.9, 0.999 */
+    double eps;          /* default 1e-6 */
+    double weight_decay; /* default 0.01 */
+    bool matrices_only;
+    ng_schedule schedule; /* of lr */
+    ng_module *module;
+} ng_lamb_new_options;
+#define ng_lamb_new(...) ng_lamb_new_with(NG_NAMED(ng_lamb_new_options, module, __VA_ARGS__))
+NG_API ng_optimizer *ng_lamb_new_with(ng_lamb_new_options options);
+
+/* Muon: momentum whose singular values are brought near 1 by a Newton-Schulz iteration. Jordan et
+ * al. 2024, https://kellerjordan.github.io/posts/muon. For weights (rows, columns):
+ *
+ *     v = momentum v + g;  U = g + momentum v, with .no_nesterov U = v
+ *     X = U / (|U| + 1e-7);  `steps` times:  S = X X',  X = 3.4445 X + (-4.7750 S + 2.0315 S^2) X
+ *     w -= lr (weight_decay w + sqrt(max(1, rows / columns)) X)
+ *
+ * All other parameters are moved by AdamW with the rate adam_scale lr, with beta1, beta2 and eps,
+ * in the same call of ng_optimizer_step. The state is two arrays for every parameter. Embeddings
+ * and the last layer have 2-d weights as well; the authors train these with AdamW. */
+typedef struct {
+    double lr;           /* default 0.02 */
+    double momentum;     /* default 0.95 */
+    double weight_decay; /* of all parameters */
+    int steps;           /* default 5 */
+    bool no_nesterov;
+    double adam_scale;    /* default 0.015 */
+    double beta1, beta2;  /* default 0.9, 0.95 */
+    double eps;           /* default 1e-10 */
+    ng_schedule schedule; /* of lr */
+    ng_module *module;
+} ng_muon_new_options;
+#define ng_muon_new(...) ng_muon_new_with(NG_NAMED(ng_muon_new_options, module, __VA_ARGS__))
+NG_API ng_optimizer *ng_muon_new_with(ng_muon_new_options options);
 
 /* Sets lr_scale and weight_decay for the parameters whose whole name matches a pattern, in which *
  * matches any characters. If several patterns match, the last one given counts. They hold for

@@ -212,8 +212,8 @@ static bool hint_axis(const hint_case *c)
     return false;
 }
 
-/* Returns whether the numeric derivative depends on the values of another leaf and the gradient does
- * not. */
+/* Returns whether the numeric derivative depends on the values of another leaf and the gradient
+ * does not. */
 static bool ignores_leaf(const hint_case *c, const ng_check_leaf *other)
 {
     ng_subject *subject = c->worst->subject;

@@ -62,16 +62,6 @@ void ng_note_null(const char *function, const char *operand)
     if (!ng_failed()) ng_fail(NG_ENULL, "%s: %s is NULL", function, operand);
 }
 
-void ng_explain_error(const char *format, ...)
-{
-    if (!ng_failed() || record.located) return;
-    const size_t used = strlen(record.text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(record.text + used, sizeof record.text - used, format, arguments);
-    va_end(arguments);
-}
-
 void ng_locate_error(const char *path, const char *type)
 {
     if (!ng_failed() || record.located) return;

@@ -31,9 +31,6 @@ static inline bool ng_given(const char *function, const char *operand, const voi
 /* Puts "path (Type): " before the recorded text, once; what is too long is cut at the end. */
 void ng_locate_error(const char *path, const char *type);
 
-/* Appends to the recorded text, unless a module has located the error already. */
-void ng_explain_error(const char *format, ...) NG_PRINTF(1, 2);
-
 /* Takes the record away and leaves an empty one. ng_error_restore puts it back, and counts the
  * failures since; if it was empty, the newer record stays. */
 ng_error_record ng_error_take(void);

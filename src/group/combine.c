@@ -65,7 +65,7 @@ static void head_describe(const ng_head *h, char *text, size_t bytes)
 ng_head ng_head_failed(ng_status status, int rank, const char *text)
 {
     ng_head h = {.how = NG_COMBINE_LEAVE, .status = (int32_t)status, .rank = rank};
-    snprintf(h.text, sizeof h.text, "%s", text);
+    snprintf(h.text, sizeof h.text, "%.*s", (int)sizeof h.text - 1, text);
     return h;
 }
 

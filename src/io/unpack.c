@@ -147,8 +147,8 @@ static const char *gunzip_member(ng_origin origin, const char *at, const char *e
     return made == 0 && !out->failed ? (const char *)source.next : NULL;
 }
 
-/* Returns the content of a gzip file: of all its members, one after the other. Zero bytes at the end
- * are padding. */
+/* Returns the content of a gzip file: of all its members, one after the other. Zero bytes at the
+ * end are padding. */
 static char *gunzip(ng_origin origin, const char *at, int64_t count, int64_t *size)
 {
     ng_text out = {.function = origin.function};

@@ -164,9 +164,10 @@ typedef struct {
     ng_slot dx, dgamma, ddy;
 } ng_second_gradients;
 
+/* velocity = keep velocity + fresh (g + weight_decay w) */
 typedef struct {
-    double lr, weight_decay, momentum, dampening;
-    bool nesterov, first; /* first: velocity = g */
+    double lr, weight_decay, momentum, keep, fresh;
+    bool nesterov;
 } ng_sgd_step;
 typedef struct {
     double lr, beta1, beta2, eps, weight_decay;

@@ -90,10 +90,7 @@ ng_module *ng_elu_new(double alpha)
 
 ng_module *ng_celu_new(double alpha)
 {
-    if (!(alpha > 0 && isfinite(alpha))) {
-        ng_fail(NG_EVALUE, "ng_celu_new: alpha is %g, expected a positive number", alpha);
-        return NULL;
-    }
+    if (!ng_above_zero("ng_celu_new", "alpha", alpha)) return NULL;
     return numbered_new(&celu_class, alpha);
 }
 
@@ -178,30 +175,28 @@ ng_module *ng_function_new(const char *name, ng_function *function)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_leaky_relu(void) { return ng_leaky_relu_new(0.1); }
-static ng_module *layer_case_elu(void) { return ng_elu_new(0.8); }
-static ng_module *layer_case_celu(void) { return ng_celu_new(0.7); }
-static ng_module *layer_case_prelu(void) { return ng_prelu_new(1); }
-static ng_module *layer_case_prelu_of_channels(void) { return ng_prelu_new(4, .slope = 0.1); }
-static ng_module *layer_case_function(void) { return ng_function_new("sin", ng_sin); }
+NG_CASE_MODULE(layer_case_leaky_relu, ng_leaky_relu_new(0.1))
+NG_CASE_MODULE(layer_case_elu, ng_elu_new(0.8))
+NG_CASE_MODULE(layer_case_celu, ng_celu_new(0.7))
+NG_CASE_MODULE(layer_case_prelu, ng_prelu_new(1))
+NG_CASE_MODULE(layer_case_prelu_of_channels, ng_prelu_new(4, .slope = 0.1))
+NG_CASE_MODULE(layer_case_function, ng_function_new("sin", ng_sin))
 
 const ng_case ng_layer_cases_activations[] = {
-    {.name = "ReLU", .module = ng_relu_new, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "LeakyReLU", .module = layer_case_leaky_relu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "GELU", .module = ng_gelu_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "GELUTanh", .module = ng_gelu_tanh_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "SiLU", .module = ng_silu_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "Tanh", .module = ng_tanh_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "Sigmoid", .module = ng_sigmoid_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "Softplus", .module = ng_softplus_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "GLU", .module = ng_glu_new, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "ELU", .module = layer_case_elu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "CELU", .module = layer_case_celu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "PReLU", .module = layer_case_prelu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "PReLU (channels)",
-     .module = layer_case_prelu_of_channels,
-     .inputs = {NG_CASE_NOT_ZERO("x", 2, 4, 3)}},
-    {.name = "Function (sin)", .module = layer_case_function, .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    NG_CASE_LAYER("ReLU", ng_relu_new, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE_LAYER("LeakyReLU", layer_case_leaky_relu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE_LAYER("GELU", ng_gelu_new, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("GELUTanh", ng_gelu_tanh_new, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("SiLU", ng_silu_new, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("Tanh", ng_tanh_new, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("Sigmoid", ng_sigmoid_new, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("Softplus", ng_softplus_new, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("GLU", ng_glu_new, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("ELU", layer_case_elu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE_LAYER("CELU", layer_case_celu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE_LAYER("PReLU", layer_case_prelu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE_LAYER("PReLU (channels)", layer_case_prelu_of_channels, NG_CASE_NOT_ZERO("x", 2, 4, 3)),
+    NG_CASE_LAYER("Function (sin)", layer_case_function, NG_CASE_ANY("x", 3, 4)),
 };
 const int ng_layer_cases_activations_count = NG_CASE_COUNT(ng_layer_cases_activations);
 

@@ -3,7 +3,7 @@
  *     y = x + gate(c) * inner((1 + scale(c)) * xhat + shift(c))
  */
 #include "nn/module.h"
-#include <math.h>
+#include "ops/op.h"
 
 typedef struct {
     ng_module base;
@@ -11,12 +11,7 @@ typedef struct {
     ng_module *inner, *modulation; /* modulation: Linear(condition, 3 dim), from zero */
 } adaptive_residual;
 
-/* Columns part * dim .. (part + 1) * dim - 1 of (..., 3 dim): shift, scale, gate. */
-static ng_tensor *modulation_part(ng_tape *tape, ng_tensor *modulation, int64_t part, int64_t dim)
-{
-    return ng_slice(tape, modulation, -1, part * dim, (part + 1) * dim);
-}
-
+/* The modulation (..., 3 dim): shift, scale, gate. */
 static ng_tensor *adaptive_residual_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
                                             ng_tensor *condition)
 {
@@ -26,16 +21,15 @@ static ng_tensor *adaptive_residual_forward(ng_module *self, ng_tape *tape, ng_t
     ng_tensor *c = ng_silu(tape, condition);
     ng_tensor *modulation = c ? ng_forward(layer->modulation, tape, c) : NULL;
     ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, layer->options.eps);
-    ng_tensor *scale = ng_add_scalar(tape, modulation_part(tape, modulation, 1, dim), 1);
-    ng_tensor *h =
-        ng_add(tape, ng_mul(tape, scale, xhat), modulation_part(tape, modulation, 0, dim));
+    ng_tensor *scale = ng_add_scalar(tape, ng_features(tape, modulation, 1, dim), 1);
+    ng_tensor *h = ng_add(tape, ng_mul(tape, scale, xhat), ng_features(tape, modulation, 0, dim));
     ng_tensor *branch = h ? ng_forward(layer->inner, tape, h) : NULL;
     if (branch && !ng_shape_equal(branch->shape, h->shape)) {
         ng_fail(NG_ESHAPE, "AdaptiveResidual: inner turned %s into %s, expected the same shape",
                 ng_shape_print(h->shape).text, ng_shape_print(branch->shape).text);
         return NULL;
     }
-    return ng_add(tape, x, ng_mul(tape, modulation_part(tape, modulation, 2, dim), branch));
+    return ng_add(tape, x, ng_mul(tape, ng_features(tape, modulation, 2, dim), branch));
 }
 
 static void adaptive_residual_describe(const ng_module *self, char *text, size_t bytes)
@@ -51,21 +45,16 @@ static const ng_module_class adaptive_residual_class = {.name = "AdaptiveResidua
                                                             adaptive_residual_forward,
                                                         .describe = adaptive_residual_describe};
 
-static adaptive_residual *self_new(const ng_adaptive_residual_new_options *options)
-{
-    static const char name[] = "ng_adaptive_residual_new";
-    if (!ng_option_positive(name, "dim", options->dim, "features") ||
-        !ng_option_positive(name, "condition", options->condition, "features") ||
-        !ng_option_range(name, "eps", options->eps, 0, HUGE_VAL))
-        return NULL;
-    return (adaptive_residual *)ng_module_new(&adaptive_residual_class);
-}
-
 ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options)
 {
-    if (!ng_given("ng_adaptive_residual_new", "inner", options.inner)) return NULL;
+    static const char name[] = "ng_adaptive_residual_new";
     options.eps = ng_option(options.eps, 1e-6);
-    adaptive_residual *self = self_new(&options);
+    const bool accepted = ng_given(name, "inner", options.inner) &&
+                          ng_option_positive(name, "dim", options.dim, "features") &&
+                          ng_option_positive(name, "condition", options.condition, "features") &&
+                          ng_norm_eps_ok(name, options.eps);
+    adaptive_residual *self =
+        accepted ? (adaptive_residual *)ng_module_new(&adaptive_residual_class) : NULL;
     if (!self) {
         ng_module_free(options.inner);
         return NULL;
@@ -81,14 +70,11 @@ ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options option
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_adaptive_residual(void)
-{
-    return ng_adaptive_residual_new(ng_linear_new(4, 4), .dim = 4, .condition = 3);
-}
+NG_CASE_MODULE(layer_case_adaptive_residual,
+               ng_adaptive_residual_new(ng_linear_new(4, 4), .dim = 4, .condition = 3))
 
 const ng_case ng_layer_cases_adaptive_residual[] = {
-    {.name = "AdaptiveResidual",
-     .module = layer_case_adaptive_residual,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 1, 3)}},
+    NG_CASE_LAYER("AdaptiveResidual", layer_case_adaptive_residual, NG_CASE_ANY("x", 2, 3, 4),
+                  NG_CASE_ANY("condition", 2, 1, 3)),
 };
 const int ng_layer_cases_adaptive_residual_count = NG_CASE_COUNT(ng_layer_cases_adaptive_residual);

@@ -20,6 +20,12 @@ typedef struct {
 
 static bool is_cross(const attention_layer *layer) { return layer->options.context != 0; }
 
+/* Whether q and k have length 1, times a learned number in place of 1 / sqrt(features). */
+static bool has_temperature(const attention_layer *layer)
+{
+    return ng_option_given(layer->options.qk_temperature);
+}
+
 /* The inputs of a pass; in self-attention x, keys and values are one tensor. */
 typedef struct {
     ng_tensor *x, *keys, *values, *mask;
@@ -29,7 +35,7 @@ typedef struct {
 
 static int64_t head_dim(const attention_layer *layer) { return layer->dim / layer->options.heads; }
 
-/* q or k (N, T, heads D) with QK-norm and rotary positions, if the layer has them. */
+/* q or k (N, T, heads D) after QK-norm and rotary positions, if the layer has them. */
 static ng_tensor *placed(const attention_layer *layer, ng_tape *tape, ng_tensor *x, ng_module *norm)
 {
     const int64_t head = head_dim(layer);
@@ -50,11 +56,11 @@ static ng_tensor *attention_attend(const attention_layer *layer, ng_tape *tape,
     ng_tensor *q = placed(layer, tape, qkv[0], layer->q_norm);
     ng_tensor *k = placed(layer, tape, qkv[1], layer->k_norm);
     return ng_attention(tape, q, k, qkv[2], mask, .heads = o->heads, .kv_heads = o->kv_heads,
-                        .causal = o->causal, .dropout = layer->base.training ? o->dropout : 0);
+                        .scale = has_temperature(layer) ? 1 : 0, .causal = o->causal,
+                        .dropout = layer->base.training ? o->dropout : 0);
 }
 
-/* QK-norm takes q and k out of the packed tensor; without it they stay where the product left
- * them. */
+/* Attention of the packed q, k and v (N, T, features); for QK-norm they are sliced out of it. */
 static ng_tensor *attend_packed(const attention_layer *layer, ng_tape *tape, ng_tensor *qkv,
                                 ng_tensor *mask)
 {
@@ -135,9 +141,9 @@ static ng_tensor *attention_run(const attention_layer *layer, ng_tape *tape, con
                      ng_parameter_value(tape, layer->out_bias));
 }
 
-/* The condition is the mask of self-attention, and the other sequence of cross-attention. */
-static ng_tensor *attention_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                                ng_tensor *condition)
+/* The condition is the mask in self-attention, and the other sequence in cross-attention. */
+static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                    ng_tensor *condition)
 {
     const attention_layer *layer = (const attention_layer *)self;
     if (!is_cross(layer)) return attention_run(layer, tape, &(sequences){x, x, x, condition});
@@ -149,11 +155,6 @@ static ng_tensor *attention_forward_conditioned(ng_module *self, ng_tape *tape, 
     return NULL;
 }
 
-static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return attention_forward_conditioned(self, tape, x, NG_NONE);
-}
-
 /* ---- Weights, settings ---------------------------------------------------------------------- */
 
 /* Multiplies the elements from `first` on by a factor. */
@@ -162,8 +163,8 @@ static void scale_from(ng_tensor *weight, int64_t first, double factor)
     for (int64_t i = first; i < ng_size(weight); i++) ng_set(weight, i, factor * ng_get(weight, i));
 }
 
-/* Each matrix as Xavier has it, v's and the last one times the gain. k and v have fewer rows than q
- * where heads share them. */
+/* Draws each matrix by Xavier's rule, v's and the last one times the gain. k and v have fewer rows
+ * than q where heads share them. */
 static void attention_init(ng_module *self, ng_rng *rng)
 {
     attention_layer *layer = (attention_layer *)self;
@@ -186,9 +187,12 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
 {
     const attention_layer *layer = (const attention_layer *)self;
     const ng_multi_head_attention_new_options *o = &layer->options;
-    char dropout[48] = "", shared[40] = "", context[64] = "", base[48] = "";
+    char temperature[64] = "", dropout[48] = "", shared[40] = "", context[64] = "", base[48] = "";
     if (o->rotary && o->rotary_base != usual_base)
         snprintf(base, sizeof base, ", rotary_base=%s", ng_number_print(o->rotary_base).text);
+    if (has_temperature(layer))
+        snprintf(temperature, sizeof temperature, ", qk_temperature=%s",
+                 ng_number_print(o->qk_temperature).text);
     if (o->dropout > 0)
         snprintf(dropout, sizeof dropout, ", dropout=%s", ng_number_print(o->dropout).text);
     if (o->kv_heads != o->heads)
@@ -198,16 +202,16 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
                  (long long)o->value_context);
     else if (o->context != 0)
         snprintf(context, sizeof context, ", context=%lld", (long long)o->context);
-    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s%s%s%s", (long long)layer->dim,
+    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s%s%s%s%s", (long long)layer->dim,
              (long long)o->heads, shared, context, o->causal ? ", causal" : "",
-             o->rotary ? ", rotary" : "", base, dropout, o->no_bias ? ", no bias" : "");
+             o->rotary ? ", rotary" : "", base, temperature, dropout,
+             o->no_bias ? ", no bias" : "");
 }
 
 static const ng_module_class attention_class = {.name = "MultiHeadAttention",
                                                 .size = sizeof(attention_layer),
-                                                .forward = attention_forward,
-                                                .forward_conditioned =
-                                                    attention_forward_conditioned,
+                                                .forward = ng_forward_unconditioned,
+                                                .forward_conditioned = attention_forward,
                                                 .init = attention_init,
                                                 .describe = attention_describe};
 
@@ -229,7 +233,7 @@ ng_tensor *ng_forward_attention(ng_module *module, ng_tape *tape, ng_tensor *x, 
     }
     const int64_t failures = ng_failures();
     ng_tensor *y = attention_run(layer, tape, &(sequences){x, keys, values, mask});
-    return y ? y : ng_failed_in(module, x, failures);
+    return y ? y : ng_failed_in(module, failures);
 }
 
 /* ---- Make ---------------------------------------------------------------------------------- */
@@ -238,37 +242,24 @@ static bool attention_options_accepted(int64_t dim, const ng_multi_head_attentio
 {
     static const char name[] = "ng_multi_head_attention_new";
     if (!ng_option_positive(name, "dim", dim, "features") ||
-        !ng_option_positive(name, "heads", o->heads, "heads") ||
+        !ng_heads_divide(name, o->heads, dim) || !ng_kv_heads_divide(name, o->kv_heads, o->heads) ||
         !ng_option_range(name, "dropout", o->dropout, 0, 1) ||
         !ng_option_range(name, "gain", o->gain, 0, HUGE_VAL) ||
-        !ng_option_range(name, "rotary_base", o->rotary_base, 0, HUGE_VAL) ||
+        !ng_option_range(name, "qk_temperature", o->qk_temperature, -HUGE_VAL, HUGE_VAL) ||
+        !ng_option_apart(name, "qk_norm", o->qk_norm, "qk_temperature",
+                         ng_option_given(o->qk_temperature)) ||
         !ng_option_idle(name, "rotary_base", !o->rotary && ng_option_given(o->rotary_base),
                         "with .rotary"))
         return false;
-    if (o->rotary_base == 0 && ng_option_given(o->rotary_base)) {
-        ng_fail(NG_EVALUE, "%s: rotary_base is 0, expected a number above 0", name);
+    if (ng_option_given(o->rotary_base) && !ng_above_zero(name, "rotary_base", o->rotary_base))
         return false;
-    }
-    const long long heads = o->heads, shared = o->kv_heads;
-    if (dim % heads != 0) {
-        ng_fail(NG_EVALUE, "%s: %lld heads, expected a number that divides dim %lld", name, heads,
-                (long long)dim);
+    const bool cross = o->context != 0 || o->value_context != 0;
+    if (cross && (!ng_option_positive(name, "context", o->context, "features") ||
+                  !ng_option_positive(name, "value_context", o->value_context, "features")))
         return false;
-    }
-    if (shared < 0 || (shared > 0 && heads % shared != 0)) {
-        ng_fail(NG_EVALUE, "%s: kv_heads is %lld, expected a divisor of %lld heads", name, shared,
-                heads);
-        return false;
-    }
-    if (o->context != 0 && !ng_option_positive(name, "context", o->context, "features"))
-        return false;
-    if (o->value_context != 0 &&
-        (!ng_option_positive(name, "value_context", o->value_context, "features") ||
-         !ng_option_positive(name, "context", o->context, "features")))
-        return false;
-    if (!o->rotary || dim / heads % 2 == 0) return true;
+    if (!o->rotary || dim / o->heads % 2 == 0) return true;
     ng_fail(NG_EVALUE, "%s: heads of %lld features, expected an even number for rotary positions",
-            name, dim / heads);
+            name, (long long)(dim / o->heads));
     return false;
 }
 
@@ -292,9 +283,9 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
                                             ng_multi_head_attention_new_options options)
 {
     options.gain = ng_option(options.gain, 1);
-    if (!attention_options_accepted(dim, &options)) return NULL;
     if (options.kv_heads == 0) options.kv_heads = options.heads;
     if (options.value_context == 0) options.value_context = options.context;
+    if (!attention_options_accepted(dim, &options)) return NULL;
     options.rotary_base = ng_option(options.rotary_base, usual_base);
     attention_layer *self = (attention_layer *)ng_module_new(&attention_class);
     if (!self) return NULL;
@@ -312,79 +303,58 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
     if (options.qk_norm) {
         self->q_norm = ng_module_add_child(base, "q_norm", options.qk_norm(head));
         self->k_norm = ng_module_add_child(base, "k_norm", options.qk_norm(head));
+    } else if (has_temperature(self)) {
+        self->q_norm = ng_module_add_child(
+            base, "q_norm", ng_scale_norm_new(head, .length = options.qk_temperature));
+        self->k_norm = ng_module_add_child(base, "k_norm", ng_l2_norm_new(head, .no_affine = true));
     }
     return ng_module_built(base);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_attention(void) { return ng_multi_head_attention_new(4, 2); }
-static ng_module *layer_case_attention_causal(void)
-{
-    return ng_multi_head_attention_new(4, 1, .causal = true, .rotary = true, .no_bias = true);
-}
-static ng_module *layer_case_attention_dropout(void)
-{
-    return ng_multi_head_attention_new(4, 2, .dropout = 0.3);
-}
-static ng_module *layer_case_attention_qk_norm(void)
-{
-    return ng_multi_head_attention_new(4, 2, .causal = true, .rotary = true,
-                                       .qk_norm = ng_norm_rms);
-}
-static ng_module *layer_case_attention_qk_layer_norm(void)
-{
-    return ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_layer);
-}
-static ng_module *layer_case_attention_shared(void)
-{
-    return ng_multi_head_attention_new(8, 4, .kv_heads = 2, .causal = true, .rotary = true);
-}
-static ng_module *layer_case_attention_shared_qk_norm(void)
-{
-    return ng_multi_head_attention_new(6, 3, .kv_heads = 1, .qk_norm = ng_norm_rms);
-}
-static ng_module *layer_case_attention_cross(void)
-{
-    return ng_multi_head_attention_new(4, 2, .context = 3);
-}
-static ng_module *layer_case_attention_cross_shared(void)
-{
-    return ng_multi_head_attention_new(4, 2, .context = 3, .kv_heads = 1, .causal = true,
-                                       .no_bias = true, .qk_norm = ng_norm_layer);
-}
+NG_CASE_MODULE(layer_case_attention, ng_multi_head_attention_new(4, 2))
+NG_CASE_MODULE(layer_case_attention_causal,
+               ng_multi_head_attention_new(4, 1, .causal = true, .rotary = true, .no_bias = true))
+NG_CASE_MODULE(layer_case_attention_dropout, ng_multi_head_attention_new(4, 2, .dropout = 0.3))
+NG_CASE_MODULE(layer_case_attention_qk_norm,
+               ng_multi_head_attention_new(4, 2, .causal = true, .rotary = true,
+                                           .qk_norm = ng_norm_rms))
+NG_CASE_MODULE(layer_case_attention_qk_layer_norm,
+               ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_layer))
+NG_CASE_MODULE(layer_case_attention_temperature,
+               ng_multi_head_attention_new(4, 2, .causal = true, .qk_temperature = 2))
+NG_CASE_MODULE(layer_case_attention_shared,
+               ng_multi_head_attention_new(8, 4, .kv_heads = 2, .causal = true, .rotary = true))
+NG_CASE_MODULE(layer_case_attention_shared_qk_norm,
+               ng_multi_head_attention_new(6, 3, .kv_heads = 1, .qk_norm = ng_norm_rms))
+NG_CASE_MODULE(layer_case_attention_cross, ng_multi_head_attention_new(4, 2, .context = 3))
+NG_CASE_MODULE(layer_case_attention_cross_shared,
+               ng_multi_head_attention_new(4, 2, .context = 3, .kv_heads = 1, .causal = true,
+                                           .no_bias = true, .qk_norm = ng_norm_layer))
 
 const ng_case ng_layer_cases_attention[] = {
-    {.name = "MultiHeadAttention",
-     .module = layer_case_attention,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "MultiHeadAttention (causal, rotary)",
-     .module = layer_case_attention_causal,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "MultiHeadAttention (dropout)",
-     .module = layer_case_attention_dropout,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "MultiHeadAttention (dropout, eval)",
-     .module = layer_case_attention_dropout,
-     .eval = true,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "MultiHeadAttention (QK-RMSNorm, causal, rotary)",
-     .module = layer_case_attention_qk_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "MultiHeadAttention (QK-LayerNorm)",
-     .module = layer_case_attention_qk_layer_norm,
-     .inputs = {NG_CASE_ANY("x", 1, 3, 6)}},
-    {.name = "MultiHeadAttention (shared keys and values, causal, rotary)",
-     .module = layer_case_attention_shared,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 8)}},
-    {.name = "MultiHeadAttention (one head of keys and values, QK-RMSNorm)",
-     .module = layer_case_attention_shared_qk_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 6)}},
-    {.name = "MultiHeadAttention (cross)",
-     .module = layer_case_attention_cross,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("context", 2, 2, 3)}},
-    {.name = "MultiHeadAttention (cross, shared, causal, QK-LayerNorm)",
-     .module = layer_case_attention_cross_shared,
-     .inputs = {NG_CASE_ANY("x", 1, 2, 4), NG_CASE_ANY("context", 1, 3, 3)}},
+    NG_CASE_LAYER("MultiHeadAttention", layer_case_attention, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("MultiHeadAttention (causal, rotary)", layer_case_attention_causal,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("MultiHeadAttention (dropout)", layer_case_attention_dropout,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_EVAL("MultiHeadAttention (dropout, eval)", layer_case_attention_dropout,
+                 NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("MultiHeadAttention (QK-RMSNorm, causal, rotary)", layer_case_attention_qk_norm,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("MultiHeadAttention (QK-LayerNorm)", layer_case_attention_qk_layer_norm,
+                  NG_CASE_ANY("x", 1, 3, 6)),
+    NG_CASE_LAYER("MultiHeadAttention (learned temperature)", layer_case_attention_temperature,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("MultiHeadAttention (shared keys and values, causal, rotary)",
+                  layer_case_attention_shared, NG_CASE_ANY("x", 2, 3, 8)),
+    NG_CASE_LAYER("MultiHeadAttention (one head of keys and values, QK-RMSNorm)",
+                  layer_case_attention_shared_qk_norm, NG_CASE_ANY("x", 2, 3, 6)),
+    NG_CASE_LAYER("MultiHeadAttention (cross)", layer_case_attention_cross,
+                  NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("context", 2, 2, 3)),
+    NG_CASE_LAYER("MultiHeadAttention (cross, shared, causal, QK-LayerNorm)",
+                  layer_case_attention_cross_shared, NG_CASE_ANY("x", 1, 2, 4),
+                  NG_CASE_ANY("context", 1, 3, 3)),
 };
 const int ng_layer_cases_attention_count = NG_CASE_COUNT(ng_layer_cases_attention);

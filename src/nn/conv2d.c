@@ -8,6 +8,7 @@
 typedef struct {
     ng_module_class base;
     const char *maker; /* the constructor, for messages */
+    const char *op;    /* what it calls, likewise */
     int axes;          /* 2 of images, 1 of lines */
     bool transposed;
 } conv_class;
@@ -22,60 +23,24 @@ typedef struct {
     ng_tensor *bias;   /* (out), or NG_NONE */
 } conv;
 
-static const conv_class *class_of(const conv *layer)
-{
-    return (const conv_class *)layer->base.type;
-}
-
 /* ---- Forward ------------------------------------------------------------------------------- */
-
-static bool conv_channels_fit(const conv *layer, const ng_tensor *x)
-{
-    const conv_class *type = class_of(layer);
-    if (ng_rank(x) != type->axes + 2 || ng_dim(x, 1) == layer->in) return true;
-    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, %lld, %s)", type->base.name,
-            ng_shape_print(x->shape).text, (long long)layer->in, type->axes == 2 ? "H, W" : "L");
-    return false;
-}
-
-static ng_tensor *images_forward(const conv *layer, ng_tape *tape, ng_tensor *x)
-{
-    const ng_window_options *w = &layer->window;
-    ng_tensor *weight = ng_parameter_value(tape, layer->weight),
-              *bias = ng_parameter_value(tape, layer->bias);
-    if (!class_of(layer)->transposed)
-        return ng_conv2d(tape, x, weight, bias, .stride = w->stride, .padding = w->padding,
-                         .dilation = w->dilation, .groups = layer->groups, .stride_h = w->stride_h,
-                         .stride_w = w->stride_w, .padding_h = w->padding_h,
-                         .padding_w = w->padding_w, .dilation_h = w->dilation_h,
-                         .dilation_w = w->dilation_w);
-    return ng_conv_transpose2d(
-        tape, x, weight, bias, .stride = w->stride, .padding = w->padding, .dilation = w->dilation,
-        .groups = layer->groups, .stride_h = w->stride_h, .stride_w = w->stride_w,
-        .padding_h = w->padding_h, .padding_w = w->padding_w, .dilation_h = w->dilation_h,
-        .dilation_w = w->dilation_w, .output_padding_h = layer->output_padding_h,
-        .output_padding_w = layer->output_padding_w);
-}
-
-static ng_tensor *lines_forward(const conv *layer, ng_tape *tape, ng_tensor *x)
-{
-    const ng_window_options *w = &layer->window;
-    ng_tensor *weight = ng_parameter_value(tape, layer->weight),
-              *bias = ng_parameter_value(tape, layer->bias);
-    if (!class_of(layer)->transposed)
-        return ng_conv1d(tape, x, weight, bias, .stride = w->stride, .padding = w->padding,
-                         .dilation = w->dilation, .groups = layer->groups);
-    return ng_conv_transpose1d(tape, x, weight, bias, .stride = w->stride, .padding = w->padding,
-                               .output_padding = layer->output_padding_w, .dilation = w->dilation,
-                               .groups = layer->groups);
-}
 
 static ng_tensor *conv_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const conv *layer = (const conv *)self;
-    if (!conv_channels_fit(layer, x)) return NULL;
-    return class_of(layer)->axes == 2 ? images_forward(layer, tape, x)
-                                      : lines_forward(layer, tape, x);
+    const conv_class *type = (const conv_class *)self->type;
+    const bool images = type->axes == 2;
+    if (!ng_channels_fit(self, x, layer->in)) return NULL;
+    const ng_conv_call call = {
+        .function = type->op,
+        .x = x,
+        .weight = ng_parameter_value(tape, layer->weight),
+        .bias = ng_parameter_value(tape, layer->bias),
+        .axes = type->axes,
+        .groups = layer->groups,
+        .window = images ? layer->window : (ng_window_options)NG_CONV_LINE(layer->window),
+        .output_padding = {images ? layer->output_padding_h : 0, layer->output_padding_w}};
+    return type->transposed ? ng_transposed_convolution(tape, call) : ng_convolution(tape, call);
 }
 
 /* ---- Weights, settings ---------------------------------------------------------------------- */
@@ -104,45 +69,35 @@ static void conv_describe(const ng_module *self, char *text, size_t bytes)
              ng_window_text(&layer->window).text, more, groups, layer->no_bias ? ", no bias" : "");
 }
 
-#define CONV_CLASS(label, function, length, turned)                                                \
+#define CONV_CLASS(label, op_name, length, turned)                                                 \
     {                                                                                              \
         {.name = label,                                                                            \
          .size = sizeof(conv),                                                                     \
          .forward = conv_forward,                                                                  \
          .init = conv_init,                                                                        \
          .describe = conv_describe},                                                               \
-            function, length, turned                                                               \
+            op_name "_new", op_name, length, turned                                                \
     }
 
-static const conv_class conv2d_class = CONV_CLASS("Conv2d", "ng_conv2d_new", 2, false);
-static const conv_class conv1d_class = CONV_CLASS("Conv1d", "ng_conv1d_new", 1, false);
+static const conv_class conv2d_class = CONV_CLASS("Conv2d", "ng_conv2d", 2, false);
+static const conv_class conv1d_class = CONV_CLASS("Conv1d", "ng_conv1d", 1, false);
 static const conv_class transposed2d_class =
-    CONV_CLASS("ConvTranspose2d", "ng_conv_transpose2d_new", 2, true);
+    CONV_CLASS("ConvTranspose2d", "ng_conv_transpose2d", 2, true);
 static const conv_class transposed1d_class =
-    CONV_CLASS("ConvTranspose1d", "ng_conv_transpose1d_new", 1, true);
+    CONV_CLASS("ConvTranspose1d", "ng_conv_transpose1d", 1, true);
 
 /* ---- Constructors --------------------------------------------------------------------------- */
 
-static bool output_padding_fits(const char *maker, int64_t own, int64_t stride, int64_t both)
-{
-    const int64_t step = stride != 0 ? stride : both != 0 ? both : 1;
-    if (own >= 0 && own < step) return true;
-    ng_fail(NG_EVALUE, "%s: output_padding is %lld, expected 0 to stride - 1 = %lld", maker,
-            (long long)own, (long long)step - 1);
-    return false;
-}
-
 static bool settings_accepted(const char *maker, const conv *asked)
 {
-    const ng_window_options *w = &asked->window;
     ng_windows settings;
     const int64_t in = asked->in, out = asked->out, groups = asked->groups;
     if (!ng_option_positive(maker, "in", in, "channels") ||
         !ng_option_positive(maker, "out", out, "channels") ||
         !ng_option_positive(maker, "groups", groups, "groups") ||
-        !ng_window_settings(maker, w, &settings) ||
-        !output_padding_fits(maker, asked->output_padding_h, w->stride_h, w->stride) ||
-        !output_padding_fits(maker, asked->output_padding_w, w->stride_w, w->stride))
+        !ng_window_settings(maker, &asked->window, &settings) ||
+        !ng_output_padding_ok(maker, asked->output_padding_h, settings.stride[0]) ||
+        !ng_output_padding_ok(maker, asked->output_padding_w, settings.stride[1]))
         return false;
     if (in % groups == 0 && out % groups == 0) return true;
     ng_fail(NG_EVALUE, "%s: groups is %lld, expected a divisor of in = %lld and out = %lld", maker,
@@ -150,7 +105,7 @@ static bool settings_accepted(const char *maker, const conv *asked)
     return false;
 }
 
-/* Makes a layer with the settings of `asked`, whose base is not set. */
+/* A layer with the settings of `asked`, whose base is not set. */
 static ng_module *conv_create(const conv_class *type, conv asked)
 {
     if (asked.groups == 0) asked.groups = 1;
@@ -232,45 +187,25 @@ ng_module *ng_conv_transpose1d_new_with(int64_t in, int64_t out,
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_conv2d(void) { return ng_conv2d_new(2, 3, 2); }
-static ng_module *layer_case_conv2d_no_bias(void)
-{
-    return ng_conv2d_new(2, 3, 1, .stride = 2, .no_bias = true);
-}
-static ng_module *layer_case_conv2d_all(void)
-{
-    return ng_conv2d_new(2, 4, 3, .kernel_w = 2, .stride_w = 2, .padding = 1, .dilation_w = 2,
-                         .groups = 2);
-}
-static ng_module *layer_case_conv1d(void)
-{
-    return ng_conv1d_new(2, 4, 3, .stride = 2, .padding = 1, .groups = 2);
-}
-static ng_module *layer_case_transposed2d(void)
-{
-    return ng_conv_transpose2d_new(2, 2, 2, .stride = 2, .padding_w = 1, .output_padding_h = 1);
-}
-static ng_module *layer_case_transposed1d(void)
-{
-    return ng_conv_transpose1d_new(2, 4, 3, .stride = 2, .padding = 1, .output_padding = 1,
-                                   .groups = 2, .no_bias = true);
-}
+NG_CASE_MODULE(layer_case_conv2d, ng_conv2d_new(2, 3, 2))
+NG_CASE_MODULE(layer_case_conv2d_no_bias, ng_conv2d_new(2, 3, 1, .stride = 2, .no_bias = true))
+NG_CASE_MODULE(layer_case_conv2d_all, ng_conv2d_new(2, 4, 3, .kernel_w = 2, .stride_w = 2,
+                                                    .padding = 1, .dilation_w = 2, .groups = 2))
+NG_CASE_MODULE(layer_case_conv1d, ng_conv1d_new(2, 4, 3, .stride = 2, .padding = 1, .groups = 2))
+NG_CASE_MODULE(layer_case_transposed2d,
+               ng_conv_transpose2d_new(2, 2, 2, .stride = 2, .padding_w = 1, .output_padding_h = 1))
+NG_CASE_MODULE(layer_case_transposed1d,
+               ng_conv_transpose1d_new(2, 4, 3, .stride = 2, .padding = 1, .output_padding = 1,
+                                       .groups = 2, .no_bias = true))
 
 const ng_case ng_layer_cases_conv2d[] = {
-    {.name = "Conv2d", .module = layer_case_conv2d, .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
-    {.name = "Conv2d (no bias)",
-     .module = layer_case_conv2d_no_bias,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
-    {.name = "Conv2d (stride, padding, dilation, groups)",
-     .module = layer_case_conv2d_all,
-     .inputs = {NG_CASE_ANY("x", 1, 2, 3, 4)}},
-    {.name = "Conv1d", .module = layer_case_conv1d, .inputs = {NG_CASE_ANY("x", 2, 2, 5)}},
-    {.name = "ConvTranspose2d",
-     .module = layer_case_transposed2d,
-     .inputs = {NG_CASE_ANY("x", 1, 2, 2, 3)}},
-    {.name = "ConvTranspose1d",
-     .module = layer_case_transposed1d,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
+    NG_CASE_LAYER("Conv2d", layer_case_conv2d, NG_CASE_ANY("x", 2, 2, 3, 3)),
+    NG_CASE_LAYER("Conv2d (no bias)", layer_case_conv2d_no_bias, NG_CASE_ANY("x", 2, 2, 3, 3)),
+    NG_CASE_LAYER("Conv2d (stride, padding, dilation, groups)", layer_case_conv2d_all,
+                  NG_CASE_ANY("x", 1, 2, 3, 4)),
+    NG_CASE_LAYER("Conv1d", layer_case_conv1d, NG_CASE_ANY("x", 2, 2, 5)),
+    NG_CASE_LAYER("ConvTranspose2d", layer_case_transposed2d, NG_CASE_ANY("x", 1, 2, 2, 3)),
+    NG_CASE_LAYER("ConvTranspose1d", layer_case_transposed1d, NG_CASE_ANY("x", 2, 2, 3)),
 };
 const int ng_layer_cases_conv2d_count = NG_CASE_COUNT(ng_layer_cases_conv2d);
 

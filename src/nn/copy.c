@@ -2,48 +2,20 @@
 #include "nn/module.h"
 #include <string.h>
 
-/* Walks over the tensors of a tree in the order of registration. */
-typedef struct {
-    const ng_module *root;
-    int depth;
-    struct {
-        const ng_module *module;
-        int next; /* of its entries */
-    } level[NG_MAX_DEPTH];
-} tree_walk;
-
-static void walk_begin(tree_walk *w, const ng_module *root)
+/* The next tensor of a tree; NULL after the last. */
+static const ng_entry *next_tensor(ng_tree_walk *w)
 {
-    w->root = root;
-    w->depth = 1;
-    w->level[0].module = root;
-    w->level[0].next = 0;
-}
-
-/* The next tensor; NULL after the last. */
-static const ng_entry *walk_next(tree_walk *w)
-{
-    while (w->depth > 0) {
-        const ng_module *module = w->level[w->depth - 1].module;
-        if (w->level[w->depth - 1].next == module->registry->count) {
-            w->depth--;
-            continue;
-        }
-        const ng_entry *entry = &module->registry->entries[w->level[w->depth - 1].next++];
-        if (!entry->child) return entry;
-        w->level[w->depth].module = entry->child;
-        w->level[w->depth++].next = 0;
-    }
+    while (ng_tree_next(w))
+        if (w->entry->tensor) return w->entry;
     return NULL;
 }
 
 /* NG_OK if both trees have the same tensors, and all values of `from` fit the dtype in `to`. */
 static ng_status trees_match(const char *function, const ng_module *to, const ng_module *from)
 {
-    tree_walk a, b;
-    walk_begin(&a, to), walk_begin(&b, from);
+    ng_tree_walk a = ng_tree_begin(to), b = ng_tree_begin(from);
     for (;;) {
-        const ng_entry *x = walk_next(&a), *y = walk_next(&b);
+        const ng_entry *x = next_tensor(&a), *y = next_tensor(&b);
         if (!x && !y) return NG_OK;
         const char *of_x = x ? ng_entry_path(to, x) : "nothing more";
         const char *of_y = y ? ng_entry_path(from, y) : "nothing more";
@@ -78,7 +50,7 @@ static void average(ng_tensor *to, const ng_tensor *from, double decay)
     ng_touch(to);
 }
 
-/* Buffers are always copied. */
+/* Averages parameters if decay is above 0, and copies everything else. */
 static ng_status copy_or_average(const char *function, ng_module *to, const ng_module *from,
                                  double decay)
 {
@@ -86,9 +58,8 @@ static ng_status copy_or_average(const char *function, ng_module *to, const ng_m
         return ng_newest_status();
     const ng_status status = trees_match(function, to, from);
     if (status != NG_OK || to == from) return status;
-    tree_walk a, b;
-    walk_begin(&a, to), walk_begin(&b, from);
-    for (const ng_entry *x, *y; (x = walk_next(&a)) && (y = walk_next(&b));)
+    ng_tree_walk a = ng_tree_begin(to), b = ng_tree_begin(from);
+    for (const ng_entry *x, *y; (x = next_tensor(&a)) && (y = next_tensor(&b));)
         if (decay > 0 && x->kind == NG_ENTRY_PARAMETER)
             average(x->tensor, y->tensor, decay);
         else
@@ -119,8 +90,7 @@ typedef struct {
     void *new;
 } twin;
 
-/* Everything is registered as in `from`; the struct behind the base, and values, are still to
- * come. */
+/* A module with the entries of `from`, without its values and the struct after the base. */
 static ng_module *structure_of(const ng_module *from)
 {
     if (from->type->destroy && !from->type->clone) {
@@ -146,27 +116,23 @@ static ng_module *structure_of(const ng_module *from)
     return NULL;
 }
 
-static int64_t entries_below(const ng_module *self)
+static int64_t entries_below(const ng_module *root)
 {
-    int64_t count = self->registry->count;
-    for (int i = 0; i < self->registry->count; i++)
-        if (self->registry->entries[i].child)
-            count += entries_below(self->registry->entries[i].child);
+    int64_t count = 0;
+    for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);) count++;
     return count;
 }
 
-static twin *pair_up(const ng_module *from, const ng_module *to, twin *next)
+static void pair_up(const ng_module *from, const ng_module *to, twin *next)
 {
-    for (int i = 0; i < from->registry->count; i++) {
-        const ng_entry *a = &from->registry->entries[i], *b = &to->registry->entries[i];
-        *next++ = a->child ? (twin){a->child, b->child} : (twin){a->tensor, b->tensor};
-        if (a->child) next = pair_up(a->child, b->child, next);
-    }
-    return next;
+    ng_tree_walk a = ng_tree_begin(from), b = ng_tree_begin(to);
+    while (ng_tree_next(&a) && ng_tree_next(&b))
+        *next++ = a.entry->child ? (twin){a.entry->child, b.entry->child}
+                                 : (twin){a.entry->tensor, b.entry->tensor};
 }
 
-/* A word of the struct that is an address in the old tree becomes that of its like. A word may be
- * padding, which nobody has written: harmless, and passed over by name in tests/valgrind.supp. */
+/* Replaces each word of the struct that is an address in the old tree by that of its counterpart. A
+ * word may be padding, which is not initialized; tests/valgrind.supp names this function. */
 __attribute__((noinline)) static void redirect(ng_module *self, const twin *twins, int64_t count)
 {
     for (size_t at = sizeof(ng_module); at + sizeof(void *) <= self->type->size;
@@ -178,13 +144,15 @@ __attribute__((noinline)) static void redirect(ng_module *self, const twin *twin
     }
 }
 
-/* The struct as in `from`. Where the class finds no memory, its part is zeroed again, for destroy:
- * what it may have got by then it has given back. */
+/* Copies the struct. If the class's clone fails, it has freed what it had made, and its part of the
+ * struct is zeroed for destroy. */
 static ng_status fill_struct(const ng_module *from, ng_module *to, const twin *twins, int64_t count)
 {
     struct ng_registry *registry = to->registry;
     memcpy(to, from, from->type->size);
     to->registry = registry;
+    registry->seeded = from->registry->seeded;
+    registry->drawn = from->registry->drawn;
     redirect(to, twins, count);
     const ng_status status = from->type->clone ? from->type->clone(to, from) : NG_OK;
     if (status != NG_OK) memset((char *)to + sizeof *to, 0, from->type->size - sizeof *to);
@@ -194,18 +162,17 @@ static ng_status fill_struct(const ng_module *from, ng_module *to, const twin *t
 static ng_status fill_in(const ng_module *from, ng_module *to, const twin *twins, int64_t count)
 {
     ng_status status = fill_struct(from, to, twins, count);
-    to->registry->seeded = from->registry->seeded;
-    for (int i = 0; i < from->registry->count && status == NG_OK; i++) {
-        const ng_entry *a = &from->registry->entries[i];
-        ng_entry *b = &to->registry->entries[i];
-        if (a->child) {
-            status = fill_in(a->child, b->child, twins, count);
+    ng_tree_walk a = ng_tree_begin(from), b = ng_tree_begin(to);
+    while (status == NG_OK && ng_tree_next(&a) && ng_tree_next(&b)) {
+        if (a.entry->child) {
+            status = fill_struct(a.entry->child, b.entry->child, twins, count);
             continue;
         }
-        ng_copy_values(b->tensor, a->tensor);
-        b->tensor->requires_grad = a->tensor->requires_grad;
-        b->tensor->version = a->tensor->version;
-        b->initial = a->initial, b->drawn = a->drawn;
+        const ng_tensor *x = a.entry->tensor;
+        ng_copy_values(b.entry->tensor, x);
+        b.entry->tensor->requires_grad = x->requires_grad;
+        b.entry->tensor->version = x->version;
+        b.entry->initial = a.entry->initial;
     }
     return status;
 }

@@ -31,13 +31,10 @@ ng_module *ng_dropout_new(double p)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_dropout(void) { return ng_dropout_new(0.3); }
+NG_CASE_MODULE(layer_case_dropout, ng_dropout_new(0.3))
 
 const ng_case ng_layer_cases_dropout[] = {
-    {.name = "Dropout", .module = layer_case_dropout, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "Dropout (eval)",
-     .module = layer_case_dropout,
-     .eval = true,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    NG_CASE_LAYER("Dropout", layer_case_dropout, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_EVAL("Dropout (eval)", layer_case_dropout, NG_CASE_ANY("x", 3, 4)),
 };
 const int ng_layer_cases_dropout_count = NG_CASE_COUNT(ng_layer_cases_dropout);

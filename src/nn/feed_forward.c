@@ -91,23 +91,15 @@ ng_module *ng_feed_forward_new_with(ng_feed_forward_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_feed_forward(void) { return ng_feed_forward_new(3); }
-static ng_module *layer_case_feed_forward_tanh(void)
-{
-    return ng_feed_forward_new(3, .hidden = 4, .activation = NG_FEED_FORWARD_GELU_TANH);
-}
-static ng_module *layer_case_swiglu(void)
-{
-    return ng_feed_forward_new(3, .activation = NG_FEED_FORWARD_SWIGLU, .no_bias = true);
-}
+NG_CASE_MODULE(layer_case_feed_forward, ng_feed_forward_new(3))
+NG_CASE_MODULE(layer_case_feed_forward_tanh,
+               ng_feed_forward_new(3, .hidden = 4, .activation = NG_FEED_FORWARD_GELU_TANH))
+NG_CASE_MODULE(layer_case_swiglu,
+               ng_feed_forward_new(3, .activation = NG_FEED_FORWARD_SWIGLU, .no_bias = true))
 
 const ng_case ng_layer_cases_feed_forward[] = {
-    {.name = "FeedForward", .module = layer_case_feed_forward, .inputs = {NG_CASE_ANY("x", 2, 3)}},
-    {.name = "FeedForward (GELUTanh)",
-     .module = layer_case_feed_forward_tanh,
-     .inputs = {NG_CASE_ANY("x", 2, 3)}},
-    {.name = "FeedForward (SwiGLU)",
-     .module = layer_case_swiglu,
-     .inputs = {NG_CASE_ANY("x", 1, 2, 3)}},
+    NG_CASE_LAYER("FeedForward", layer_case_feed_forward, NG_CASE_ANY("x", 2, 3)),
+    NG_CASE_LAYER("FeedForward (GELUTanh)", layer_case_feed_forward_tanh, NG_CASE_ANY("x", 2, 3)),
+    NG_CASE_LAYER("FeedForward (SwiGLU)", layer_case_swiglu, NG_CASE_ANY("x", 1, 2, 3)),
 };
 const int ng_layer_cases_feed_forward_count = NG_CASE_COUNT(ng_layer_cases_feed_forward);

@@ -2,8 +2,8 @@
 #include "nn/module.h"
 #include <math.h>
 
-/* What a weight reads and what it feeds: a matrix is (out, in), further dimensions are a kernel's
- * reach; a vector has both equal to its length. */
+/* The numbers of inputs and outputs of a weight: a matrix is (out, in), and further dimensions are
+ * those of a kernel; a vector has its length for both. */
 typedef struct {
     double in, out;
 } fans;

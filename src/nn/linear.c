@@ -77,16 +77,12 @@ ng_module *ng_linear_new_with(int64_t in, ng_linear_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_linear(void) { return ng_linear_new(4, 3); }
-static ng_module *layer_case_linear_no_bias(void) { return ng_linear_new(4, 3, .no_bias = true); }
+NG_CASE_MODULE(layer_case_linear, ng_linear_new(4, 3))
+NG_CASE_MODULE(layer_case_linear_no_bias, ng_linear_new(4, 3, .no_bias = true))
 
 const ng_case ng_layer_cases_linear[] = {
-    {.name = "Linear", .module = layer_case_linear, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "Linear (batched)",
-     .module = layer_case_linear,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "Linear (no bias)",
-     .module = layer_case_linear_no_bias,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    NG_CASE_LAYER("Linear", layer_case_linear, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("Linear (batched)", layer_case_linear, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("Linear (no bias)", layer_case_linear_no_bias, NG_CASE_ANY("x", 3, 4)),
 };
 const int ng_layer_cases_linear_count = NG_CASE_COUNT(ng_layer_cases_linear);

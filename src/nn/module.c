@@ -39,6 +39,35 @@ static void path_free(ng_path *path)
     }
 }
 
+/* ---- Walk ---------------------------------------------------------------------------------- */
+
+ng_tree_walk ng_tree_begin(const ng_module *root)
+{
+    return (ng_tree_walk){.root = root, .at = (ng_module *)root};
+}
+
+bool ng_tree_next(ng_tree_walk *w)
+{
+    while (w->next == w->at->registry->count) {
+        if (w->at == w->root) return false;
+        w->next = w->at->registry->place + 1;
+        w->at = w->at->registry->parent;
+    }
+    w->owner = w->at;
+    w->entry = &w->at->registry->entries[w->next++];
+    if (w->entry->child) {
+        w->at = w->entry->child;
+        w->next = 0;
+    }
+    return true;
+}
+
+static ng_module *root_of(const ng_module *module)
+{
+    while (module->registry->parent) module = module->registry->parent;
+    return (ng_module *)module;
+}
+
 /* ---- Make and free ------------------------------------------------------------------------ */
 
 ng_module *ng_module_new(const ng_module_class *type)
@@ -86,11 +115,6 @@ void ng_module_free(ng_module *module)
 
 /* ---- Register ----------------------------------------------------------------------------- */
 
-static const char *entry_name(const ng_module *self, const ng_entry *entry)
-{
-    return ng_entry_path(self, entry);
-}
-
 static bool name_accepted(const char *function, const ng_module *self, const char *name)
 {
     if (!ng_given(function, "name", name)) return false;
@@ -100,7 +124,7 @@ static bool name_accepted(const char *function, const ng_module *self, const cha
         return false;
     }
     for (int i = 0; i < self->registry->count; i++)
-        if (strcmp(entry_name(self, &self->registry->entries[i]), name) == 0) {
+        if (strcmp(ng_entry_path(self, &self->registry->entries[i]), name) == 0) {
             ng_fail(NG_EVALUE, "%s: a %s has two entries named \"%s\"", function, self->type->name,
                     name);
             return false;
@@ -108,7 +132,7 @@ static bool name_accepted(const char *function, const ng_module *self, const cha
     return true;
 }
 
-/* Prepares the entry after the last one, with its path. The caller adds it by counting it. */
+/* The entry after the last one, with its path; the caller adds it by counting it. NULL on error. */
 static ng_entry *entry_prepare(const char *function, ng_module *self, const char *name)
 {
     struct ng_registry *registry = self->registry;
@@ -140,6 +164,16 @@ static void count_parameters(ng_module *self, int64_t more)
     for (; self; self = self->registry->parent) self->registry->parameters += more;
 }
 
+/* Adds the prepared entry, whose tensor the module owns from now on. */
+static void add_entry(ng_module *self, ng_entry *entry, ng_entry_kind kind, ng_tensor *tensor)
+{
+    entry->kind = kind;
+    entry->tensor = tensor;
+    tensor->module_owned = true;
+    self->registry->count++;
+    if (kind == NG_ENTRY_PARAMETER) count_parameters(self, 1);
+}
+
 ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char *name,
                                ng_entry_kind kind, ng_dtype dtype, ng_shape shape)
 {
@@ -150,11 +184,7 @@ ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char
         path_free(entry->path);
         return remember_failure(self);
     }
-    tensor->module_owned = true;
-    entry->kind = kind;
-    entry->tensor = tensor;
-    self->registry->count++;
-    if (kind == NG_ENTRY_PARAMETER) count_parameters(self, 1);
+    add_entry(self, entry, kind, tensor);
     return entry;
 }
 
@@ -163,11 +193,8 @@ bool ng_module_take_parameter(const char *function, ng_module *self, const char 
 {
     ng_entry *entry = entry_prepare(function, self, name);
     if (!entry) return false;
-    entry->kind = NG_ENTRY_PARAMETER;
-    entry->tensor = tensor;
-    tensor->module_owned = tensor->requires_grad = true;
-    self->registry->count++;
-    count_parameters(self, 1);
+    add_entry(self, entry, NG_ENTRY_PARAMETER, tensor);
+    tensor->requires_grad = true;
     return true;
 }
 
@@ -215,23 +242,14 @@ static ng_rng stream_of(uint64_t seed, const char *path)
     return ng_rng_seeded(hash ^ (seed * 0x9e3779b97f4a7c15u));
 }
 
-static void note_drawn(ng_module *self)
+static uint32_t versions_of(const ng_module *self)
 {
+    uint32_t sum = 0;
     for (int i = 0; i < self->registry->count; i++) {
-        ng_entry *entry = &self->registry->entries[i];
-        if (entry->tensor) entry->drawn = entry->tensor->version;
+        const ng_tensor *tensor = self->registry->entries[i].tensor;
+        if (tensor) sum += tensor->version;
     }
-}
-
-/* Whether no value was set since initialization. */
-static bool is_as_drawn(const ng_module *self)
-{
-    if (self->registry->seeded) return false;
-    for (int i = 0; i < self->registry->count; i++) {
-        const ng_entry *entry = &self->registry->entries[i];
-        if (entry->tensor && entry->drawn != entry->tensor->version) return false;
-    }
-    return true;
+    return sum;
 }
 
 /* Initializes a module after its children, whose values it may use. */
@@ -241,18 +259,20 @@ static void draw_module(ng_module *self, uint64_t seed, const char *path)
         ng_rng rng = stream_of(seed, path);
         self->type->init(self, &rng);
     }
-    note_drawn(self);
+    self->registry->drawn = versions_of(self);
 }
 
-/* After adoption: what nobody has set yet follows its new path, so that equal layers of one
- * network start with different weights. */
+/* After adoption: a module of which no value was set since it was drawn is drawn again by its new
+ * path, so that equal layers of one network start with different weights. */
 static bool draw_again(const ng_module *root, ng_module *self)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_module *child = self->registry->entries[i].child;
         if (child && !draw_again(root, child)) return false;
     }
-    if (is_as_drawn(self)) draw_module(self, 0, ng_module_path(root, self));
+    const struct ng_registry *registry = self->registry;
+    if (!registry->seeded && registry->drawn == versions_of(self))
+        draw_module(self, 0, ng_module_path(root, self));
     return !self->registry->failed;
 }
 
@@ -293,43 +313,31 @@ ng_module *ng_module_built(ng_module *self)
 
 /* ---- Adopt -------------------------------------------------------------------------------- */
 
-static ng_module *root_of(ng_module *module)
-{
-    while (module->registry->parent) module = module->registry->parent;
-    return module;
-}
-
 /* Makes the path front.path for everything below `self`; drop_paths undoes it. */
 static bool prepare_paths(ng_module *self, const char *front)
 {
-    for (int i = 0; i < self->registry->count; i++) {
-        ng_entry *entry = &self->registry->entries[i];
-        entry->next_path = path_new("ng_module_add_child", front, entry->path->text, entry->path);
-        if (!entry->next_path) return false;
-        if (entry->child && !prepare_paths(entry->child, front)) return false;
+    for (ng_tree_walk w = ng_tree_begin(self); ng_tree_next(&w);) {
+        ng_path *path = w.entry->path;
+        w.entry->next_path = path_new("ng_module_add_child", front, path->text, path);
+        if (!w.entry->next_path) return false;
     }
     return true;
 }
 
 static void drop_paths(ng_module *self)
 {
-    for (int i = 0; i < self->registry->count; i++) {
-        ng_entry *entry = &self->registry->entries[i];
-        ng_free(entry->next_path);
-        entry->next_path = NULL;
-        if (entry->child) drop_paths(entry->child);
+    for (ng_tree_walk w = ng_tree_begin(self); ng_tree_next(&w);) {
+        ng_free(w.entry->next_path);
+        w.entry->next_path = NULL;
     }
 }
 
 static void commit_paths(ng_module *self)
 {
-    for (int i = 0; i < self->registry->count; i++) {
-        ng_entry *entry = &self->registry->entries[i];
-        entry->path = entry->next_path;
-        entry->next_path = NULL;
-        if (!entry->child) continue;
-        entry->child->registry->path = entry->path;
-        commit_paths(entry->child);
+    for (ng_tree_walk w = ng_tree_begin(self); ng_tree_next(&w);) {
+        w.entry->path = w.entry->next_path;
+        w.entry->next_path = NULL;
+        if (w.entry->child) w.entry->child->registry->path = w.entry->path;
     }
 }
 
@@ -345,27 +353,27 @@ static int depth_of(const ng_module *module)
     return depth;
 }
 
+/* Whether `child` belongs to no module, and does not contain self. */
+static bool may_adopt(const ng_module *self, const char *name, const ng_module *child)
+{
+    static const char function[] = "ng_module_add_child";
+    const char *label = name ? name : "", *type = child->type->name;
+    if (root_of(self) == child)
+        ng_fail(NG_ESTATE, "%s: the %s \"%s\" would contain itself", function, type, label);
+    else if (child->registry->parent)
+        ng_fail(NG_ESTATE, "%s: the %s \"%s\" already belongs to a %s", function, type, label,
+                child->registry->parent->type->name);
+    else
+        return true;
+    return false;
+}
+
 static bool is_shallow(const ng_module *self, const ng_module *child)
 {
     if (depth_of(self) + 1 + child->registry->height < NG_MAX_DEPTH) return true;
     ng_fail(NG_EVALUE, "ng_module_add_child: a %s in a %s nests modules more than %d deep",
             child->type->name, self->type->name, NG_MAX_DEPTH);
     return false;
-}
-
-static bool may_adopt(ng_module *self, const char *name, const ng_module *child)
-{
-    if (root_of(self) == child) {
-        ng_fail(NG_ESTATE, "ng_module_add_child: the %s \"%s\" would contain itself",
-                child->type->name, name ? name : "");
-        return false;
-    }
-    if (child->registry->parent) {
-        ng_fail(NG_ESTATE, "ng_module_add_child: the %s \"%s\" already belongs to a %s",
-                child->type->name, name ? name : "", child->registry->parent->type->name);
-        return false;
-    }
-    return true;
 }
 
 ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child)
@@ -387,7 +395,7 @@ ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *chi
     }
     entry->kind = NG_ENTRY_CHILD;
     entry->child = child;
-    self->registry->count++;
+    child->registry->place = self->registry->count++;
     child->registry->parent = self;
     child->registry->path = entry->path;
     count_parameters(self, child->registry->parameters);
@@ -400,31 +408,14 @@ ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *chi
 
 /* ---- Look ---------------------------------------------------------------------------------- */
 
-/* Finds the *left-th entry of a kind, depth first. */
-static const ng_entry *nth_entry(const ng_module *self, ng_entry_kind kind, int *left,
-                                 const ng_module **owner)
-{
-    for (int i = 0; i < self->registry->count; i++) {
-        const ng_entry *entry = &self->registry->entries[i];
-        if (entry->kind == kind && (*left)-- == 0) {
-            *owner = self;
-            return entry;
-        }
-        if (!entry->child) continue;
-        const ng_entry *found = nth_entry(entry->child, kind, left, owner);
-        if (found) return found;
-    }
-    return NULL;
-}
-
 bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_named_tensor *found)
 {
-    if (index < 0) return false;
-    const ng_module *owner = NULL;
-    const ng_entry *entry = nth_entry(root, kind, &index, &owner);
-    if (!entry) return false;
-    *found = (ng_named_tensor){ng_entry_path(root, entry), entry->tensor, (ng_module *)owner};
-    return true;
+    for (ng_tree_walk w = ng_tree_begin(root); index >= 0 && ng_tree_next(&w);) {
+        if (w.entry->kind != kind || index-- > 0) continue;
+        *found = (ng_named_tensor){ng_entry_path(root, w.entry), w.entry->tensor, w.owner};
+        return true;
+    }
+    return false;
 }
 
 bool ng_module_parameter(ng_module *module, int index, ng_named_tensor *parameter)
@@ -441,38 +432,27 @@ bool ng_module_buffer(ng_module *module, int index, ng_named_tensor *buffer)
            ng_module_tensor(module, NG_ENTRY_BUFFER, index, buffer);
 }
 
-static ng_tensor *find_tensor(const ng_module *root, const ng_module *self, const char *name)
-{
-    for (int i = 0; i < self->registry->count; i++) {
-        const ng_entry *entry = &self->registry->entries[i];
-        if (entry->tensor && strcmp(ng_entry_path(root, entry), name) == 0) return entry->tensor;
-        ng_tensor *found = entry->child ? find_tensor(root, entry->child, name) : NULL;
-        if (found) return found;
-    }
-    return NULL;
-}
-
 ng_tensor *ng_module_find(ng_module *module, const char *name)
 {
     if (!ng_given("ng_module_find", "module", module) || !ng_given("ng_module_find", "name", name))
         return NULL;
-    ng_tensor *found = find_tensor(module, module, name);
-    if (!found)
-        ng_fail(NG_EVALUE, "ng_module_find: the %s has no parameter or buffer named \"%s\"",
-                module->type->name, name);
-    return found;
+    for (ng_tree_walk w = ng_tree_begin(module); ng_tree_next(&w);)
+        if (w.entry->tensor && strcmp(ng_entry_path(module, w.entry), name) == 0)
+            return w.entry->tensor;
+    ng_fail(NG_EVALUE, "ng_module_find: the %s has no parameter or buffer named \"%s\"",
+            module->type->name, name);
+    return NULL;
 }
 
 const ng_module *ng_module_layer(const ng_module *root, int index)
 {
     if (index == 0) return root;
-    int left = index - 1;
-    const ng_module *owner = NULL;
-    const ng_entry *entry = nth_entry(root, NG_ENTRY_CHILD, &left, &owner);
-    return entry ? entry->child : NULL;
+    for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);)
+        if (w.entry->child && --index == 0) return w.entry->child;
+    return NULL;
 }
 
-/* Doubles the buffer until the text fits. */
+/* What describe writes, in a buffer that is doubled until the text fits. */
 static char *describe_whole(const char *function, const ng_module *module)
 {
     enum { MOST = 1 << 20 };
@@ -517,45 +497,25 @@ const char *ng_module_child_name(const ng_module *module, int index)
 {
     if (!ng_given("ng_module_child_name", "module", module)) return NULL;
     const ng_entry *entry = nth_child(module, index);
-    return entry ? entry_name(module, entry) : NULL;
+    return entry ? ng_entry_path(module, entry) : NULL;
 }
 
 int64_t ng_parameter_count(const ng_module *module)
 {
     if (!ng_given("ng_parameter_count", "module", module)) return -1;
     int64_t count = 0;
-    for (int i = 0; i < module->registry->count; i++) {
-        const ng_entry *entry = &module->registry->entries[i];
-        if (entry->kind == NG_ENTRY_PARAMETER) count += entry->tensor->size;
-        if (entry->child) count += ng_parameter_count(entry->child);
-    }
+    for (ng_tree_walk w = ng_tree_begin(module); ng_tree_next(&w);)
+        if (w.entry->kind == NG_ENTRY_PARAMETER) count += w.entry->tensor->size;
     return count;
 }
 
 /* ---- Use ----------------------------------------------------------------------------------- */
 
-/* Adds to the error, if x and the module have different dtypes, how to convert one of them. */
-static void explain_dtypes(const ng_module *module, const ng_tensor *x)
-{
-    ng_named_tensor own;
-    const bool found = ng_module_tensor(module, NG_ENTRY_PARAMETER, 0, &own) ||
-                       ng_module_tensor(module, NG_ENTRY_BUFFER, 0, &own);
-    if (!found || x->dtype == NG_I64 || x->dtype == own.tensor->dtype) return;
-    ng_explain_error(
-        " (x is %s and the module %s: convert one of them, with ng_module_to(module, %s) or "
-        "ng_cast(tape, x, %s))",
-        ng_dtype_name(x->dtype), ng_dtype_name(own.tensor->dtype),
-        x->dtype == NG_F64 ? "NG_F64" : "NG_F32", x->dtype == NG_F64 ? "NG_F32" : "NG_F64");
-}
-
-ng_tensor *ng_failed_in(const ng_module *module, const ng_tensor *x, int64_t failures_before)
+ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before)
 {
     if (failures_before > 0) return NULL;
     if (!ng_failed()) ng_fail(NG_ENULL, "forward returned NULL without an error");
-    if (ng_error_status() == NG_EDTYPE) explain_dtypes(module, x);
-    const ng_module *root = module;
-    while (root->registry->parent) root = root->registry->parent;
-    ng_locate_error(ng_module_path(root, module), module->type->name);
+    ng_locate_error(ng_module_path(root_of(module), module), module->type->name);
     return NULL;
 }
 
@@ -593,7 +553,7 @@ ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
             "ng_forward_conditioned(module, tape, x, condition)");
     else
         ng_fail(NG_ESTATE, "ng_forward: the class has neither .forward nor .forward_conditioned");
-    return y ? noted(module, tape, y) : ng_failed_in(module, x, failures);
+    return y ? noted(module, tape, y) : ng_failed_in(module, failures);
 }
 
 ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x,
@@ -609,7 +569,12 @@ ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x
     const int64_t failures = ng_failures();
     if (module->registry->seen) tape->n_rstd = 0;
     ng_tensor *y = module->type->forward_conditioned(module, tape, x, condition);
-    return y ? noted(module, tape, y) : ng_failed_in(module, x, failures);
+    return y ? noted(module, tape, y) : ng_failed_in(module, failures);
+}
+
+ng_tensor *ng_forward_unconditioned(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    return self->type->forward_conditioned(self, tape, x, NG_NONE);
 }
 
 bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim)
@@ -620,12 +585,19 @@ bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim)
     return false;
 }
 
+bool ng_channels_fit(const ng_module *self, const ng_tensor *x, int64_t channels)
+{
+    if (ng_rank(x) >= 2 && ng_dim(x, 1) == channels) return true;
+    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, %lld, ...)", self->type->name,
+            ng_shape_print(x->shape).text, (long long)channels);
+    return false;
+}
+
 static void set_training(ng_module *module, bool training)
 {
-    if (!module) return;
     module->training = training;
-    for (int i = 0; i < module->registry->count; i++)
-        set_training(module->registry->entries[i].child, training);
+    for (ng_tree_walk w = ng_tree_begin(module); ng_tree_next(&w);)
+        if (w.entry->child) w.entry->child->training = training;
 }
 
 void ng_train(ng_module *module)
@@ -640,12 +612,10 @@ void ng_eval(ng_module *module)
 
 static void set_frozen(ng_module *module, bool frozen)
 {
-    if (!module) return;
     module->frozen = frozen;
-    for (int i = 0; i < module->registry->count; i++) {
-        ng_entry *entry = &module->registry->entries[i];
-        if (entry->kind == NG_ENTRY_PARAMETER) entry->tensor->requires_grad = !frozen;
-        set_frozen(entry->child, frozen);
+    for (ng_tree_walk w = ng_tree_begin(module); ng_tree_next(&w);) {
+        if (w.entry->child) w.entry->child->frozen = frozen;
+        if (w.entry->kind == NG_ENTRY_PARAMETER) w.entry->tensor->requires_grad = !frozen;
     }
 }
 
@@ -675,34 +645,29 @@ bool ng_range_fits(const char *function, const char *name, const ng_tensor *x, n
 }
 
 /* Converts all tensors of a tree into `converted` ones, which drop_converted frees. */
-static bool convert_tree(const ng_module *root, ng_module *self, ng_dtype dtype)
+static bool convert_tree(const ng_module *root, ng_dtype dtype)
 {
-    for (int i = 0; i < self->registry->count; i++) {
-        ng_entry *entry = &self->registry->entries[i];
-        if (entry->child && !convert_tree(root, entry->child, dtype)) return false;
-        if (!entry->tensor || entry->tensor->dtype == dtype) continue;
-        if (entry->tensor->dtype == NG_I64) continue; /* counters stay int64 */
-        if (!ng_range_fits("ng_module_to", ng_entry_path(root, entry), entry->tensor, dtype))
-            return false;
-        entry->converted = ng_tensor_make("ng_module_to", dtype, entry->tensor->shape);
-        if (!entry->converted) return false;
-        ng_copy_values(entry->converted, entry->tensor);
+    for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);) {
+        const ng_tensor *x = w.entry->tensor;
+        if (!x || x->dtype == dtype || x->dtype == NG_I64) continue; /* counters stay int64 */
+        if (!ng_range_fits("ng_module_to", ng_entry_path(root, w.entry), x, dtype)) return false;
+        w.entry->converted = ng_tensor_make("ng_module_to", dtype, x->shape);
+        if (!w.entry->converted) return false;
+        ng_copy_values(w.entry->converted, x);
     }
     return true;
 }
 
-static void drop_converted(ng_module *self)
+static void drop_converted(ng_module *root)
 {
-    for (int i = 0; i < self->registry->count; i++) {
-        ng_entry *entry = &self->registry->entries[i];
-        ng_tensor_destroy(entry->converted);
-        entry->converted = NULL;
-        if (entry->child) drop_converted(entry->child);
+    for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);) {
+        ng_tensor_destroy(w.entry->converted);
+        w.entry->converted = NULL;
     }
 }
 
 /* Exchanges the elements with those of `converted`, so that pointers to the tensor stay valid. */
-static void trade_converted(ng_entry *entry)
+static void trade_converted(ng_module *owner, ng_entry *entry)
 {
     ng_tensor *x = entry->tensor, *converted = entry->converted;
     void *data = x->data;
@@ -712,16 +677,7 @@ static void trade_converted(ng_entry *entry)
     ng_tensor_destroy(x->grad);
     x->grad = NULL;
     x->grad_state = NG_GRAD_NONE;
-    ng_touch(x), entry->drawn++; /* the conversion sets no value */
-}
-
-static void commit_converted(ng_module *self)
-{
-    for (int i = 0; i < self->registry->count; i++) {
-        ng_entry *entry = &self->registry->entries[i];
-        if (entry->converted) trade_converted(entry);
-        if (entry->child) commit_converted(entry->child);
-    }
+    ng_touch(x), owner->registry->drawn++; /* the conversion sets no value */
 }
 
 ng_status ng_module_to(ng_module *module, ng_dtype dtype)
@@ -730,8 +686,9 @@ ng_status ng_module_to(ng_module *module, ng_dtype dtype)
     if (dtype != NG_F32 && dtype != NG_F64)
         return ng_fail(NG_EDTYPE, "ng_module_to: dtype %s, expected float32 or float64",
                        ng_dtype_name(dtype));
-    const bool converted = convert_tree(module, module, dtype);
-    if (converted) commit_converted(module);
+    const bool converted = convert_tree(module, dtype);
+    for (ng_tree_walk w = ng_tree_begin(module); converted && ng_tree_next(&w);)
+        if (w.entry->converted) trade_converted(w.owner, w.entry);
     drop_converted(module);
     return converted ? NG_OK : ng_newest_status();
 }

@@ -4,6 +4,7 @@
 
 #include "core/number.h"
 #include "core/tensor.h"
+#include "ops/settings.h"
 #include "tape/case.h"
 #include "tape/tape.h"
 #include <normgrad/nn.h>
@@ -26,7 +27,6 @@ typedef struct {
     ng_tensor *tensor;
     ng_tensor *converted; /* during ng_module_to: the converted tensor */
     double initial;       /* the initial value of all elements */
-    uint32_t drawn;       /* the tensor's version at initialization */
 } ng_entry;
 
 /* What a network that is watched notes of a module (plot/watch.c). */
@@ -45,8 +45,10 @@ struct ng_registry {
     int count, capacity;
     ng_seen *seen;       /* or NULL: a slot of the watcher of this module or one above */
     ng_watcher *watcher; /* or NULL: this module is the root of what is watched */
+    int place;           /* of the module among its parent's entries */
     int height;          /* levels of children below */
     int64_t parameters;  /* registered in the whole tree */
+    uint32_t drawn;      /* the sum of its tensors' versions at initialization */
     bool failed;         /* something could not be registered or drawn */
     bool seeded;         /* initialized by ng_module_init: adoption keeps the values */
 };
@@ -59,6 +61,20 @@ static inline uint64_t ng_digest(uint64_t digest, const void *bytes, size_t coun
     for (size_t i = 0; i < count; i++) digest = (digest ^ byte[i]) * UINT64_C(0x100000001b3);
     return digest;
 }
+
+/* A walk over the entries of a tree, in the order of registration, a child before what it holds:
+ *
+ *     for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);) use(w.owner, w.entry);
+ */
+typedef struct {
+    const ng_module *root;
+    ng_module *at; /* whose entry `next` comes next */
+    int next;
+    ng_module *owner; /* of the entry */
+    ng_entry *entry;
+} ng_tree_walk;
+ng_tree_walk ng_tree_begin(const ng_module *root);
+bool ng_tree_next(ng_tree_walk *w);
 
 /* The path of an entry as `root`, the module or one above it, names it. */
 const char *ng_entry_path(const ng_module *root, const ng_entry *entry);
@@ -76,35 +92,45 @@ bool ng_range_fits(const char *function, const char *name, const ng_tensor *x, n
  * the last. */
 const ng_module *ng_module_layer(const ng_module *root, int index);
 
-/* What its class says of its settings, "128, eps=1e-05", whole and with a decimal point in any
- * locale; to be given back with ng_free. NULL on error, in the name of `function`. */
+/* The text of the class's describe, "128, eps=1e-05", with a decimal point in any locale; the
+ * caller frees it with ng_free. NULL with an error of `function`. */
 char *ng_module_settings(const char *function, const ng_module *module);
 
-/* Registers a parameter or buffer of zeros, in any dtype; NULL where that fails, which is
- * remembered for ng_module_built. */
+/* Registers a parameter or buffer of zeros, in any dtype. NULL with an error, after which
+ * ng_module_built fails. */
 ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char *name,
                                ng_entry_kind kind, ng_dtype dtype, ng_shape shape);
 
-/* Registers a tensor that is the caller's as a parameter; whether that has worked. */
+/* Registers a tensor of the caller's as a parameter; false with an error. */
 bool ng_module_take_parameter(const char *function, ng_module *self, const char *name,
                               ng_tensor *tensor);
 
 /* Registers a counter: a buffer of one int64, from 0, that ng_module_to does not convert. */
 ng_tensor *ng_module_add_count(ng_module *self, const char *name);
 
+/* The value of a scale in this pass: with unit_offset 1 + the parameter's, else the parameter's, or
+ * NG_NONE. */
+ng_tensor *ng_scale_value(ng_tape *tape, ng_tensor *parameter, bool unit_offset);
+
+/* The forward of a class whose forward_conditioned takes NG_NONE. */
+ng_tensor *ng_forward_unconditioned(ng_module *self, ng_tape *tape, ng_tensor *x);
+
 /* ng_forward_conditioned with other tensors in place of parameters, for this call on this tape. It
  * does not change the modules, so several threads may use them. */
 ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition,
                                ng_replaced replaced);
 
-/* NULL, after saying where in the network a failure was that came up since there were as many as
- * given, none: the innermost module is the first to return. */
-ng_tensor *ng_failed_in(const ng_module *module, const ng_tensor *x, int64_t failures_before);
+/* NULL, after putting the module's path before the error, if there was no failure before this pass.
+ * The innermost module returns first, so that the path is its own. */
+ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before);
 
-/* Frees a child that `self` refuses, unless it belongs to another module or contains self. */
+/* Frees a child that `self` does not take, unless it belongs to another module or contains self. */
 void ng_module_refuse(ng_module *self, ng_module *child);
 
 /* Whether x's last dimension is `dim`; else an error of the layer. */
 bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim);
+
+/* Whether x is (N, channels, ...); else an error of the layer. */
+bool ng_channels_fit(const ng_module *self, const ng_tensor *x, int64_t channels);
 
 #endif

@@ -1,4 +1,4 @@
-/* Parameters: tensors of the user's as a module. */
+/* Parameters: a module of the user's tensors. */
 #include "nn/module.h"
 
 static const char parameters_function[] = "ng_parameters_new";
@@ -25,7 +25,7 @@ static bool is_leaf_of_yours(ng_tensor *const *tensors, int i)
     return false;
 }
 
-/* Gives the first `count` tensors back. */
+/* Returns the first `count` tensors to the user, as they were. */
 static void parameters_give_back(ng_module *self, const bool *required, int count)
 {
     for (int i = 0; i < count; i++) {

@@ -112,12 +112,9 @@ static const ng_module_class upsample_class = {.name = "Upsample",
 ng_module *ng_upsample_new_with(ng_upsample_options options)
 {
     static const char name[] = "ng_upsample_new";
-    if (!ng_option_positive(name, "scale", options.scale, "elements for each")) return NULL;
-    if (options.mode != NG_LINEAR && (options.mode != NG_NEAREST || options.align_corners)) {
-        ng_fail(NG_EVALUE, "%s: mode is %d%s, expected NG_NEAREST, or NG_LINEAR", name,
-                (int)options.mode, options.align_corners ? " with .align_corners" : "");
+    if (!ng_option_positive(name, "scale", options.scale, "elements for each") ||
+        !ng_resize_mode_ok(name, options.mode, options.align_corners))
         return NULL;
-    }
     upsample *self = (upsample *)ng_module_new(&upsample_class);
     if (self) self->options = options;
     return self ? ng_module_built(&self->base) : NULL;
@@ -149,32 +146,21 @@ ng_module *ng_flatten_new(void) { return ng_module_built(ng_module_new(&flatten_
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_max_pool2d(void) { return ng_max_pool2d_new(2); }
-static ng_module *layer_case_avg_pool2d(void)
-{
-    return ng_avg_pool2d_new(3, .kernel_w = 2, .stride = 2, .padding = 1);
-}
+NG_CASE_MODULE(layer_case_max_pool2d, ng_max_pool2d_new(2))
+NG_CASE_MODULE(layer_case_avg_pool2d,
+               ng_avg_pool2d_new(3, .kernel_w = 2, .stride = 2, .padding = 1))
 
-static ng_module *layer_case_upsample(void) { return ng_upsample_new(2); }
-static ng_module *layer_case_upsample_linear(void)
-{
-    return ng_upsample_new(3, .mode = NG_LINEAR, .align_corners = true);
-}
+NG_CASE_MODULE(layer_case_upsample, ng_upsample_new(2))
+NG_CASE_MODULE(layer_case_upsample_linear,
+               ng_upsample_new(3, .mode = NG_LINEAR, .align_corners = true))
 
 const ng_case ng_layer_cases_pooling[] = {
-    {.name = "MaxPool2d",
-     .module = layer_case_max_pool2d,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 2, 4)}},
-    {.name = "AvgPool2d",
-     .module = layer_case_avg_pool2d,
-     .inputs = {NG_CASE_ANY("x", 2, 1, 4, 4)}},
-    {.name = "Upsample", .module = layer_case_upsample, .inputs = {NG_CASE_ANY("x", 2, 2, 2, 1)}},
-    {.name = "Upsample (linear, corners)",
-     .module = layer_case_upsample_linear,
-     .inputs = {NG_CASE_ANY("x", 1, 2, 2, 3)}},
-    {.name = "GlobalAvgPool",
-     .module = ng_global_avg_pool_new,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 2, 3)}},
-    {.name = "Flatten", .module = ng_flatten_new, .inputs = {NG_CASE_ANY("x", 2, 2, 2, 1)}},
+    NG_CASE_LAYER("MaxPool2d", layer_case_max_pool2d, NG_CASE_ANY("x", 2, 2, 2, 4)),
+    NG_CASE_LAYER("AvgPool2d", layer_case_avg_pool2d, NG_CASE_ANY("x", 2, 1, 4, 4)),
+    NG_CASE_LAYER("Upsample", layer_case_upsample, NG_CASE_ANY("x", 2, 2, 2, 1)),
+    NG_CASE_LAYER("Upsample (linear, corners)", layer_case_upsample_linear,
+                  NG_CASE_ANY("x", 1, 2, 2, 3)),
+    NG_CASE_LAYER("GlobalAvgPool", ng_global_avg_pool_new, NG_CASE_ANY("x", 2, 2, 2, 3)),
+    NG_CASE_LAYER("Flatten", ng_flatten_new, NG_CASE_ANY("x", 2, 2, 2, 1)),
 };
 const int ng_layer_cases_pooling_count = NG_CASE_COUNT(ng_layer_cases_pooling);

@@ -1,5 +1,5 @@
-/* RNN, GRU and LSTM: layers of the recurrent ops on each other, in one direction or in both; with
- * norms in the cell, as LayerNorm's paper has them (Ba, Kiros & Hinton 2016), composed of ops. */
+/* RNN, GRU and LSTM: stacked recurrent ops, in one direction or both; with norms in the cell (Ba,
+ * Kiros & Hinton 2016) they are composed of ops. */
 #include "ops/recurrent.h"
 #include "nn/module.h"
 #include <math.h>
@@ -24,7 +24,7 @@ static int64_t directions_in(const recurrent *layer)
     return layer->options.bidirectional ? 2 : 1;
 }
 
-/* What the which-th direction of the stack, (layers, 1 or 2), has registered: in the order of
+/* The entries of direction `which` of the stack (layers, 1 or 2), which are in the order of
  * add_direction. */
 static direction direction_at(const recurrent *layer, int64_t which)
 {
@@ -47,7 +47,7 @@ static direction direction_at(const recurrent *layer, int64_t which)
 
 /* ---- Forward ------------------------------------------------------------------------------- */
 
-/* The norm of the part of a product that begins at feature `from`. */
+/* The norm of features `from` .. `to` - 1 of x. */
 static ng_tensor *part_normalized(ng_tape *tape, ng_module *norm, ng_tensor *x, int64_t from,
                                   int64_t to, ng_tensor *mask)
 {
@@ -70,26 +70,12 @@ static ng_tensor *normalized(void *layer, ng_tape *tape, ng_recurrent_place plac
     return parts[0] && parts[1] ? ng_concat(tape, parts, 2, -1) : NULL;
 }
 
-static ng_recurrent_weights standing_in(ng_tape *tape, const ng_recurrent_weights *w)
+/* The weights, or what replaces them in this pass. */
+static ng_recurrent_weights weights_in_use(ng_tape *tape, const ng_recurrent_weights *w)
 {
     return (ng_recurrent_weights){
         ng_parameter_value(tape, w->weight_ih), ng_parameter_value(tape, w->weight_hh),
         ng_parameter_value(tape, w->bias_ih), ng_parameter_value(tape, w->bias_hh)};
-}
-
-/* The steps of one direction as ops. */
-static ng_tensor *composed(const recurrent *layer, ng_tape *tape, ng_tensor *x, direction *d,
-                           bool reverse, ng_tensor *lengths, ng_recurrent_state *state)
-{
-    const ng_recurrent_composition of = {.cell = layer->cell,
-                                         .reverse = reverse,
-                                         .weights = standing_in(tape, &d->weights),
-                                         .first = *state,
-                                         .lengths = lengths,
-                                         .norm = normalized,
-                                         .layer = d};
-    if (!ng_recurrent_fits(layer->base.type->name, tape, x, layer->cell, &of)) return NULL;
-    return ng_recurrent_composed(tape, x, &of, state);
 }
 
 /* Runs one direction of one layer from *state, which becomes the last state if that is wanted. */
@@ -98,8 +84,18 @@ static ng_tensor *recurrent_run(const recurrent *layer, ng_tape *tape, ng_tensor
 {
     direction d = direction_at(layer, which);
     const bool reverse = which % directions_in(layer);
-    if (layer->options.norm) return composed(layer, tape, x, &d, reverse, lengths, state);
-    const ng_recurrent_weights weights = standing_in(tape, &d.weights);
+    const ng_recurrent_weights weights = weights_in_use(tape, &d.weights);
+    if (layer->options.norm) {
+        const ng_recurrent_composition of = {.cell = layer->cell,
+                                             .reverse = reverse,
+                                             .weights = weights,
+                                             .first = *state,
+                                             .lengths = lengths,
+                                             .norm = normalized,
+                                             .layer = &d};
+        const bool fits = ng_recurrent_fits(layer->base.type->name, tape, x, &of);
+        return fits ? ng_recurrent_composed(tape, x, &of, state) : NULL;
+    }
     const ng_recurrent_options options = {.reverse = reverse,
                                           .relu = layer->cell == NG_CELL_RELU,
                                           .last = wanted ? state : NULL,
@@ -115,19 +111,7 @@ static ng_tensor *recurrent_run(const recurrent *layer, ng_tape *tape, ng_tensor
 static ng_tensor *recurrent_state_at(ng_tape *tape, ng_tensor *states, int64_t which)
 {
     if (ng_is_none(states)) return NG_NONE;
-    ng_tensor *state = ng_slice(tape, states, 0, which, which + 1);
-    return ng_reshape(tape, state, NG_SHAPE(ng_dim(states, 1), ng_dim(states, 2)));
-}
-
-/* Stacks the states of all layers and directions. */
-static ng_tensor *stacked(ng_tape *tape, ng_tensor **states, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        if (!states[i]) return NULL;
-        states[i] =
-            ng_reshape(tape, states[i], NG_SHAPE(1, ng_dim(states[i], 0), ng_dim(states[i], 1)));
-    }
-    return ng_concat(tape, states, (int)count, 0);
+    return ng_squeeze(tape, ng_slice(tape, states, 0, which, which + 1), 0);
 }
 
 static bool state_fits(const recurrent *layer, const char *name, const ng_tensor *state,
@@ -154,7 +138,7 @@ static ng_tensor *run_layer(const recurrent *layer, ng_tape *tape, ng_tensor *x,
     return drops && l + 1 < layer->options.layers ? ng_dropout(tape, y, layer->options.dropout) : y;
 }
 
-/* Runs all layers; *state becomes the last states. */
+/* *state becomes the states of all layers and directions, stacked. */
 static bool join_states(const recurrent *layer, ng_tape *tape, const ng_recurrent_state *states,
                         ng_recurrent_state *state)
 {
@@ -162,13 +146,14 @@ static bool join_states(const recurrent *layer, ng_tape *tape, const ng_recurren
     ng_tensor **one = ng_tape_memory(tape, (size_t)count * sizeof(ng_tensor *));
     if (!one) return false;
     for (int64_t i = 0; i < count; i++) one[i] = states[i].h;
-    state->h = stacked(tape, one, count);
+    state->h = ng_stack(tape, one, (int)count, 0);
     if (layer->cell != NG_CELL_LSTM) return state->h != NULL;
     for (int64_t i = 0; i < count; i++) one[i] = states[i].c;
-    state->c = stacked(tape, one, count);
+    state->c = ng_stack(tape, one, (int)count, 0);
     return state->h && state->c;
 }
 
+/* Runs all layers; *state becomes the last states, unless it is NULL. */
 static ng_tensor *run_layers(const recurrent *layer, ng_tape *tape, ng_tensor *x,
                              ng_tensor *lengths, ng_recurrent_state *state)
 {
@@ -193,13 +178,8 @@ static ng_tensor *run_layers(const recurrent *layer, ng_tape *tape, ng_tensor *x
     return x && (!state || join_states(layer, tape, states, state)) ? x : NULL;
 }
 
-static ng_tensor *recurrent_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return run_layers((const recurrent *)self, tape, x, NG_NONE, NULL);
-}
-
-static ng_tensor *recurrent_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                                ng_tensor *lengths)
+static ng_tensor *recurrent_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                    ng_tensor *lengths)
 {
     return run_layers((const recurrent *)self, tape, x, lengths, NULL);
 }
@@ -233,8 +213,8 @@ static void recurrent_describe(const ng_module *self, char *text, size_t bytes)
 
 #define RECURRENT_CLASS(text)                                                                      \
     {                                                                                              \
-        .name = text, .size = sizeof(recurrent), .forward = recurrent_forward,                     \
-        .forward_conditioned = recurrent_forward_conditioned, .init = recurrent_init,              \
+        .name = text, .size = sizeof(recurrent), .forward = ng_forward_unconditioned,              \
+        .forward_conditioned = recurrent_forward, .init = recurrent_init,                          \
         .describe = recurrent_describe                                                             \
     }
 static const ng_module_class rnn_class = RECURRENT_CLASS("RNN");
@@ -250,7 +230,7 @@ ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tensor *x, 
         !ng_given(function, "state", state) || !ng_given(function, "h", state->h) ||
         !ng_given(function, "c", state->c) || !ng_usable(function, "x", 0, tape, x))
         return NULL;
-    if (module->type->forward != recurrent_forward) {
+    if (module->type->forward_conditioned != recurrent_forward) {
         ng_fail(NG_EVALUE, "%s: the module is a %s, expected an RNN, a GRU or an LSTM", function,
                 module->type->name);
         return NULL;
@@ -258,7 +238,7 @@ ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tensor *x, 
     const int64_t failures = ng_failures();
     ng_recurrent_state after = *state;
     ng_tensor *y = run_layers((const recurrent *)module, tape, x, lengths, &after);
-    if (!y) return ng_failed_in(module, x, failures);
+    if (!y) return ng_failed_in(module, failures);
     *state = after;
     return y;
 }
@@ -367,20 +347,15 @@ ng_module *ng_lstm_new_with(int64_t features, ng_recurrent_new_options options)
 
 /* ---- Cases --------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_rnn(void) { return ng_rnn_new(2, 3, .relu = true, .no_bias = true); }
-static ng_module *layer_case_gru(void)
-{
-    return ng_gru_new(2, 2, .layers = 2, .bidirectional = true);
-}
-static ng_module *layer_case_lstm(void) { return ng_lstm_new(2, 2, .layers = 2, .dropout = 0.3); }
-static ng_module *layer_case_lstm_lengths(void) { return ng_lstm_new(2, 2, .bidirectional = true); }
-static ng_module *layer_case_rnn_norm(void) { return ng_rnn_new(2, 3, .norm = ng_norm_layer); }
-static ng_module *layer_case_gru_norm(void) { return ng_gru_new(2, 3, .norm = ng_norm_layer); }
-static ng_module *layer_case_lstm_norm(void)
-{
-    return ng_lstm_new(2, 3, .norm = ng_norm_layer, .bidirectional = true);
-}
-static ng_module *layer_case_lstm_rms(void) { return ng_lstm_new(2, 3, .norm = ng_norm_rms); }
+NG_CASE_MODULE(layer_case_rnn, ng_rnn_new(2, 3, .relu = true, .no_bias = true))
+NG_CASE_MODULE(layer_case_gru, ng_gru_new(2, 2, .layers = 2, .bidirectional = true))
+NG_CASE_MODULE(layer_case_lstm, ng_lstm_new(2, 2, .layers = 2, .dropout = 0.3))
+NG_CASE_MODULE(layer_case_lstm_lengths, ng_lstm_new(2, 2, .bidirectional = true))
+NG_CASE_MODULE(layer_case_rnn_norm, ng_rnn_new(2, 3, .norm = ng_norm_layer))
+NG_CASE_MODULE(layer_case_gru_norm, ng_gru_new(2, 3, .norm = ng_norm_layer))
+NG_CASE_MODULE(layer_case_lstm_norm,
+               ng_lstm_new(2, 3, .norm = ng_norm_layer, .bidirectional = true))
+NG_CASE_MODULE(layer_case_lstm_rms, ng_lstm_new(2, 3, .norm = ng_norm_rms))
 
 /* Lengths from 1 to 3. */
 #define CASE_LENGTHS(rows)                                                                         \
@@ -389,30 +364,16 @@ static ng_module *layer_case_lstm_rms(void) { return ng_lstm_new(2, 3, .norm = n
     }
 
 const ng_case ng_layer_cases_recurrent[] = {
-    {.name = "RNN (relu, no bias)",
-     .module = layer_case_rnn,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
-    {.name = "GRU (two layers, both directions)",
-     .module = layer_case_gru,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
-    {.name = "LSTM (two layers, dropout)",
-     .module = layer_case_lstm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
-    {.name = "LSTM (both directions, lengths)",
-     .module = layer_case_lstm_lengths,
-     .inputs = {NG_CASE_ANY("x", 3, 3, 2), CASE_LENGTHS(3)}},
-    {.name = "RNN (LayerNorm)",
-     .module = layer_case_rnn_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
-    {.name = "GRU (LayerNorm)",
-     .module = layer_case_gru_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 2)}},
-    {.name = "LSTM (LayerNorm, both directions, lengths)",
-     .module = layer_case_lstm_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2), CASE_LENGTHS(2)}},
-    {.name = "LSTM (RMSNorm)",
-     .module = layer_case_lstm_rms,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 2)}},
+    NG_CASE_LAYER("RNN (relu, no bias)", layer_case_rnn, NG_CASE_ANY("x", 2, 3, 2)),
+    NG_CASE_LAYER("GRU (two layers, both directions)", layer_case_gru, NG_CASE_ANY("x", 2, 3, 2)),
+    NG_CASE_LAYER("LSTM (two layers, dropout)", layer_case_lstm, NG_CASE_ANY("x", 2, 3, 2)),
+    NG_CASE_LAYER("LSTM (both directions, lengths)", layer_case_lstm_lengths,
+                  NG_CASE_ANY("x", 3, 3, 2), CASE_LENGTHS(3)),
+    NG_CASE_LAYER("RNN (LayerNorm)", layer_case_rnn_norm, NG_CASE_ANY("x", 2, 3, 2)),
+    NG_CASE_LAYER("GRU (LayerNorm)", layer_case_gru_norm, NG_CASE_ANY("x", 2, 2, 2)),
+    NG_CASE_LAYER("LSTM (LayerNorm, both directions, lengths)", layer_case_lstm_norm,
+                  NG_CASE_ANY("x", 2, 3, 2), CASE_LENGTHS(2)),
+    NG_CASE_LAYER("LSTM (RMSNorm)", layer_case_lstm_rms, NG_CASE_ANY("x", 2, 2, 2)),
 };
 const int ng_layer_cases_recurrent_count = NG_CASE_COUNT(ng_layer_cases_recurrent);
 

@@ -6,8 +6,10 @@ typedef struct {
     ng_module *inner;
 } residual;
 
-static ng_tensor *add_back(ng_tape *tape, ng_tensor *x, ng_tensor *y)
+static ng_tensor *residual_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                   ng_tensor *condition)
 {
+    ng_tensor *y = ng_forward_conditioned(((residual *)self)->inner, tape, x, condition);
     if (!y) return NULL;
     if (!ng_shape_equal(x->shape, y->shape)) {
         ng_fail(NG_ESHAPE, "Residual: inner turned %s into %s, expected the same shape",
@@ -17,21 +19,10 @@ static ng_tensor *add_back(ng_tape *tape, ng_tensor *x, ng_tensor *y)
     return ng_add(tape, x, y);
 }
 
-static ng_tensor *residual_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return add_back(tape, x, ng_forward(((residual *)self)->inner, tape, x));
-}
-
-static ng_tensor *residual_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                               ng_tensor *condition)
-{
-    return add_back(tape, x, ng_forward_conditioned(((residual *)self)->inner, tape, x, condition));
-}
-
 static const ng_module_class residual_class = {.name = "Residual",
                                                .size = sizeof(residual),
-                                               .forward = residual_forward,
-                                               .forward_conditioned = residual_forward_conditioned};
+                                               .forward = ng_forward_unconditioned,
+                                               .forward_conditioned = residual_forward};
 
 ng_module *ng_residual_new(ng_module *inner)
 {
@@ -47,23 +38,15 @@ ng_module *ng_residual_new(ng_module *inner)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_residual(void)
-{
-    return ng_residual_new(ng_sequential_new(ng_rms_norm_new(4), ng_linear_new(4, 4)));
-}
-static ng_module *layer_case_residual_inner(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3);
-}
-static ng_module *layer_case_residual_conditioned(void)
-{
-    return ng_residual_new(layer_case_residual_inner());
-}
+NG_CASE_MODULE(layer_case_residual,
+               ng_residual_new(ng_sequential_new(ng_rms_norm_new(4), ng_linear_new(4, 4))))
+NG_CASE_MODULE(layer_case_residual_inner,
+               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3))
+NG_CASE_MODULE(layer_case_residual_conditioned, ng_residual_new(layer_case_residual_inner()))
 
 const ng_case ng_layer_cases_residual[] = {
-    {.name = "Residual", .module = layer_case_residual, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "Residual (conditioned)",
-     .module = layer_case_residual_conditioned,
-     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("condition", 3, 3)}},
+    NG_CASE_LAYER("Residual", layer_case_residual, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("Residual (conditioned)", layer_case_residual_conditioned, NG_CASE_ANY("x", 3, 4),
+                  NG_CASE_ANY("condition", 3, 3)),
 };
 const int ng_layer_cases_residual_count = NG_CASE_COUNT(ng_layer_cases_residual);

@@ -1,15 +1,8 @@
 /* Sequential: one module after the other; and List, whose children their owner calls. */
 #include "nn/module.h"
 
-static ng_tensor *sequential_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    ng_module *child;
-    for (int i = 0; x && (child = ng_module_child(self, i)); i++) x = ng_forward(child, tape, x);
-    return x;
-}
-
-static ng_tensor *sequential_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                                 ng_tensor *condition)
+static ng_tensor *sequential_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                     ng_tensor *condition)
 {
     ng_module *child;
     for (int i = 0; x && (child = ng_module_child(self, i)); i++)
@@ -19,9 +12,8 @@ static ng_tensor *sequential_forward_conditioned(ng_module *self, ng_tape *tape,
 
 static const ng_module_class sequential_class = {.name = "Sequential",
                                                  .size = sizeof(ng_module),
-                                                 .forward = sequential_forward,
-                                                 .forward_conditioned =
-                                                     sequential_forward_conditioned};
+                                                 .forward = ng_forward_unconditioned,
+                                                 .forward_conditioned = sequential_forward};
 
 static const ng_module_class list_class = {.name = "List", .size = sizeof(ng_module)};
 
@@ -94,23 +86,17 @@ ng_status ng_list_add(ng_module *list, ng_module *module)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_sequential(void)
-{
-    return ng_sequential_new(ng_linear_new(4, 5), ng_layer_norm_new(5), ng_gelu_new(),
-                             ng_linear_new(5, 2));
-}
-static ng_module *layer_case_residual_convolution(void)
-{
-    return ng_sequential_new(
-        ng_residual_new(ng_sequential_new(ng_conv2d_new(2, 2, 3, .padding = 1, .no_bias = true),
-                                          ng_batch_norm_new(2), ng_silu_new())),
-        ng_global_avg_pool_new(), ng_linear_new(2, 2));
-}
+NG_CASE_MODULE(layer_case_sequential, ng_sequential_new(ng_linear_new(4, 5), ng_layer_norm_new(5),
+                                                        ng_gelu_new(), ng_linear_new(5, 2)))
+NG_CASE_MODULE(layer_case_residual_convolution,
+               ng_sequential_new(ng_residual_new(ng_sequential_new(
+                                     ng_conv2d_new(2, 2, 3, .padding = 1, .no_bias = true),
+                                     ng_batch_norm_new(2), ng_silu_new())),
+                                 ng_global_avg_pool_new(), ng_linear_new(2, 2)))
 
 const ng_case ng_layer_cases_sequential[] = {
-    {.name = "Sequential", .module = layer_case_sequential, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "Sequential (residual convolution)",
-     .module = layer_case_residual_convolution,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
+    NG_CASE_LAYER("Sequential", layer_case_sequential, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("Sequential (residual convolution)", layer_case_residual_convolution,
+                  NG_CASE_ANY("x", 2, 2, 3, 3)),
 };
 const int ng_layer_cases_sequential_count = NG_CASE_COUNT(ng_layer_cases_sequential);

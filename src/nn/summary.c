@@ -4,8 +4,7 @@
 
 enum { SUMMARY_CELL = 256 };
 
-/* One line of the table, and how wide its columns are. There is one line at a time, whose memory
- * all levels of a deep network share: a stack may be small. */
+/* One line of the table, and how wide its columns are. */
 typedef struct {
     char path[SUMMARY_CELL], layer[SUMMARY_CELL], shapes[SUMMARY_CELL], count[32];
     char settings[SUMMARY_CELL - 3]; /* of the layer */
@@ -61,17 +60,24 @@ static int summary_wider(int width, const char *cell)
     return length > width ? length : width;
 }
 
-static void summary_measure(widths *width, row *line, const ng_module *root,
-                            const ng_module *module)
+/* The next module below the root; NULL after the last. */
+static const ng_module *next_module(ng_tree_walk *w)
 {
-    write_row(line, root, module);
-    width->path = summary_wider(width->path, line->path);
-    width->layer = summary_wider(width->layer, line->layer);
-    width->shapes = summary_wider(width->shapes, line->shapes);
-    width->count = summary_wider(width->count, line->count);
-    for (int i = 0; i < module->registry->count; i++)
-        if (module->registry->entries[i].child)
-            summary_measure(width, line, root, module->registry->entries[i].child);
+    while (ng_tree_next(w))
+        if (w->entry->child) return w->entry->child;
+    return NULL;
+}
+
+static void summary_measure(widths *width, row *line, const ng_module *root)
+{
+    ng_tree_walk w = ng_tree_begin(root);
+    for (const ng_module *module = root; module; module = next_module(&w)) {
+        write_row(line, root, module);
+        width->path = summary_wider(width->path, line->path);
+        width->layer = summary_wider(width->layer, line->layer);
+        width->shapes = summary_wider(width->shapes, line->shapes);
+        width->count = summary_wider(width->count, line->count);
+    }
 }
 
 static void print_row(FILE *stream, const widths *width, const row *line)
@@ -84,14 +90,13 @@ static void print_row(FILE *stream, const widths *width, const row *line)
         fprintf(stream, "%s\n", line->layer);
 }
 
-static void summary_print_rows(FILE *stream, const widths *width, row *line, const ng_module *root,
-                               const ng_module *module)
+static void summary_print_rows(FILE *stream, const widths *width, row *line, const ng_module *root)
 {
-    write_row(line, root, module);
-    print_row(stream, width, line);
-    for (int i = 0; i < module->registry->count; i++)
-        if (module->registry->entries[i].child)
-            summary_print_rows(stream, width, line, root, module->registry->entries[i].child);
+    ng_tree_walk w = ng_tree_begin(root);
+    for (const ng_module *module = root; module; module = next_module(&w)) {
+        write_row(line, root, module);
+        print_row(stream, width, line);
+    }
 }
 
 static void print_rule(FILE *stream, const widths *width)
@@ -104,9 +109,9 @@ static void print_rule(FILE *stream, const widths *width)
 static int64_t trainable_count(const ng_module *module)
 {
     int64_t count = 0;
-    ng_named_tensor parameter;
-    for (int i = 0; ng_module_tensor(module, NG_ENTRY_PARAMETER, i, &parameter); i++)
-        if (parameter.tensor->requires_grad) count += parameter.tensor->size;
+    for (ng_tree_walk w = ng_tree_begin(module); ng_tree_next(&w);)
+        if (w.entry->kind == NG_ENTRY_PARAMETER && w.entry->tensor->requires_grad)
+            count += w.entry->tensor->size;
     return count;
 }
 
@@ -130,11 +135,11 @@ void ng_fprint_summary(FILE *stream, const ng_module *module)
     const int64_t count = ng_parameter_count(module), trainable = trainable_count(module);
     print_count(total, sizeof total, count);
     width.count = summary_wider(width.count, total);
-    summary_measure(&width, &line, module, module);
+    summary_measure(&width, &line, module);
 
     print_row(stream, &width, &head);
     print_rule(stream, &width);
-    summary_print_rows(stream, &width, &line, module, module);
+    summary_print_rows(stream, &width, &line, module);
     print_rule(stream, &width);
     print_total(stream, &width, "total", count);
     if (trainable == count) return;

@@ -1,5 +1,5 @@
-/* The transformer: blocks of attention and feed-forward around which norms are placed, and a stack
- * of them that reads ids and gives logits. */
+/* TransformerBlock: attention and feed-forward with norms. Transformer: a stack of blocks from ids
+ * to logits. */
 #include "nn/module.h"
 #include <math.h>
 
@@ -41,17 +41,11 @@ static ng_tensor *through(const transformer_block *layer, const branch *b, ng_ta
     return first ? y : ng_forward_conditioned(b->norm, tape, y, mask);
 }
 
-static ng_tensor *block_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                            ng_tensor *mask)
+static ng_tensor *block_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     const transformer_block *layer = (const transformer_block *)self;
     x = through(layer, &layer->attention, tape, x, mask);
     return through(layer, &layer->feed_forward, tape, x, mask);
-}
-
-static ng_tensor *block_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return block_forward_conditioned(self, tape, x, NG_NONE);
 }
 
 static void block_describe(const ng_module *self, char *text, size_t bytes)
@@ -67,24 +61,21 @@ static void block_describe(const ng_module *self, char *text, size_t bytes)
 
 static const ng_module_class block_class = {.name = "TransformerBlock",
                                             .size = sizeof(transformer_block),
-                                            .forward = block_forward,
-                                            .forward_conditioned = block_forward_conditioned,
+                                            .forward = ng_forward_unconditioned,
+                                            .forward_conditioned = block_forward,
                                             .describe = block_describe};
 
-static bool block_options_accepted(const char *function, int64_t dim,
-                                   const ng_transformer_block_new_options *o)
+/* The attention checks the other settings. */
+static bool block_options_accepted(const char *function, const ng_transformer_block_new_options *o)
 {
     if ((unsigned)o->placement > NG_NORM_DEEP) {
         ng_fail(NG_EVALUE, "%s: placement is %d, expected an ng_norm_placement", function,
                 (int)o->placement);
         return false;
     }
-    return ng_option_positive(function, "dim", dim, "features") &&
-           ng_option_positive(function, "heads", o->heads, "heads") &&
-           ng_option_idle(function, "layers", o->placement != NG_NORM_DEEP && o->layers != 0,
+    return ng_option_idle(function, "layers", o->placement != NG_NORM_DEEP && o->layers != 0,
                           "with NG_NORM_DEEP") &&
-           (o->layers == 0 || ng_option_positive(function, "layers", o->layers, "layers")) &&
-           ng_option_range(function, "dropout", o->dropout, 0, 1);
+           (o->layers == 0 || ng_option_positive(function, "layers", o->layers, "layers"));
 }
 
 /* Registers f as `name`, and its norms and dropout as <name>_norm and so on. */
@@ -107,7 +98,7 @@ static branch branch_around(transformer_block *self, const char *name, ng_module
 ng_module *ng_transformer_block_new_with(int64_t dim, ng_transformer_block_new_options options)
 {
     if (!options.norm) options.norm = ng_norm_layer;
-    if (!block_options_accepted("ng_transformer_block_new", dim, &options)) return NULL;
+    if (!block_options_accepted("ng_transformer_block_new", &options)) return NULL;
     if (options.layers == 0) options.layers = 1;
     transformer_block *self = (transformer_block *)ng_module_new(&block_class);
     if (!self) return NULL;
@@ -117,12 +108,13 @@ ng_module *ng_transformer_block_new_with(int64_t dim, ng_transformer_block_new_o
     self->dim = dim;
     self->options = options;
     self->alpha = deep ? pow(2 * layers, 0.25) : 1;
-    self->attention = branch_around(
-        self, "attention",
-        ng_multi_head_attention_new(dim, options.heads, .kv_heads = options.kv_heads,
-                                    .causal = options.causal, .rotary = options.rotary,
-                                    .qk_norm = options.qk_norm, .dropout = options.dropout,
-                                    .no_bias = options.no_bias, .gain = gain));
+    self->attention =
+        branch_around(self, "attention",
+                      ng_multi_head_attention_new(
+                          dim, options.heads, .kv_heads = options.kv_heads,
+                          .causal = options.causal, .rotary = options.rotary,
+                          .qk_norm = options.qk_norm, .qk_temperature = options.qk_temperature,
+                          .dropout = options.dropout, .no_bias = options.no_bias, .gain = gain));
     self->feed_forward = branch_around(
         self, "feed_forward",
         ng_feed_forward_new(dim, .hidden = options.hidden, .activation = options.activation,
@@ -152,8 +144,8 @@ static bool ids_fit(const transformer *net, const ng_tensor *ids)
     return false;
 }
 
-static ng_tensor *transformer_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *ids,
-                                                  ng_tensor *mask)
+static ng_tensor *transformer_forward(ng_module *self, ng_tape *tape, ng_tensor *ids,
+                                      ng_tensor *mask)
 {
     const transformer *net = (const transformer *)self;
     if (!ids_fit(net, ids)) return NULL;
@@ -165,11 +157,6 @@ static ng_tensor *transformer_forward_conditioned(ng_module *self, ng_tape *tape
     return ng_forward(net->head, tape, x);
 }
 
-static ng_tensor *transformer_forward(ng_module *self, ng_tape *tape, ng_tensor *ids)
-{
-    return transformer_forward_conditioned(self, tape, ids, NG_NONE);
-}
-
 static void transformer_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_transformer_new_options *o = &((const transformer *)self)->options;
@@ -179,9 +166,8 @@ static void transformer_describe(const ng_module *self, char *text, size_t bytes
 
 static const ng_module_class transformer_class = {.name = "Transformer",
                                                   .size = sizeof(transformer),
-                                                  .forward = transformer_forward,
-                                                  .forward_conditioned =
-                                                      transformer_forward_conditioned,
+                                                  .forward = ng_forward_unconditioned,
+                                                  .forward_conditioned = transformer_forward,
                                                   .describe = transformer_describe};
 
 static ng_module *transformer_blocks(const ng_transformer_new_options *o)
@@ -190,7 +176,7 @@ static ng_module *transformer_blocks(const ng_transformer_new_options *o)
     for (int64_t i = 0; blocks && i < o->layers; i++) {
         ng_module *added = ng_transformer_block_new(
             o->dim, o->heads, .kv_heads = o->kv_heads, .hidden = o->hidden, .norm = o->norm,
-            .qk_norm = o->qk_norm, .placement = o->placement,
+            .qk_norm = o->qk_norm, .qk_temperature = o->qk_temperature, .placement = o->placement,
             .layers = o->placement == NG_NORM_DEEP ? o->layers : 0, .activation = o->activation,
             .dropout = o->dropout, .causal = !o->bidirectional,
             .rotary = o->positions == NG_POSITIONS_ROTARY, .no_bias = o->no_bias);
@@ -203,6 +189,7 @@ static ng_module *transformer_blocks(const ng_transformer_new_options *o)
 
 static int64_t or_count(int64_t value, int64_t standard) { return value == 0 ? standard : value; }
 
+/* The blocks check the other settings. */
 static bool transformer_options_accepted(const ng_transformer_new_options *o)
 {
     static const char name[] = "ng_transformer_new";
@@ -254,67 +241,40 @@ ng_module *ng_transformer_new_with(ng_transformer_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_block_pre(void)
-{
-    return ng_transformer_block_new(4, 2, .hidden = 3, .norm = ng_norm_rms, .causal = true,
-                                    .activation = NG_FEED_FORWARD_SWIGLU);
-}
-static ng_module *layer_case_block_post(void)
-{
-    return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_POST, .dropout = 0.2);
-}
-static ng_module *layer_case_block_sandwich(void)
-{
-    return ng_transformer_block_new(4, 2, .kv_heads = 1, .hidden = 3, .placement = NG_NORM_SANDWICH,
-                                    .qk_norm = ng_norm_rms);
-}
-static ng_module *layer_case_block_deep(void)
-{
-    return ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_DEEP, .layers = 3);
-}
-static ng_module *layer_case_block_batch(void)
-{
-    return ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_batch);
-}
-static ng_module *layer_case_block_no_norm(void)
-{
-    return ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_none);
-}
-static ng_module *layer_case_transformer(void)
-{
-    return ng_transformer_new(5, .dim = 4, .heads = 2, .layers = 2, .length = 4, .hidden = 3);
-}
-static ng_module *layer_case_transformer_rotary(void)
-{
-    return ng_transformer_new(5, .dim = 4, .heads = 1, .layers = 1, .hidden = 3,
-                              .norm = ng_norm_rms, .placement = NG_NORM_DEEP,
-                              .positions = NG_POSITIONS_ROTARY, .bidirectional = true);
-}
+NG_CASE_MODULE(layer_case_block_pre,
+               ng_transformer_block_new(4, 2, .hidden = 3, .norm = ng_norm_rms, .causal = true,
+                                        .activation = NG_FEED_FORWARD_SWIGLU))
+NG_CASE_MODULE(layer_case_block_post,
+               ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_POST,
+                                        .dropout = 0.2))
+NG_CASE_MODULE(layer_case_block_sandwich,
+               ng_transformer_block_new(4, 2, .kv_heads = 1, .hidden = 3,
+                                        .placement = NG_NORM_SANDWICH, .qk_norm = ng_norm_rms))
+NG_CASE_MODULE(layer_case_block_deep,
+               ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_DEEP, .layers = 3))
+NG_CASE_MODULE(layer_case_block_batch,
+               ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_batch))
+NG_CASE_MODULE(layer_case_block_no_norm,
+               ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_none))
+NG_CASE_MODULE(layer_case_transformer,
+               ng_transformer_new(5, .dim = 4, .heads = 2, .layers = 2, .length = 4, .hidden = 3))
+NG_CASE_MODULE(layer_case_transformer_rotary,
+               ng_transformer_new(5, .dim = 4, .heads = 1, .layers = 1, .hidden = 3,
+                                  .norm = ng_norm_rms, .placement = NG_NORM_DEEP,
+                                  .positions = NG_POSITIONS_ROTARY, .bidirectional = true))
 
 const ng_case ng_layer_cases_transformer[] = {
-    {.name = "TransformerBlock (pre)",
-     .module = layer_case_block_pre,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "TransformerBlock (post)",
-     .module = layer_case_block_post,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "TransformerBlock (sandwich)",
-     .module = layer_case_block_sandwich,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "TransformerBlock (DeepNorm)",
-     .module = layer_case_block_deep,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "TransformerBlock (BatchNorm)",
-     .module = layer_case_block_batch,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "TransformerBlock (no norm)",
-     .module = layer_case_block_no_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 4)}},
-    {.name = "Transformer",
-     .module = layer_case_transformer,
-     .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
-    {.name = "Transformer (rotary, DeepNorm)",
-     .module = layer_case_transformer_rotary,
-     .inputs = {NG_CASE_INDEX("ids", 5, 2, 3)}},
+    NG_CASE_LAYER("TransformerBlock (pre)", layer_case_block_pre, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (post)", layer_case_block_post, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (sandwich)", layer_case_block_sandwich,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (DeepNorm)", layer_case_block_deep, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (BatchNorm)", layer_case_block_batch,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (no norm)", layer_case_block_no_norm,
+                  NG_CASE_ANY("x", 2, 2, 4)),
+    NG_CASE_LAYER("Transformer", layer_case_transformer, NG_CASE_INDEX("ids", 5, 2, 3)),
+    NG_CASE_LAYER("Transformer (rotary, DeepNorm)", layer_case_transformer_rotary,
+                  NG_CASE_INDEX("ids", 5, 2, 3)),
 };
 const int ng_layer_cases_transformer_count = NG_CASE_COUNT(ng_layer_cases_transformer);

@@ -12,6 +12,12 @@ ng_tensor *ng_parameter_value(ng_tape *tape, ng_tensor *parameter)
     return parameter;
 }
 
+ng_tensor *ng_scale_value(ng_tape *tape, ng_tensor *parameter, bool unit_offset)
+{
+    ng_tensor *scale = ng_parameter_value(tape, parameter);
+    return unit_offset && !ng_is_none(scale) ? ng_add_scalar(tape, scale, 1) : scale;
+}
+
 ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition,
                                ng_replaced replaced)
 {
@@ -30,25 +36,19 @@ static bool using_fits(const char *path, const ng_tensor *own, const ng_tape *ta
 {
     char role[160];
     snprintf(role, sizeof role, "the tensor for %s", path);
-    if (!ng_given(using_name, role, value) || !ng_usable(using_name, role, 0, tape, value))
-        return false;
-    if (!ng_has_shape(using_name, role, value, own->shape)) return false;
-    if (value->dtype == own->dtype) return true;
-    ng_fail(NG_EDTYPE, "%s: %s is %s, expected %s", using_name, role, ng_dtype_name(value->dtype),
-            ng_dtype_name(own->dtype));
-    return false;
+    return ng_given(using_name, role, value) && ng_usable(using_name, role, 0, tape, value) &&
+           ng_has_type(using_name, role, value, own->dtype, own->shape);
 }
 
-/* Collects the parameters of the tree in own[*n] and after; false if a value does not fit. */
-static bool using_collect(const ng_module *root, const ng_module *self, const ng_tape *tape,
-                          ng_tensor *const *values, ng_tensor **own, int *n)
+/* Collects the parameters of the tree in `own`; false if a value does not fit. */
+static bool using_collect(const ng_module *root, const ng_tape *tape, ng_tensor *const *values,
+                          ng_tensor **own)
 {
-    for (int i = 0; i < self->registry->count; i++) {
-        const ng_entry *entry = &self->registry->entries[i];
-        if (entry->child && !using_collect(root, entry->child, tape, values, own, n)) return false;
-        if (entry->kind != NG_ENTRY_PARAMETER) continue;
-        if (!using_fits(ng_entry_path(root, entry), entry->tensor, tape, values[*n])) return false;
-        own[(*n)++] = entry->tensor;
+    for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);) {
+        if (w.entry->kind != NG_ENTRY_PARAMETER) continue;
+        if (!using_fits(ng_entry_path(root, w.entry), w.entry->tensor, tape, *values++))
+            return false;
+        *own++ = w.entry->tensor;
     }
     return true;
 }
@@ -68,8 +68,7 @@ ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_tensor *x,
     }
     tape->function = using_name;
     ng_tensor **own = ng_tape_memory(tape, ((size_t)count + 1) * sizeof(ng_tensor *));
-    int n = 0;
-    if (!own || !using_collect(module, module, tape, parameters, own, &n)) return NULL;
+    if (!own || !using_collect(module, tape, parameters, own)) return NULL;
     return ng_forward_replaced(
         module, tape, x, options.condition ? options.condition : NG_NONE,
         (ng_replaced){.parameters = own, .values = parameters, .count = count});

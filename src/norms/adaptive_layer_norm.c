@@ -1,5 +1,6 @@
 /* AdaptiveLayerNorm: LayerNorm without affine, scaled and shifted by functions of the data. */
 #include "nn/module.h"
+#include "ops/op.h"
 #include <math.h>
 
 typedef struct {
@@ -15,7 +16,7 @@ static ng_tensor *adaptive_normalize(const adaptive *layer, ng_tape *tape, ng_te
     return ng_layer_norm(tape, x, NG_NONE, NG_NONE, layer->options.eps);
 }
 
-/* ---- Projected: y = (W_g x + b_g) * xhat + (W_b x + b_b). Document 001 ---- */
+/* ---- Projected: y = (W_g x + b_g) * xhat + (W_b x + b_b) ---- */
 
 static ng_tensor *projected_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
@@ -41,12 +42,7 @@ static const ng_module_class projected_class = {.name = "AdaptiveLayerNorm",
 
 /* ---- Conditioned: y = ((1 + scale(c)) * xhat + shift(c)) [* gate(c)]. Peebles & Xie 2023 ---- */
 
-/* Columns part * dim .. (part + 1) * dim - 1 of the modulation (..., 2 dim or 3 dim). */
-static ng_tensor *adaptive_part(ng_tape *tape, ng_tensor *modulation, int64_t part, int64_t dim)
-{
-    return ng_slice(tape, modulation, -1, part * dim, (part + 1) * dim);
-}
-
+/* The modulation (..., 2 dim or 3 dim): shift, scale, gate. */
 static ng_tensor *conditioned_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
                                       ng_tensor *condition)
 {
@@ -55,10 +51,10 @@ static ng_tensor *conditioned_forward(ng_module *self, ng_tape *tape, ng_tensor 
     ng_tensor *xhat = adaptive_normalize(layer, tape, x);
     ng_tensor *modulation = xhat ? ng_forward(layer->modulation, tape, condition) : NULL;
     if (!modulation) return NULL;
-    ng_tensor *shift = adaptive_part(tape, modulation, 0, dim);
-    ng_tensor *scale = ng_add_scalar(tape, adaptive_part(tape, modulation, 1, dim), 1);
+    ng_tensor *shift = ng_features(tape, modulation, 0, dim);
+    ng_tensor *scale = ng_add_scalar(tape, ng_features(tape, modulation, 1, dim), 1);
     ng_tensor *y = ng_add(tape, ng_mul(tape, scale, xhat), shift);
-    return layer->options.gate ? ng_mul(tape, adaptive_part(tape, modulation, 2, dim), y) : y;
+    return layer->options.gate ? ng_mul(tape, ng_features(tape, modulation, 2, dim), y) : y;
 }
 
 static void conditioned_describe(const ng_module *self, char *text, size_t bytes)
@@ -121,7 +117,7 @@ static bool adaptive_options_accepted(const ng_adaptive_layer_norm_new_options *
         !ng_option_positive(adaptive_name, "condition", options->condition, "features"))
         return false;
     return ng_option_positive(adaptive_name, "dim", options->dim, "features") &&
-           ng_option_range(adaptive_name, "eps", options->eps, 0, HUGE_VAL) &&
+           ng_norm_eps_ok(adaptive_name, options->eps) &&
            ng_option_range(adaptive_name, "scale", options->scale, -HUGE_VAL, HUGE_VAL) &&
            ng_option_range(adaptive_name, "k", options->k, -HUGE_VAL, HUGE_VAL) &&
            ng_option_idle(adaptive_name, "condition", !conditioned && options->condition,
@@ -164,53 +160,32 @@ ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options op
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_adaptive_projected(void) { return ng_adaptive_layer_norm_new(4); }
-static ng_module *case_adaptive_conditioned(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3);
-}
-static ng_module *case_adaptive_gated(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3,
-                                      .gate = true);
-}
-static ng_module *case_adanorm(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM);
-}
-static ng_module *case_adanorm_differentiated(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 1.5, .k = 0.3,
-                                      .differentiate = true);
-}
-static ng_module *case_adanorm_raw(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .raw = true);
-}
-static ng_module *case_adanorm_raw_differentiated(void)
-{
-    return ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = 0.3, .raw = true,
-                                      .differentiate = true);
-}
+NG_CASE_MODULE(case_adaptive_projected, ng_adaptive_layer_norm_new(4))
+NG_CASE_MODULE(case_adaptive_conditioned,
+               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3))
+NG_CASE_MODULE(case_adaptive_gated, ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED,
+                                                               .condition = 3, .gate = true))
+NG_CASE_MODULE(case_adanorm, ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM))
+NG_CASE_MODULE(case_adanorm_differentiated,
+               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 1.5, .k = 0.3,
+                                          .differentiate = true))
+NG_CASE_MODULE(case_adanorm_raw,
+               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .raw = true))
+NG_CASE_MODULE(case_adanorm_raw_differentiated,
+               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = 0.3, .raw = true,
+                                          .differentiate = true))
 
 const ng_case ng_layer_cases_adaptive_layer_norm[] = {
-    {.name = "AdaptiveLayerNorm (projected)",
-     .module = case_adaptive_projected,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "AdaptiveLayerNorm (conditioned)",
-     .module = case_adaptive_conditioned,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 1, 3)}},
-    {.name = "AdaptiveLayerNorm (gated)",
-     .module = case_adaptive_gated,
-     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("condition", 3, 3)}},
-    {.name = "AdaNorm", .module = case_adanorm, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "AdaNorm (differentiated)",
-     .module = case_adanorm_differentiated,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "AdaNorm (raw)", .module = case_adanorm_raw, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "AdaNorm (raw, differentiated)",
-     .module = case_adanorm_raw_differentiated,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
+    NG_CASE_LAYER("AdaptiveLayerNorm (projected)", case_adaptive_projected, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("AdaptiveLayerNorm (conditioned)", case_adaptive_conditioned,
+                  NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 1, 3)),
+    NG_CASE_LAYER("AdaptiveLayerNorm (gated)", case_adaptive_gated, NG_CASE_ANY("x", 3, 4),
+                  NG_CASE_ANY("condition", 3, 3)),
+    NG_CASE_LAYER("AdaNorm", case_adanorm, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("AdaNorm (differentiated)", case_adanorm_differentiated, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("AdaNorm (raw)", case_adanorm_raw, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("AdaNorm (raw, differentiated)", case_adanorm_raw_differentiated,
+                  NG_CASE_ANY("x", 3, 4)),
 };
 const int ng_layer_cases_adaptive_layer_norm_count =
     NG_CASE_COUNT(ng_layer_cases_adaptive_layer_norm);

@@ -1,14 +1,15 @@
 /* BatchNorm: each channel normalized over the batch, or by running statistics. */
 #include "norms/batch_state.h"
-#include <math.h>
+#include "norms/film.h"
 
 typedef struct {
     ng_module base;
     ng_batch_norm_new_options options;
-    ng_batch_state state; /* with a running variance */
+    ng_batch_state state;  /* with a running variance */
+    ng_module *modulation; /* with a condition: FiLM */
 } batch_norm;
 
-/* Freezing and .frozen both hold the running statistics, whatever ng_train says. */
+/* Whether the statistics are the batch's: not if the layer is frozen, by ng_freeze or .frozen. */
 static bool uses_batch(const batch_norm *layer)
 {
     if (layer->options.no_running_stats) return true;
@@ -35,25 +36,25 @@ static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x,
         .momentum = momentum, .training = training, .combine = layer->options.combined);
 }
 
-static ng_tensor *batch_norm_masked(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+/* The condition that a container hands to all its children is a mask if the layer is .masked, and
+ * scales and shifts if it has a modulation. */
+static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                     ng_tensor *condition)
 {
     batch_norm *layer = (batch_norm *)self;
     const ng_batch_norm_new_options *options = &layer->options;
     const bool training = uses_batch(layer), counts = training && !options->no_running_stats;
     const ng_batch_state *state = &layer->state;
     const double seen = counts ? ng_item(state->batches) : 0;
-    if (!ng_batch_channels_fit("BatchNorm", x, options->channels)) return NULL;
+    if (!ng_channels_fit(self, x, options->channels)) return NULL;
+    if (state->moments && !ng_batch_state_collect(state, tape, x)) return NULL;
     const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
     const bool parts = options->ghost && !options->group;
+    ng_tensor *mask = options->masked ? condition : NG_NONE;
     ng_tensor *y = parts ? in_parts(layer, tape, x, momentum, training)
                          : at_once(layer, tape, x, mask, momentum, training);
     if (y && counts) ng_batch_state_count(state, tape);
-    return y;
-}
-
-static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return batch_norm_masked(self, tape, x, NG_NONE);
+    return ng_modulate(self, layer->modulation, tape, y, condition);
 }
 
 static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -78,18 +79,22 @@ static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
 
 static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .size = sizeof(batch_norm),
-                                                 .forward = batch_norm_forward,
+                                                 .forward = ng_forward_unconditioned,
+                                                 .forward_conditioned = batch_norm_forward,
                                                  .describe = batch_norm_describe};
 
-/* Its own class, for a container hands the condition to each child that takes one. */
-static const ng_module_class masked_batch_norm_class = {.name = "BatchNorm",
-                                                        .size = sizeof(batch_norm),
-                                                        .forward = batch_norm_forward,
-                                                        .forward_conditioned = batch_norm_masked,
-                                                        .describe = batch_norm_describe};
+ng_batch_state *ng_batch_norm_state(ng_module *module, ng_group **group)
+{
+    batch_norm *layer = (batch_norm *)module;
+    if (module->type != &batch_norm_class || layer->options.no_running_stats || module->frozen ||
+        layer->options.frozen)
+        return NULL;
+    *group = layer->options.group;
+    return &layer->state;
+}
 
-/* Whether nothing is set of what moves running statistics that there are not, or takes statistics
- * of batches that are never asked. */
+/* Whether no setting is without effect, because no running statistics move, or because those of the
+ * batch are never used. */
 static bool options_count(const char *name, const ng_batch_norm_new_options *options)
 {
     const char *moves = "where running statistics move", *batches = "where batches give statistics";
@@ -103,37 +108,25 @@ static bool options_count(const char *name, const ng_batch_norm_new_options *opt
 static bool batch_norm_options_accepted(const ng_batch_norm_new_options *options)
 {
     static const char name[] = "ng_batch_norm_new";
-    if (options->cumulative && ng_option_given(options->momentum)) {
-        ng_fail(NG_EVALUE, "%s: both .cumulative and .momentum, expected one of them", name);
-        return false;
-    }
-    if (options->frozen && options->no_running_stats) {
-        ng_fail(NG_EVALUE, "%s: .frozen with .no_running_stats leaves no statistics", name);
-        return false;
-    }
+    const bool apart = options->ghost && !options->combined; /* each part has its own statistics */
     if (options->ghost < 0 || (options->combined && !options->ghost)) {
         ng_fail(NG_EVALUE, "%s: ghost is %lld%s, expected a number of samples", name,
                 (long long)options->ghost, options->combined ? " with .combined" : "");
         return false;
     }
-    if (options->ghost && options->group && !options->combined) {
-        ng_fail(NG_EVALUE,
-                "%s: .ghost has statistics of parts, .group those of all: expected one "
-                "of them, or .combined",
-                name);
+    if (!ng_option_apart(name, "cumulative", options->cumulative, "momentum",
+                         ng_option_given(options->momentum)) ||
+        !ng_option_apart(name, "frozen", options->frozen, "no_running_stats",
+                         options->no_running_stats) ||
+        !ng_option_apart(name, "ghost", apart, "group", options->group) ||
+        !ng_option_apart(name, "ghost", options->ghost, "masked", options->masked) ||
+        !ng_option_apart(name, "condition", options->condition, "masked", options->masked) ||
+        !ng_option_apart(name, "condition", options->condition, "no_affine", options->no_affine) ||
+        !ng_option_apart(name, "ghost", apart, "cumulative", options->cumulative))
         return false;
-    }
-    if (options->ghost && options->masked) {
-        ng_fail(NG_EVALUE, "%s: both .ghost and .masked, expected one of them", name);
-        return false;
-    }
-    if (options->ghost && options->cumulative && !options->combined) {
-        ng_fail(NG_EVALUE, "%s: both .ghost and .cumulative, expected one of them", name);
-        return false;
-    }
-    return options_count(name, options) && ng_option_momentum(name, options->momentum) &&
+    return options_count(name, options) &&
            ng_option_positive(name, "channels", options->channels, "channels") &&
-           ng_option_range(name, "eps", options->eps, 0, HUGE_VAL);
+           ng_batch_settings_ok(name, options->eps, options->momentum);
 }
 
 ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
@@ -142,28 +135,25 @@ ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
     options.eps = ng_option(options.eps, 1e-5);
     options.momentum = ng_option(options.momentum, 0.1);
 
-    batch_norm *self =
-        (batch_norm *)ng_module_new(options.masked ? &masked_batch_norm_class : &batch_norm_class);
+    batch_norm *self = (batch_norm *)ng_module_new(&batch_norm_class);
     if (!self) return NULL;
     self->options = options;
-    self->state = ng_batch_state_add(&self->base, options.channels, "running_var",
-                                     options.no_affine, options.no_running_stats);
+    self->state =
+        ng_batch_state_add(&self->base, options.channels, "running_var",
+                           options.no_affine || options.condition, options.no_running_stats);
+    self->modulation =
+        ng_add_modulation(&self->base, (ng_film_new_options){.channels = options.channels,
+                                                             .condition = options.condition});
     return ng_module_built(&self->base);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_batch_norm(void) { return ng_batch_norm_new(3); }
-static ng_module *case_batch_norm_cumulative(void)
-{
-    return ng_batch_norm_new(3, .cumulative = true);
-}
-static ng_module *case_batch_norm_no_affine(void)
-{
-    return ng_batch_norm_new(3, .no_affine = true);
-}
+NG_CASE_MODULE(case_batch_norm, ng_batch_norm_new(3))
+NG_CASE_MODULE(case_batch_norm_cumulative, ng_batch_norm_new(3, .cumulative = true))
+NG_CASE_MODULE(case_batch_norm_no_affine, ng_batch_norm_new(3, .no_affine = true))
 
-/* Running statistics away from 0 and 1, where they would hide a mistake. */
+/* Sets running statistics that are not 0 and 1, which would hide a mistake. */
 static ng_module *with_statistics(ng_module *module)
 {
     if (!module) return NULL;
@@ -171,65 +161,38 @@ static ng_module *with_statistics(ng_module *module)
     ng_fill(ng_module_find(module, "running_var"), 2.3);
     return module;
 }
-static ng_module *case_batch_norm_seen(void) { return with_statistics(ng_batch_norm_new(3)); }
-static ng_module *case_batch_norm_frozen(void)
-{
-    return with_statistics(ng_batch_norm_new(3, .frozen = true));
-}
-static ng_module *case_batch_norm_no_running_stats(void)
-{
-    return ng_batch_norm_new(3, .no_running_stats = true);
-}
-static ng_module *case_batch_norm_ghost(void) { return ng_batch_norm_new(3, .ghost = 3); }
-static ng_module *case_batch_norm_combined(void)
-{
-    return ng_batch_norm_new(3, .ghost = 3, .combined = true);
-}
-static ng_module *case_batch_norm_masked(void) { return ng_batch_norm_new(3, .masked = true); }
-static ng_module *case_batch_norm_masked_frozen(void)
-{
-    return with_statistics(ng_batch_norm_new(3, .masked = true, .frozen = true));
-}
+NG_CASE_MODULE(case_batch_norm_seen, with_statistics(ng_batch_norm_new(3)))
+NG_CASE_MODULE(case_batch_norm_frozen, with_statistics(ng_batch_norm_new(3, .frozen = true)))
+NG_CASE_MODULE(case_batch_norm_no_running_stats, ng_batch_norm_new(3, .no_running_stats = true))
+NG_CASE_MODULE(case_batch_norm_ghost, ng_batch_norm_new(3, .ghost = 3))
+NG_CASE_MODULE(case_batch_norm_combined, ng_batch_norm_new(3, .ghost = 3, .combined = true))
+NG_CASE_MODULE(case_batch_norm_masked, ng_batch_norm_new(3, .masked = true))
+NG_CASE_MODULE(case_batch_norm_masked_frozen,
+               with_statistics(ng_batch_norm_new(3, .masked = true, .frozen = true)))
+NG_CASE_MODULE(case_batch_norm_conditional, with_statistics(ng_batch_norm_new(3, .condition = 2)))
 
 const ng_case ng_layer_cases_batch_norm[] = {
-    {.name = "BatchNorm", .module = case_batch_norm, .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchNorm (N, C, L)",
-     .module = case_batch_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "BatchNorm (N, C, H, W)",
-     .module = case_batch_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2)}},
-    {.name = "BatchNorm (cumulative)",
-     .module = case_batch_norm_cumulative,
-     .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchNorm (no affine)",
-     .module = case_batch_norm_no_affine,
-     .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchNorm (eval)",
-     .module = case_batch_norm_seen,
-     .eval = true,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "BatchNorm (frozen)",
-     .module = case_batch_norm_frozen,
-     .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchNorm (eval, no running stats)",
-     .module = case_batch_norm_no_running_stats,
-     .eval = true,
-     .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchNorm (ghost)",
-     .module = case_batch_norm_ghost,
-     .inputs = {NG_CASE_ANY("x", 8, 3)}},
-    {.name = "BatchNorm (ghost, combined)",
-     .module = case_batch_norm_combined,
-     .inputs = {NG_CASE_ANY("x", 7, 3)}},
-    {.name = "BatchNorm (masked)",
-     .module = case_batch_norm_masked,
-     .inputs = {NG_CASE_ANY("x", 7, 3), NG_CASE_INDEX("mask", 2, 7)}},
-    {.name = "BatchNorm (masked, N, C, L)",
-     .module = case_batch_norm_masked,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 6), NG_CASE_INDEX("mask", 2, 2, 6)}},
-    {.name = "BatchNorm (masked, frozen, N, C, L)",
-     .module = case_batch_norm_masked_frozen,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_INDEX("mask", 2, 2, 4)}},
+    NG_CASE_LAYER("BatchNorm", case_batch_norm, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_LAYER("BatchNorm (N, C, L)", case_batch_norm, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("BatchNorm (N, C, H, W)", case_batch_norm, NG_CASE_ANY("x", 2, 3, 2, 2)),
+    NG_CASE_LAYER("BatchNorm (N, C, D, H, W)", case_batch_norm, NG_CASE_ANY("x", 2, 3, 1, 2, 2)),
+    NG_CASE_LAYER("BatchNorm (cumulative)", case_batch_norm_cumulative, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_LAYER("BatchNorm (no affine)", case_batch_norm_no_affine, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_EVAL("BatchNorm (eval)", case_batch_norm_seen, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("BatchNorm (frozen)", case_batch_norm_frozen, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_EVAL("BatchNorm (eval, no running stats)", case_batch_norm_no_running_stats,
+                 NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_LAYER("BatchNorm (ghost)", case_batch_norm_ghost, NG_CASE_ANY("x", 8, 3)),
+    NG_CASE_LAYER("BatchNorm (ghost, combined)", case_batch_norm_combined, NG_CASE_ANY("x", 7, 3)),
+    NG_CASE_LAYER("BatchNorm (masked)", case_batch_norm_masked, NG_CASE_ANY("x", 7, 3),
+                  NG_CASE_INDEX("mask", 2, 7)),
+    NG_CASE_LAYER("BatchNorm (masked, N, C, L)", case_batch_norm_masked, NG_CASE_ANY("x", 2, 3, 6),
+                  NG_CASE_INDEX("mask", 2, 2, 6)),
+    NG_CASE_LAYER("BatchNorm (masked, frozen, N, C, L)", case_batch_norm_masked_frozen,
+                  NG_CASE_ANY("x", 2, 3, 4), NG_CASE_INDEX("mask", 2, 2, 4)),
+    NG_CASE_LAYER("BatchNorm (conditional)", case_batch_norm_conditional, NG_CASE_ANY("x", 5, 3),
+                  NG_CASE_ANY("condition", 5, 2)),
+    NG_CASE_EVAL("BatchNorm (conditional, eval, N, C, L)", case_batch_norm_conditional,
+                 NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 2)),
 };
 const int ng_layer_cases_batch_norm_count = NG_CASE_COUNT(ng_layer_cases_batch_norm);

@@ -1,4 +1,4 @@
-/* BatchRenorm: batch normalization whose training is corrected towards its evaluation. */
+/* BatchRenorm: batch normalization, corrected in training by the running statistics. */
 #include "norms/batch_state.h"
 #include <math.h>
 
@@ -8,7 +8,7 @@ typedef struct {
     ng_batch_state state; /* with a running deviation */
 } batch_renorm_layer;
 
-/* How far the limits are open after `seen` batches: 0 during the warm-up, then rising to 1. */
+/* The share of r_max - 1 and d_max after `seen` batches: 0 during the warm-up, then rising to 1. */
 static double opening(const ng_batch_renorm_new_options *options, double seen)
 {
     const double past = seen - (double)options->warmup;
@@ -16,14 +16,17 @@ static double opening(const ng_batch_renorm_new_options *options, double seen)
     return past < (double)options->ramp ? past / (double)options->ramp : 1;
 }
 
-static ng_tensor *batch_renorm_masked(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+/* The condition that a container hands to all its children is a mask if the layer is .masked. */
+static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                       ng_tensor *mask)
 {
     batch_renorm_layer *layer = (batch_renorm_layer *)self;
     const ng_batch_renorm_new_options *options = &layer->options;
     const bool training = self->training && !self->frozen;
     const ng_batch_state *state = &layer->state;
     const double open = opening(options, ng_item(state->batches));
-    if (!ng_batch_channels_fit("BatchRenorm", x, options->channels)) return NULL;
+    if (!ng_channels_fit(self, x, options->channels)) return NULL;
+    if (!options->masked) mask = NG_NONE;
     ng_tensor *y = ng_batch_renorm(
         tape, x, ng_parameter_value(tape, state->gamma), ng_parameter_value(tape, state->beta),
         state->mean, state->spread, .eps = options->eps, .momentum = options->momentum,
@@ -31,11 +34,6 @@ static ng_tensor *batch_renorm_masked(ng_module *self, ng_tape *tape, ng_tensor 
         .training = training, .group = options->group, .mask = mask);
     if (y && training) ng_batch_state_count(state, tape);
     return y;
-}
-
-static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return batch_renorm_masked(self, tape, x, NG_NONE);
 }
 
 static void batch_renorm_describe(const ng_module *self, char *text, size_t bytes)
@@ -55,16 +53,9 @@ static void batch_renorm_describe(const ng_module *self, char *text, size_t byte
 
 static const ng_module_class batch_renorm_class = {.name = "BatchRenorm",
                                                    .size = sizeof(batch_renorm_layer),
-                                                   .forward = batch_renorm_forward,
+                                                   .forward = ng_forward_unconditioned,
+                                                   .forward_conditioned = batch_renorm_forward,
                                                    .describe = batch_renorm_describe};
-
-/* Its own class, for a container hands the condition to each child that takes one. */
-static const ng_module_class masked_batch_renorm_class = {.name = "BatchRenorm",
-                                                          .size = sizeof(batch_renorm_layer),
-                                                          .forward = batch_renorm_forward,
-                                                          .forward_conditioned =
-                                                              batch_renorm_masked,
-                                                          .describe = batch_renorm_describe};
 
 static bool batch_renorm_options_accepted(const ng_batch_renorm_new_options *options)
 {
@@ -74,9 +65,8 @@ static bool batch_renorm_options_accepted(const ng_batch_renorm_new_options *opt
                 (long long)options->warmup, (long long)options->ramp);
         return false;
     }
-    return ng_option_momentum(name, options->momentum) &&
-           ng_option_positive(name, "channels", options->channels, "channels") &&
-           ng_option_range(name, "eps", options->eps, 0, HUGE_VAL) &&
+    return ng_option_positive(name, "channels", options->channels, "channels") &&
+           ng_batch_settings_ok(name, options->eps, options->momentum) &&
            ng_option_range(name, "r_max", options->r_max, 1, HUGE_VAL) &&
            ng_option_range(name, "d_max", options->d_max, 0, HUGE_VAL);
 }
@@ -89,8 +79,7 @@ ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options)
     options.d_max = ng_option(options.d_max, 5);
     if (!batch_renorm_options_accepted(&options)) return NULL;
 
-    batch_renorm_layer *self = (batch_renorm_layer *)ng_module_new(
-        options.masked ? &masked_batch_renorm_class : &batch_renorm_class);
+    batch_renorm_layer *self = (batch_renorm_layer *)ng_module_new(&batch_renorm_class);
     if (!self) return NULL;
     self->options = options;
     self->state = ng_batch_state_add(&self->base, options.channels, "running_deviation",
@@ -100,15 +89,9 @@ ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_batch_renorm(void)
-{
-    return ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4);
-}
-static ng_module *case_batch_renorm_warming_up(void) { return ng_batch_renorm_new(3, .warmup = 5); }
-static ng_module *case_batch_renorm_no_affine(void)
-{
-    return ng_batch_renorm_new(3, .no_affine = true);
-}
+NG_CASE_MODULE(case_batch_renorm, ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4))
+NG_CASE_MODULE(case_batch_renorm_warming_up, ng_batch_renorm_new(3, .warmup = 5))
+NG_CASE_MODULE(case_batch_renorm_no_affine, ng_batch_renorm_new(3, .no_affine = true))
 static ng_module *case_batch_renorm_seen(void)
 {
     ng_module *module = ng_batch_renorm_new(3);
@@ -117,31 +100,19 @@ static ng_module *case_batch_renorm_seen(void)
     return module;
 }
 
-static ng_module *case_batch_renorm_masked(void)
-{
-    return ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4, .masked = true);
-}
+NG_CASE_MODULE(case_batch_renorm_masked,
+               ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4, .masked = true))
 
 const ng_case ng_layer_cases_batch_renorm[] = {
-    {.name = "BatchRenorm", .module = case_batch_renorm, .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchRenorm (N, C, H, W)",
-     .module = case_batch_renorm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2)}},
-    {.name = "BatchRenorm (warming up)",
-     .module = case_batch_renorm_warming_up,
-     .inputs = {NG_CASE_ANY("x", 5, 3)}},
-    {.name = "BatchRenorm (no affine)",
-     .module = case_batch_renorm_no_affine,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "BatchRenorm (eval)",
-     .module = case_batch_renorm_seen,
-     .eval = true,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "BatchRenorm (masked)",
-     .module = case_batch_renorm_masked,
-     .inputs = {NG_CASE_ANY("x", 7, 3), NG_CASE_INDEX("mask", 2, 7)}},
-    {.name = "BatchRenorm (masked, N, C, L)",
-     .module = case_batch_renorm_masked,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 6), NG_CASE_INDEX("mask", 2, 2, 6)}},
+    NG_CASE_LAYER("BatchRenorm", case_batch_renorm, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_LAYER("BatchRenorm (N, C, H, W)", case_batch_renorm, NG_CASE_ANY("x", 2, 3, 2, 2)),
+    NG_CASE_LAYER("BatchRenorm (warming up)", case_batch_renorm_warming_up, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE_LAYER("BatchRenorm (no affine)", case_batch_renorm_no_affine,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_EVAL("BatchRenorm (eval)", case_batch_renorm_seen, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("BatchRenorm (masked)", case_batch_renorm_masked, NG_CASE_ANY("x", 7, 3),
+                  NG_CASE_INDEX("mask", 2, 7)),
+    NG_CASE_LAYER("BatchRenorm (masked, N, C, L)", case_batch_renorm_masked,
+                  NG_CASE_ANY("x", 2, 3, 6), NG_CASE_INDEX("mask", 2, 2, 6)),
 };
 const int ng_layer_cases_batch_renorm_count = NG_CASE_COUNT(ng_layer_cases_batch_renorm);

@@ -2,6 +2,7 @@
 #ifndef NG_NORMS_BATCH_STATE_H
 #define NG_NORMS_BATCH_STATE_H
 
+#include "group/collective.h"
 #include "nn/module.h"
 
 typedef struct {
@@ -9,19 +10,30 @@ typedef struct {
     ng_tensor *mean;         /* (channels): running, or NG_NONE */
     ng_tensor *spread;       /* likewise: a variance, or a deviation */
     ng_tensor *batches;      /* (): how many the running statistics have seen, or NULL */
+    ng_moments *moments;     /* (channels): of the inputs, where they are collected; else NULL */
 } ng_batch_state;
 
-/* Registers weight, bias, running_mean, `spread` and num_batches_tracked, but those left out. */
+/* Registers weight, bias, running_mean, `spread` and num_batches_tracked, unless left out. */
 ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char *spread,
                                   bool no_affine, bool no_running_stats);
+
+/* Adds x (N, channels, ...) to state->moments; false with an error. */
+bool ng_batch_state_collect(const ng_batch_state *state, ng_tape *tape, const ng_tensor *x);
+
+/* The state of a BatchNorm whose running statistics move in training, and its group or NULL; NULL
+ * of other modules. */
+ng_batch_state *ng_batch_norm_state(ng_module *module, ng_group **group);
 
 /* Counts a batch that training has seen. */
 void ng_batch_state_count(const ng_batch_state *state, const ng_tape *tape);
 
-/* Whether x is (N, channels, ...) as far as it has channels; the op refuses what has none. */
-bool ng_batch_channels_fit(const char *layer, const ng_tensor *x, int64_t channels);
+/* running += momentum (factor mean over samples - running), for a statistic (channels) or
+ * (N, channels). */
+void ng_running_move(ng_tensor *running, const ng_tensor *statistic, double factor,
+                     double momentum);
 
-/* Whether momentum is one, or 0 for its default. */
-bool ng_option_momentum(const char *function, double momentum);
+/* Moves the running mean and variance toward the means, over the samples of x (N, C, ...), of each
+ * sample's mean and unbiased variance, and counts the batch. False if memory runs out. */
+bool ng_batch_state_move(const ng_batch_state *state, ng_tape *tape, ng_tensor *x, double momentum);
 
 #endif

@@ -1,6 +1,5 @@
 /* DetachNorm: y = (x - mean) / sqrt(var + eps), the statistics constants in the gradient. */
 #include "nn/module.h"
-#include <math.h>
 
 typedef struct {
     ng_module base;
@@ -32,7 +31,7 @@ ng_module *ng_detach_norm_new_with(ng_detach_norm_new_options options)
 {
     options.eps = ng_option(options.eps, 1e-5);
     if (!ng_option_positive("ng_detach_norm_new", "dim", options.dim, "features")) return NULL;
-    if (!ng_option_range("ng_detach_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
+    if (!ng_norm_eps_ok("ng_detach_norm_new", options.eps)) return NULL;
 
     detach_norm *self = (detach_norm *)ng_module_new(&detach_norm_class);
     if (!self) return NULL;
@@ -42,23 +41,14 @@ ng_module *ng_detach_norm_new_with(ng_detach_norm_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_detach_norm(void) { return ng_detach_norm_new(5); }
-static ng_module *case_detach_norm_mean_flows(void)
-{
-    return ng_detach_norm_new(5, .mean_flows = true);
-}
-static ng_module *case_detach_norm_deviation_flows(void)
-{
-    return ng_detach_norm_new(5, .deviation_flows = true);
-}
+NG_CASE_MODULE(case_detach_norm, ng_detach_norm_new(5))
+NG_CASE_MODULE(case_detach_norm_mean_flows, ng_detach_norm_new(5, .mean_flows = true))
+NG_CASE_MODULE(case_detach_norm_deviation_flows, ng_detach_norm_new(5, .deviation_flows = true))
 
 const ng_case ng_layer_cases_detach_norm[] = {
-    {.name = "DetachNorm", .module = case_detach_norm, .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "DetachNorm (mean flows)",
-     .module = case_detach_norm_mean_flows,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "DetachNorm (deviation flows)",
-     .module = case_detach_norm_deviation_flows,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
+    NG_CASE_LAYER("DetachNorm", case_detach_norm, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("DetachNorm (mean flows)", case_detach_norm_mean_flows, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("DetachNorm (deviation flows)", case_detach_norm_deviation_flows,
+                  NG_CASE_ANY("x", 3, 5)),
 };
 const int ng_layer_cases_detach_norm_count = NG_CASE_COUNT(ng_layer_cases_detach_norm);

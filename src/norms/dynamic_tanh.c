@@ -1,4 +1,4 @@
-/* DynamicTanh: y = gamma tanh(alpha x) + beta, a norm's stand-in without statistics. */
+/* DynamicTanh: y = gamma tanh(alpha x) + beta, in place of a norm, without statistics. */
 #include "nn/module.h"
 #include <math.h>
 
@@ -51,16 +51,11 @@ ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_dynamic_tanh(void) { return ng_dynamic_tanh_new(5); }
-static ng_module *case_dynamic_tanh_no_affine(void)
-{
-    return ng_dynamic_tanh_new(5, .alpha = 0.8, .no_affine = true);
-}
+NG_CASE_MODULE(layer_case_dynamic_tanh, ng_dynamic_tanh_new(5))
+NG_CASE_MODULE(case_dynamic_tanh_no_affine, ng_dynamic_tanh_new(5, .alpha = 0.8, .no_affine = true))
 
 const ng_case ng_layer_cases_dynamic_tanh[] = {
-    {.name = "DynamicTanh", .module = layer_case_dynamic_tanh, .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "DynamicTanh (no affine)",
-     .module = case_dynamic_tanh_no_affine,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
+    NG_CASE_LAYER("DynamicTanh", layer_case_dynamic_tanh, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("DynamicTanh (no affine)", case_dynamic_tanh_no_affine, NG_CASE_ANY("x", 3, 5)),
 };
 const int ng_layer_cases_dynamic_tanh_count = NG_CASE_COUNT(ng_layer_cases_dynamic_tanh);

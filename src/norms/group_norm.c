@@ -1,143 +1,78 @@
-/* GroupNorm: the channels of a sample normalized in groups; InstanceNorm: each by itself. */
-#include "nn/module.h"
-#include <math.h>
+/* GroupNorm: the channels of a sample normalized in groups. */
+#include "norms/film.h"
 
 typedef struct {
     ng_module base;
-    int64_t channels, groups;
-    double eps;
+    int64_t groups;
+    ng_group_norm_new_options options;
     ng_tensor *gamma, *beta; /* (channels), or NG_NONE */
+    ng_module *modulation;   /* with a condition: FiLM */
 } group_norm_layer;
 
-static bool group_channels_fit(const ng_module *self, const ng_tensor *x)
-{
-    const int64_t channels = ((const group_norm_layer *)self)->channels;
-    if (ng_rank(x) >= 2 && ng_dim(x, 1) == channels) return true;
-    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, %lld, ...)", self->type->name,
-            ng_shape_print(x->shape).text, (long long)channels);
-    return false;
-}
-
-static ng_tensor *group_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+static ng_tensor *group_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                     ng_tensor *condition)
 {
     const group_norm_layer *layer = (const group_norm_layer *)self;
-    if (!group_channels_fit(self, x)) return NULL;
-    return ng_group_norm(tape, x, ng_parameter_value(tape, layer->gamma),
-                         ng_parameter_value(tape, layer->beta), .groups = layer->groups,
-                         .eps = layer->eps);
-}
-
-static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    const group_norm_layer *layer = (const group_norm_layer *)self;
-    if (!group_channels_fit(self, x)) return NULL;
-    if (ng_shape_span(x->shape, 2, x->shape.rank) == 1) {
-        ng_fail(NG_ESHAPE, "InstanceNorm: x is %s, expected more than one position a channel",
-                ng_shape_print(x->shape).text);
-        return NULL;
-    }
-    return ng_instance_norm(tape, x, ng_parameter_value(tape, layer->gamma),
-                            ng_parameter_value(tape, layer->beta), layer->eps);
+    if (!ng_channels_fit(self, x, layer->options.channels)) return NULL;
+    ng_tensor *y = ng_group_norm(tape, x, ng_parameter_value(tape, layer->gamma),
+                                 ng_parameter_value(tape, layer->beta), .groups = layer->groups,
+                                 .eps = layer->options.eps);
+    return ng_modulate(self, layer->modulation, tape, y, condition);
 }
 
 static void group_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const group_norm_layer *layer = (const group_norm_layer *)self;
-    snprintf(text, bytes, "%lld, groups=%lld, eps=%s%s", (long long)layer->channels,
-             (long long)layer->groups, ng_number_print(layer->eps).text,
-             ng_is_none(layer->gamma) ? ", no affine" : "");
-}
-
-static void instance_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const group_norm_layer *layer = (const group_norm_layer *)self;
-    snprintf(text, bytes, "%lld, eps=%s%s", (long long)layer->channels,
-             ng_number_print(layer->eps).text, ng_is_none(layer->gamma) ? "" : ", affine");
+    const ng_group_norm_new_options *options = &layer->options;
+    snprintf(text, bytes, "%lld, groups=%lld, eps=%s%s", (long long)options->channels,
+             (long long)layer->groups, ng_number_print(options->eps).text,
+             options->no_affine ? ", no affine" : "");
 }
 
 static const ng_module_class group_norm_class = {.name = "GroupNorm",
                                                  .size = sizeof(group_norm_layer),
-                                                 .forward = group_norm_forward,
+                                                 .forward = ng_forward_unconditioned,
+                                                 .forward_conditioned = group_norm_forward,
                                                  .describe = group_norm_describe};
-
-static const ng_module_class instance_norm_class = {.name = "InstanceNorm",
-                                                    .size = sizeof(group_norm_layer),
-                                                    .forward = instance_norm_forward,
-                                                    .describe = instance_norm_describe};
-
-static ng_module *group_norm_create(const ng_module_class *type, int64_t channels, int64_t groups,
-                                    double eps, bool affine)
-{
-    group_norm_layer *self = (group_norm_layer *)ng_module_new(type);
-    if (!self) return NULL;
-    const ng_shape shape = NG_SHAPE(channels);
-    self->channels = channels;
-    self->groups = groups;
-    self->eps = ng_option(eps, 1e-5);
-    self->gamma =
-        ng_module_add_parameter(&self->base, "weight", shape, .value = 1, .left_out = !affine);
-    self->beta = ng_module_add_parameter(&self->base, "bias", shape, .left_out = !affine);
-    return ng_module_built(&self->base);
-}
 
 ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_options options)
 {
     static const char name[] = "ng_group_norm_new";
+    options.eps = ng_option(options.eps, 1e-5);
     if (!ng_option_positive(name, "channels", options.channels, "channels") ||
-        !ng_option_positive(name, "groups", groups, "groups") ||
-        !ng_option_range(name, "eps", options.eps, 0, HUGE_VAL))
+        !ng_groups_divide(name, groups, options.channels) || !ng_norm_eps_ok(name, options.eps) ||
+        !ng_option_apart(name, "condition", options.condition, "no_affine", options.no_affine))
         return NULL;
-    if (options.channels % groups != 0) {
-        ng_fail(NG_EVALUE, "%s: groups is %lld, expected a divisor of %lld channels", name,
-                (long long)groups, (long long)options.channels);
-        return NULL;
-    }
-    return group_norm_create(&group_norm_class, options.channels, groups, options.eps,
-                             !options.no_affine);
-}
-
-ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
-{
-    static const char name[] = "ng_instance_norm_new";
-    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
-        !ng_option_range(name, "eps", options.eps, 0, HUGE_VAL))
-        return NULL;
-    return group_norm_create(&instance_norm_class, options.channels, options.channels, options.eps,
-                             options.affine);
+    group_norm_layer *self = (group_norm_layer *)ng_module_new(&group_norm_class);
+    if (!self) return NULL;
+    const ng_shape shape = NG_SHAPE(options.channels);
+    const bool left_out = options.no_affine || options.condition;
+    self->groups = groups;
+    self->options = options;
+    self->gamma =
+        ng_module_add_parameter(&self->base, "weight", shape, .value = 1, .left_out = left_out);
+    self->beta = ng_module_add_parameter(&self->base, "bias", shape, .left_out = left_out);
+    self->modulation =
+        ng_add_modulation(&self->base, (ng_film_new_options){.channels = options.channels,
+                                                             .condition = options.condition});
+    return ng_module_built(&self->base);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *case_group_norm_features(void) { return ng_group_norm_new(2, 6); }
-static ng_module *case_group_norm(void) { return ng_group_norm_new(2, 4); }
-static ng_module *case_group_norm_no_affine(void)
-{
-    return ng_group_norm_new(2, 4, .no_affine = true);
-}
-static ng_module *case_instance_norm(void) { return ng_instance_norm_new(3); }
-static ng_module *case_instance_norm_affine(void)
-{
-    return ng_instance_norm_new(3, .affine = true);
-}
+NG_CASE_MODULE(case_group_norm_features, ng_group_norm_new(2, 6))
+NG_CASE_MODULE(case_group_norm, ng_group_norm_new(2, 4))
+NG_CASE_MODULE(case_group_norm_no_affine, ng_group_norm_new(2, 4, .no_affine = true))
+NG_CASE_MODULE(case_group_norm_conditional, ng_group_norm_new(2, 4, .condition = 3))
 
 const ng_case ng_layer_cases_group_norm[] = {
-    {.name = "GroupNorm (N, C)",
-     .module = case_group_norm_features,
-     .inputs = {NG_CASE_ANY("x", 3, 6)}},
-    {.name = "GroupNorm (N, C, L)",
-     .module = case_group_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 3)}},
-    {.name = "GroupNorm (N, C, H, W)",
-     .module = case_group_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 2, 2)}},
-    {.name = "GroupNorm (no affine)",
-     .module = case_group_norm_no_affine,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 3)}},
-    {.name = "InstanceNorm (N, C, L)",
-     .module = case_instance_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "InstanceNorm (affine)",
-     .module = case_instance_norm_affine,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2)}},
+    NG_CASE_LAYER("GroupNorm (N, C)", case_group_norm_features, NG_CASE_ANY("x", 3, 6)),
+    NG_CASE_LAYER("GroupNorm (N, C, L)", case_group_norm, NG_CASE_ANY("x", 2, 4, 3)),
+    NG_CASE_LAYER("GroupNorm (N, C, H, W)", case_group_norm, NG_CASE_ANY("x", 2, 4, 2, 2)),
+    NG_CASE_LAYER("GroupNorm (no affine)", case_group_norm_no_affine, NG_CASE_ANY("x", 2, 4, 3)),
+    NG_CASE_LAYER("GroupNorm (conditional)", case_group_norm_conditional, NG_CASE_ANY("x", 2, 4, 3),
+                  NG_CASE_ANY("condition", 2, 3)),
+    NG_CASE_LAYER("GroupNorm (maps)", case_group_norm_conditional, NG_CASE_ANY("x", 2, 4, 2, 2),
+                  NG_CASE_ANY("condition", 2, 3, 2, 2)),
 };
 const int ng_layer_cases_group_norm_count = NG_CASE_COUNT(ng_layer_cases_group_norm);

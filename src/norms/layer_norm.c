@@ -1,7 +1,6 @@
 /* LayerNorm: y = (x - mean) / sqrt(var + eps) * gamma + beta over the last dimensions, or over the
- * channels. */
+ * channels; with a unit offset 1 + gamma is in the place of gamma. */
 #include "nn/module.h"
-#include <math.h>
 
 typedef struct {
     ng_module base;
@@ -10,7 +9,7 @@ typedef struct {
     ng_tensor *gamma, *beta; /* of options.shape, or NG_NONE */
 } layer_norm;
 
-/* Whether x ends in the normalized shape; without gamma and beta nobody else would ask. */
+/* Whether x ends in the normalized shape, which the op checks only against gamma and beta. */
 static bool ends_in(const ng_tensor *x, ng_shape shape)
 {
     const int leading = ng_rank(x) - shape.rank;
@@ -22,16 +21,11 @@ static bool ends_in(const ng_tensor *x, ng_shape shape)
     return same;
 }
 
-/* Over the channels of x (N, C, ...), at each position. */
+/* The norm over the channels of x (N, C, ...), at each position. */
 static ng_tensor *over_channels(const layer_norm *layer, ng_tape *tape, ng_tensor *x)
 {
-    const int64_t channels = layer->options.shape.dim[0];
-    if (ng_rank(x) < 2 || ng_dim(x, 1) != channels) {
-        ng_fail(NG_ESHAPE, "LayerNorm: x is %s, expected (N, %lld, ...)",
-                ng_shape_print(x->shape).text, (long long)channels);
-        return NULL;
-    }
-    return ng_channel_norm(tape, x, ng_parameter_value(tape, layer->gamma),
+    if (!ng_channels_fit(&layer->base, x, layer->options.shape.dim[0])) return NULL;
+    return ng_channel_norm(tape, x, ng_scale_value(tape, layer->gamma, layer->options.unit_offset),
                            ng_parameter_value(tape, layer->beta), layer->options.eps);
 }
 
@@ -41,7 +35,7 @@ static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     const ng_layer_norm_over_new_options *options = &layer->options;
     if (layer->channels_first) return over_channels(layer, tape, x);
     if (!ends_in(x, options->shape)) return NULL;
-    return ng_row_norm(tape, x, ng_parameter_value(tape, layer->gamma),
+    return ng_row_norm(tape, x, ng_scale_value(tape, layer->gamma, options->unit_offset),
                        ng_parameter_value(tape, layer->beta), .eps = options->eps,
                        .dims = options->shape.rank, .unbiased = options->unbiased);
 }
@@ -52,11 +46,11 @@ static void layer_norm_describe(const ng_module *self, char *text, size_t bytes)
     const ng_layer_norm_over_new_options *options = &layer->options;
     char dim[24];
     snprintf(dim, sizeof dim, "%lld", (long long)options->shape.dim[0]);
-    snprintf(text, bytes, "%s, eps=%s%s%s%s",
+    snprintf(text, bytes, "%s, eps=%s%s%s%s%s",
              options->shape.rank == 1 ? dim : ng_shape_print(options->shape).text,
              ng_number_print(options->eps).text,
              options->no_affine ? ", no affine" : (options->no_bias ? ", no bias" : ""),
-             options->unbiased ? ", unbiased" : "",
+             options->unit_offset ? ", unit offset" : "", options->unbiased ? ", unbiased" : "",
              layer->channels_first ? ", channels first" : "");
 }
 
@@ -71,8 +65,9 @@ static ng_module *layer_norm_create(const char *function, ng_layer_norm_over_new
     options.eps = ng_option(options.eps, 1e-5);
     for (int i = 0; i < options.shape.rank && i < NG_MAX_RANK; i++)
         if (!ng_option_positive(function, "dim", options.shape.dim[i], "features")) return NULL;
-    if (!ng_option_range(function, "eps", options.eps, 0, HUGE_VAL) ||
-        ng_shape_size(function, options.shape) < 0)
+    if (!ng_option_apart(function, "no_affine", options.no_affine, "unit_offset",
+                         options.unit_offset) ||
+        !ng_norm_eps_ok(function, options.eps) || ng_shape_size(function, options.shape) < 0)
         return NULL;
     if (options.shape.rank == 0) {
         ng_fail(NG_EVALUE, "%s: the shape has no dimension, expected at least one", function);
@@ -83,7 +78,8 @@ static ng_module *layer_norm_create(const char *function, ng_layer_norm_over_new
     if (!self) return NULL;
     self->options = options;
     self->channels_first = channels_first;
-    self->gamma = ng_module_add_parameter(&self->base, "weight", options.shape, .value = 1,
+    self->gamma = ng_module_add_parameter(&self->base, "weight", options.shape,
+                                          .value = options.unit_offset ? 0 : 1,
                                           .left_out = options.no_affine);
     self->beta = ng_module_add_parameter(&self->base, "bias", options.shape,
                                          .left_out = options.no_affine || options.no_bias);
@@ -98,14 +94,14 @@ ng_module *ng_layer_norm_over_new_with(ng_layer_norm_over_new_options options)
 ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
 {
     static const char name[] = "ng_layer_norm_new";
-    if (options.channels_first && options.unbiased) {
-        ng_fail(NG_EVALUE, "%s: both .channels_first and .unbiased, expected one of them", name);
+    if (!ng_option_apart(name, "channels_first", options.channels_first, "unbiased",
+                         options.unbiased))
         return NULL;
-    }
     return layer_norm_create(name,
                              (ng_layer_norm_over_new_options){.eps = options.eps,
                                                               .no_bias = options.no_bias,
                                                               .no_affine = options.no_affine,
+                                                              .unit_offset = options.unit_offset,
                                                               .unbiased = options.unbiased,
                                                               .shape = NG_SHAPE(options.dim)},
                              options.channels_first);
@@ -113,41 +109,23 @@ ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_layer_norm(void) { return ng_layer_norm_new(5); }
-static ng_module *case_layer_norm_over(void) { return ng_layer_norm_over_new(NG_SHAPE(2, 3)); }
-static ng_module *case_layer_norm_no_bias(void) { return ng_layer_norm_new(5, .no_bias = true); }
-static ng_module *case_layer_norm_no_affine(void)
-{
-    return ng_layer_norm_new(5, .no_affine = true);
-}
-static ng_module *layer_case_layer_norm_unbiased(void)
-{
-    return ng_layer_norm_new(5, .unbiased = true);
-}
-static ng_module *case_layer_norm_channels(void)
-{
-    return ng_layer_norm_new(3, .channels_first = true);
-}
+NG_CASE_MODULE(layer_case_layer_norm, ng_layer_norm_new(5))
+NG_CASE_MODULE(case_layer_norm_over, ng_layer_norm_over_new(NG_SHAPE(2, 3)))
+NG_CASE_MODULE(case_layer_norm_no_bias, ng_layer_norm_new(5, .no_bias = true))
+NG_CASE_MODULE(case_layer_norm_no_affine, ng_layer_norm_new(5, .no_affine = true))
+NG_CASE_MODULE(layer_case_layer_norm_unbiased, ng_layer_norm_new(5, .unbiased = true))
+NG_CASE_MODULE(case_layer_norm_channels, ng_layer_norm_new(3, .channels_first = true))
+NG_CASE_MODULE(case_layer_norm_unit_offset, ng_layer_norm_new(5, .unit_offset = true))
 
 const ng_case ng_layer_cases_layer_norm[] = {
-    {.name = "LayerNorm", .module = layer_case_layer_norm, .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "LayerNorm (batched)",
-     .module = layer_case_layer_norm,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 5)}},
-    {.name = "LayerNorm (over 2 dims)",
-     .module = case_layer_norm_over,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
-    {.name = "LayerNorm (no bias)",
-     .module = case_layer_norm_no_bias,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "LayerNorm (no affine)",
-     .module = case_layer_norm_no_affine,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "LayerNorm (unbiased)",
-     .module = layer_case_layer_norm_unbiased,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "LayerNorm (channels first)",
-     .module = case_layer_norm_channels,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2)}},
+    NG_CASE_LAYER("LayerNorm", layer_case_layer_norm, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("LayerNorm (batched)", layer_case_layer_norm, NG_CASE_ANY("x", 2, 2, 5)),
+    NG_CASE_LAYER("LayerNorm (over 2 dims)", case_layer_norm_over, NG_CASE_ANY("x", 2, 2, 3)),
+    NG_CASE_LAYER("LayerNorm (no bias)", case_layer_norm_no_bias, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("LayerNorm (no affine)", case_layer_norm_no_affine, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("LayerNorm (unbiased)", layer_case_layer_norm_unbiased, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("LayerNorm (channels first)", case_layer_norm_channels,
+                  NG_CASE_ANY("x", 2, 3, 2, 2)),
+    NG_CASE_LAYER("LayerNorm (unit offset)", case_layer_norm_unit_offset, NG_CASE_ANY("x", 3, 5)),
 };
 const int ng_layer_cases_layer_norm_count = NG_CASE_COUNT(ng_layer_cases_layer_norm);

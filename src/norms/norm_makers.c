@@ -1,4 +1,4 @@
-/* Norms as makers, ng_module *(*)(int64_t dim), for the modules that hold norms of any kind. */
+/* Constructors of norms, all ng_module *(int64_t dim), for modules that contain norms. */
 #include "nn/module.h"
 
 ng_module *ng_norm_layer(int64_t dim) { return ng_layer_norm_new(dim); }
@@ -8,6 +8,8 @@ ng_module *ng_norm_rms(int64_t dim) { return ng_rms_norm_new(dim); }
 ng_module *ng_norm_scale(int64_t dim) { return ng_scale_norm_new(dim); }
 
 ng_module *ng_norm_dynamic_tanh(int64_t dim) { return ng_dynamic_tanh_new(dim); }
+
+ng_module *ng_norm_derf(int64_t dim) { return ng_derf_new(dim); }
 
 /* ---- None: y = x ---- */
 
@@ -34,37 +36,24 @@ typedef struct {
     ng_module *norm;
 } by_rows;
 
-static ng_tensor *by_rows_forward_conditioned(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                              ng_tensor *mask)
+static ng_tensor *by_rows_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     ng_module *norm = ((by_rows *)self)->norm;
     const int last = x->shape.rank - 1;
     if (last < 1) return ng_forward(norm, tape, x);
     const int64_t rows = ng_shape_span(x->shape, 0, last);
-    if (!ng_is_none(mask)) {
-        ng_shape expected = x->shape;
-        expected.rank = last;
-        if (!ng_shape_equal(mask->shape, expected)) {
-            ng_fail(NG_ESHAPE, "ByRows: mask is %s and x %s, expected mask %s",
-                    ng_shape_print(mask->shape).text, ng_shape_print(x->shape).text,
-                    ng_shape_print(expected).text);
-            return NULL;
-        }
-        mask = ng_reshape(tape, mask, NG_SHAPE(rows));
-    }
+    ng_shape expected = x->shape;
+    expected.rank = last;
+    if (!ng_has_shape("ByRows", "mask", mask, expected)) return NULL;
+    if (!ng_is_none(mask)) mask = ng_reshape(tape, mask, NG_SHAPE(rows));
     ng_tensor *flat = ng_reshape(tape, x, NG_SHAPE(rows, x->shape.dim[last]));
     return ng_reshape(tape, ng_forward_conditioned(norm, tape, flat, mask), x->shape);
 }
 
-static ng_tensor *by_rows_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    return by_rows_forward_conditioned(self, tape, x, NG_NONE);
-}
-
 static const ng_module_class by_rows_class = {.name = "ByRows",
                                               .size = sizeof(by_rows),
-                                              .forward = by_rows_forward,
-                                              .forward_conditioned = by_rows_forward_conditioned};
+                                              .forward = ng_forward_unconditioned,
+                                              .forward_conditioned = by_rows_forward};
 
 ng_module *ng_norm_batch(int64_t dim)
 {

@@ -1,4 +1,4 @@
-/* A layer around a module whose parameter "weight" it replaces by a function of it. */
+/* What layers share that replace the parameter "weight" of a module by a function of it. */
 #ifndef NG_NORMS_REPARAMETERIZED_H
 #define NG_NORMS_REPARAMETERIZED_H
 

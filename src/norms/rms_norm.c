@@ -1,20 +1,24 @@
-/* RMSNorm: y = x / sqrt(mean(x^2) + eps) * gamma over the last dimension. */
-#include "nn/module.h"
-#include <math.h>
+/* RMSNorm: y = x / sqrt(mean(x^2) + eps) * gamma over the last dimension. With a unit offset
+ * 1 + gamma is in the place of gamma, with a condition 1 + scale(c). */
+#include "norms/film.h"
 
 typedef struct {
     ng_module base;
     ng_rms_norm_new_options options;
-    ng_tensor *gamma; /* (dim), or NG_NONE */
+    ng_tensor *gamma;      /* (dim), or NG_NONE */
+    ng_module *modulation; /* with a condition: FiLM */
 } rms_norm;
 
-static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                   ng_tensor *condition)
 {
     const rms_norm *layer = (const rms_norm *)self;
     const ng_rms_norm_new_options *options = &layer->options;
     if (!ng_features_fit(self, x, options->dim)) return NULL;
-    return ng_row_norm(tape, x, ng_parameter_value(tape, layer->gamma), NG_NONE,
-                       .eps = options->eps, .dims = 1, .rms = true, .partial = options->partial);
+    ng_tensor *y =
+        ng_row_norm(tape, x, ng_scale_value(tape, layer->gamma, options->unit_offset), NG_NONE,
+                    .eps = options->eps, .dims = 1, .rms = true, .partial = options->partial);
+    return ng_modulate(self, layer->modulation, tape, y, condition);
 }
 
 static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -23,51 +27,66 @@ static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)
     char partial[48] = "";
     if (options->partial < 1)
         snprintf(partial, sizeof partial, ", partial=%s", ng_number_print(options->partial).text);
-    snprintf(text, bytes, "%lld, eps=%s%s%s", (long long)options->dim,
-             ng_number_print(options->eps).text, partial, options->no_affine ? ", no affine" : "");
+    snprintf(text, bytes, "%lld, eps=%s%s%s%s", (long long)options->dim,
+             ng_number_print(options->eps).text, partial,
+             options->unit_offset ? ", unit offset" : "", options->no_affine ? ", no affine" : "");
 }
 
 static const ng_module_class rms_norm_class = {.name = "RMSNorm",
                                                .size = sizeof(rms_norm),
-                                               .forward = rms_norm_forward,
+                                               .forward = ng_forward_unconditioned,
+                                               .forward_conditioned = rms_norm_forward,
                                                .describe = rms_norm_describe};
 
-static bool partial_accepted(double partial)
+static bool rms_norm_options_accepted(const ng_rms_norm_new_options *options)
 {
-    if (partial > 0 && partial <= 1) return true;
-    ng_fail(NG_EVALUE, "ng_rms_norm_new: partial is %g, expected 0 < partial <= 1", partial);
-    return false;
+    static const char name[] = "ng_rms_norm_new";
+    const ng_row_norm_options of_op = {
+        .eps = options->eps, .rms = true, .partial = options->partial};
+    return ng_option_positive(name, "dim", options->dim, "features") &&
+           ng_option_apart(name, "no_affine", options->no_affine, "unit_offset",
+                           options->unit_offset) &&
+           ng_option_apart(name, "condition", options->condition, "no_affine",
+                           options->no_affine) &&
+           ng_option_apart(name, "condition", options->condition, "unit_offset",
+                           options->unit_offset) &&
+           ng_row_norm_settings_ok(name, &of_op);
 }
 
 ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
 {
     options.eps = ng_option(options.eps, 1e-6);
     options.partial = ng_option(options.partial, 1);
-    if (!ng_option_positive("ng_rms_norm_new", "dim", options.dim, "features")) return NULL;
-    if (!ng_option_range("ng_rms_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
-    if (!partial_accepted(options.partial)) return NULL;
+    if (!rms_norm_options_accepted(&options)) return NULL;
 
     rms_norm *self = (rms_norm *)ng_module_new(&rms_norm_class);
     if (!self) return NULL;
     self->options = options;
-    self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim), .value = 1,
-                                          .left_out = options.no_affine);
+    self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim),
+                                          .value = options.unit_offset ? 0 : 1,
+                                          .left_out = options.no_affine || options.condition);
+    self->modulation =
+        ng_add_modulation(&self->base, (ng_film_new_options){.channels = options.dim,
+                                                             .condition = options.condition,
+                                                             .features_last = true,
+                                                             .no_shift = true});
     return ng_module_built(&self->base);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_rms_norm(void) { return ng_rms_norm_new(5); }
-static ng_module *case_rms_norm_no_affine(void) { return ng_rms_norm_new(5, .no_affine = true); }
-static ng_module *layer_case_rms_norm_partial(void) { return ng_rms_norm_new(5, .partial = 0.6); }
+NG_CASE_MODULE(layer_case_rms_norm, ng_rms_norm_new(5))
+NG_CASE_MODULE(case_rms_norm_no_affine, ng_rms_norm_new(5, .no_affine = true))
+NG_CASE_MODULE(layer_case_rms_norm_partial, ng_rms_norm_new(5, .partial = 0.6))
+NG_CASE_MODULE(case_rms_norm_unit_offset, ng_rms_norm_new(5, .unit_offset = true))
+NG_CASE_MODULE(case_rms_norm_conditional, ng_rms_norm_new(5, .condition = 2))
 
 const ng_case ng_layer_cases_rms_norm[] = {
-    {.name = "RMSNorm", .module = layer_case_rms_norm, .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "RMSNorm (no affine)",
-     .module = case_rms_norm_no_affine,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "RMSNorm (partial)",
-     .module = layer_case_rms_norm_partial,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
+    NG_CASE_LAYER("RMSNorm", layer_case_rms_norm, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("RMSNorm (no affine)", case_rms_norm_no_affine, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("RMSNorm (partial)", layer_case_rms_norm_partial, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("RMSNorm (unit offset)", case_rms_norm_unit_offset, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("RMSNorm (conditional)", case_rms_norm_conditional, NG_CASE_ANY("x", 2, 3, 5),
+                  NG_CASE_ANY("condition", 2, 1, 2)),
 };
 const int ng_layer_cases_rms_norm_count = NG_CASE_COUNT(ng_layer_cases_rms_norm);

@@ -30,22 +30,25 @@ static const ng_module_class scale_norm_class = {.name = "ScaleNorm",
 ng_module *ng_scale_norm_new_with(ng_scale_norm_new_options options)
 {
     options.eps = ng_option(options.eps, 1e-10);
-    if (!ng_option_positive("ng_scale_norm_new", "dim", options.dim, "features")) return NULL;
-    if (!ng_option_range("ng_scale_norm_new", "eps", options.eps, 0, HUGE_VAL)) return NULL;
+    if (!ng_option_positive("ng_scale_norm_new", "dim", options.dim, "features") ||
+        !ng_norm_eps_ok("ng_scale_norm_new", options.eps) ||
+        !ng_option_range("ng_scale_norm_new", "length", options.length, -HUGE_VAL, HUGE_VAL))
+        return NULL;
 
     scale_norm *self = (scale_norm *)ng_module_new(&scale_norm_class);
     if (!self) return NULL;
     self->options = options;
     self->g =
-        ng_module_add_parameter(&self->base, "g", NG_SHAPE(1), .value = sqrt((double)options.dim));
+        ng_module_add_parameter(&self->base, "g", NG_SHAPE(1),
+                                .value = ng_option(options.length, sqrt((double)options.dim)));
     return ng_module_built(&self->base);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_scale_norm(void) { return ng_scale_norm_new(5); }
+NG_CASE_MODULE(layer_case_scale_norm, ng_scale_norm_new(5))
 
 const ng_case ng_layer_cases_scale_norm[] = {
-    {.name = "ScaleNorm", .module = layer_case_scale_norm, .inputs = {NG_CASE_ANY("x", 3, 5)}},
+    NG_CASE_LAYER("ScaleNorm", layer_case_scale_norm, NG_CASE_ANY("x", 3, 5)),
 };
 const int ng_layer_cases_scale_norm_count = NG_CASE_COUNT(ng_layer_cases_scale_norm);

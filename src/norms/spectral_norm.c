@@ -1,6 +1,6 @@
-/* SpectralNorm: any module with a parameter "weight", used divided by an estimate of its largest
- * singular value: w = W / sigma, sigma = u^T W v. Miyato et al. 2018. The module stays whole, as a
- * child named inner. */
+/* SpectralNorm: any module with a parameter "weight", which is divided by an estimate of its
+ * largest singular value: w = W / sigma, sigma = u^T W v. Miyato et al. 2018. The module is a child
+ * named inner. */
 #include "norms/reparameterized.h"
 #include "tape/tape.h"
 #include <math.h>
@@ -39,8 +39,8 @@ static ng_tensor *spectral_unit(ng_tape *tape, ng_tensor *x, double eps, bool *u
     return *usable ? ng_mul_scalar(tape, x, 1 / length) : x;
 }
 
-/* v = W^T u / ||W^T u||, then u = W v / ||W v||, `count` times, from *u on. Where a length is 0, or
- * not finite, *u and *v stay what they are. */
+/* v = W^T u / ||W^T u||, then u = W v / ||W v||, `count` times, starting with *u. If a length is 0
+ * or not finite, *u and *v do not change. */
 static bool spectral_iterate(ng_tape *tape, ng_tensor *weight, double eps, int count, ng_tensor **u,
                              ng_tensor **v)
 {
@@ -64,7 +64,7 @@ static bool spectral_iterate(ng_tape *tape, ng_tensor *weight, double eps, int c
 
 /* ---- The layer ------------------------------------------------------------------------------ */
 
-/* The layer's own u and v move once the pass has succeeded. */
+/* The layer's own u and v change only if the pass succeeds. */
 static ng_tensor *spectral_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const spectral_norm *layer = (const spectral_norm *)self;
@@ -96,7 +96,7 @@ static void spectral_draw(ng_tensor *x, ng_rng *rng)
     for (int64_t i = 0; i < x->size; i++) ng_set(x, i, ng_tensor_load(x, i) / length);
 }
 
-/* Random directions, then so many iterations that evaluation works before any training. */
+/* Draws random directions, and iterates until evaluation works without training. */
 static void spectral_norm_init(ng_module *self, ng_rng *rng)
 {
     enum { AT_FIRST = 50 };
@@ -127,23 +127,16 @@ static const ng_module_class spectral_norm_class = {.name = "SpectralNorm",
                                                     .init = spectral_norm_init,
                                                     .describe = spectral_norm_describe};
 
-static spectral_norm *spectral_norm_create(const ng_spectral_norm_new_options *options,
-                                           ng_reparameterized *r)
-{
-    static const char name[] = "ng_spectral_norm_new";
-    const bool accepted =
-        ng_option_positive(name, "iterations", options->iterations, "iterations") &&
-        ng_option_range(name, "eps", options->eps, 0, HUGE_VAL) &&
-        ng_reparameterize(name, options->inner, r);
-    return accepted ? (spectral_norm *)ng_module_new(&spectral_norm_class) : NULL;
-}
-
 ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options)
 {
+    static const char name[] = "ng_spectral_norm_new";
     ng_reparameterized r;
     if (options.iterations == 0) options.iterations = 1;
     options.eps = ng_option(options.eps, 1e-12);
-    spectral_norm *self = spectral_norm_create(&options, &r);
+    const bool accepted =
+        ng_option_positive(name, "iterations", options.iterations, "iterations") &&
+        ng_norm_eps_ok(name, options.eps) && ng_reparameterize(name, options.inner, &r);
+    spectral_norm *self = accepted ? (spectral_norm *)ng_module_new(&spectral_norm_class) : NULL;
     if (!self) {
         ng_module_free(options.inner);
         return NULL;
@@ -167,28 +160,15 @@ static ng_module *layer_case_spectral_norm(void)
     if (module) ng_fill(ng_module_find(module, "u"), 0.5);
     return module;
 }
-static ng_module *case_spectral_norm_iterated(void)
-{
-    return ng_spectral_norm_new(ng_linear_new(4, 3, .no_bias = true), .iterations = 3);
-}
-static ng_module *case_spectral_norm_conv2d(void)
-{
-    return ng_spectral_norm_new(ng_conv2d_new(2, 3, 2));
-}
+NG_CASE_MODULE(case_spectral_norm_iterated,
+               ng_spectral_norm_new(ng_linear_new(4, 3, .no_bias = true), .iterations = 3))
+NG_CASE_MODULE(case_spectral_norm_conv2d, ng_spectral_norm_new(ng_conv2d_new(2, 3, 2)))
 
 const ng_case ng_layer_cases_spectral_norm[] = {
-    {.name = "SpectralNorm",
-     .module = layer_case_spectral_norm,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "SpectralNorm (3 iterations)",
-     .module = case_spectral_norm_iterated,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "SpectralNorm (eval)",
-     .module = layer_case_spectral_norm,
-     .eval = true,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "SpectralNorm (Conv2d)",
-     .module = case_spectral_norm_conv2d,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
+    NG_CASE_LAYER("SpectralNorm", layer_case_spectral_norm, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("SpectralNorm (3 iterations)", case_spectral_norm_iterated,
+                  NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_EVAL("SpectralNorm (eval)", layer_case_spectral_norm, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("SpectralNorm (Conv2d)", case_spectral_norm_conv2d, NG_CASE_ANY("x", 2, 2, 3, 3)),
 };
 const int ng_layer_cases_spectral_norm_count = NG_CASE_COUNT(ng_layer_cases_spectral_norm);

@@ -1,61 +1,34 @@
-/* WeightNorm: any module with a parameter "weight", used with a length and a direction of its own:
- * w = g v / ||v||, where v is the module's weight. Salimans & Kingma 2016. The module stays whole,
- * as a child named inner. */
+/* WeightNorm: any module with a parameter "weight", which gets a length and a direction of its own:
+ * w = g v / ||v||, where v is the module's weight, centred or not. The module is a child
+ * named inner. */
 #include "norms/reparameterized.h"
 #include <math.h>
-#include <string.h>
-
-/* ---- A module with another weight ----------------------------------------------------------- */
-
-/* The parameter "weight" of the module itself; the names of a child's have a '.'. */
-static ng_tensor *weight_of(ng_module *module)
-{
-    ng_named_tensor parameter;
-    for (int i = 0; ng_module_parameter(module, i, &parameter); i++)
-        if (strcmp(parameter.name, "weight") == 0) return parameter.tensor;
-    return NULL;
-}
-
-bool ng_reparameterize(const char *function, ng_module *inner, ng_reparameterized *r)
-{
-    if (!ng_given(function, "inner", inner)) return false;
-    *r = (ng_reparameterized){inner, weight_of(inner)};
-    if (!r->weight)
-        ng_fail(NG_EVALUE, "%s: a %s has no parameter \"weight\" of its own", function,
-                inner->type->name);
-    else if (r->weight->shape.rank == 0 || r->weight->size == 0)
-        ng_fail(NG_ESHAPE, "%s: the weight of a %s is %s, expected rows", function,
-                inner->type->name, ng_shape_print(r->weight->shape).text);
-    else
-        return true;
-    return false;
-}
-
-ng_tensor *ng_forward_reparameterized(const ng_reparameterized *r, ng_tensor *weight, ng_tape *tape,
-                                      ng_tensor *x)
-{
-    if (!weight) return NULL;
-    const ng_replaced replaced = {.parameters = &r->weight, .values = &weight, .count = 1};
-    return ng_forward_replaced(r->inner, tape, x, NG_NONE, replaced);
-}
-
-/* ---- The layer ------------------------------------------------------------------------------ */
 
 typedef struct {
     ng_module base;
     ng_reparameterized r;
+    bool centred;
     ng_tensor *g; /* (out), or (1) for the whole */
 } weight_norm;
+
+/* v less the mean of each row (n), or of the whole. */
+static ng_tensor *less_its_mean(ng_tape *tape, ng_tensor *v, int64_t rows)
+{
+    ng_tensor *matrix = ng_reshape(tape, v, NG_SHAPE(rows, v->size / rows));
+    ng_tensor *mean = ng_mean(tape, matrix, .axes = NG_AXES(-1), .keepdim = true);
+    return ng_reshape(tape, ng_sub(tape, matrix, mean), v->shape);
+}
 
 static ng_tensor *weight_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const weight_norm *layer = (const weight_norm *)self;
     ng_tensor *v = ng_parameter_value(tape, layer->r.weight),
               *g = ng_parameter_value(tape, layer->g);
+    if (layer->centred) v = less_its_mean(tape, v, g->size);
     return ng_forward_reparameterized(&layer->r, ng_weight_norm(tape, v, g), tape, x);
 }
 
-/* g = ||v||: the layer starts as its inner one. */
+/* g = ||v||, or that of the centred v: at first the weight in use is v itself, or the centred v. */
 static void weight_norm_init(ng_module *self, ng_rng *rng)
 {
     (void)rng;
@@ -63,9 +36,11 @@ static void weight_norm_init(ng_module *self, ng_rng *rng)
     const ng_tensor *v = layer->r.weight;
     const int64_t rows = layer->g->size, n = v->size / rows;
     for (int64_t row = 0; row < rows; row++) {
-        double length = 0;
+        double length = 0, mean = 0;
+        for (int64_t i = row * n; i < (row + 1) * n && layer->centred; i++)
+            mean += ng_tensor_load(v, i) / (double)n;
         for (int64_t i = row * n; i < (row + 1) * n; i++)
-            length = hypot(length, ng_tensor_load(v, i));
+            length = hypot(length, ng_tensor_load(v, i) - mean);
         ng_set(layer->g, row, length);
     }
 }
@@ -73,8 +48,8 @@ static void weight_norm_init(ng_module *self, ng_rng *rng)
 static void weight_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const weight_norm *layer = (const weight_norm *)self;
-    snprintf(text, bytes, "%lld length%s", (long long)layer->g->size,
-             layer->g->size == 1 ? "" : "s");
+    snprintf(text, bytes, "%lld length%s%s", (long long)layer->g->size,
+             layer->g->size == 1 ? "" : "s", layer->centred ? ", centred" : "");
 }
 
 static const ng_module_class weight_norm_class = {.name = "WeightNorm",
@@ -95,6 +70,7 @@ ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options)
     }
     const int64_t lengths = options.whole ? 1 : r.weight->shape.dim[0];
     self->r = r;
+    self->centred = options.centred;
     self->g = ng_module_add_parameter(&self->base, "g", NG_SHAPE(lengths));
     ng_module_add_child(&self->base, "inner", options.inner);
     return ng_module_built(&self->base);
@@ -102,23 +78,15 @@ ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options)
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
 
-static ng_module *layer_case_weight_norm(void) { return ng_weight_norm_new(ng_linear_new(4, 3)); }
-static ng_module *case_weight_norm_whole(void)
-{
-    return ng_weight_norm_new(ng_linear_new(4, 3), .whole = true);
-}
-static ng_module *case_weight_norm_conv2d(void)
-{
-    return ng_weight_norm_new(ng_conv2d_new(2, 3, 2));
-}
+NG_CASE_MODULE(layer_case_weight_norm, ng_weight_norm_new(ng_linear_new(4, 3)))
+NG_CASE_MODULE(case_weight_norm_whole, ng_weight_norm_new(ng_linear_new(4, 3), .whole = true))
+NG_CASE_MODULE(case_weight_norm_centred, ng_weight_norm_new(ng_linear_new(4, 3), .centred = true))
+NG_CASE_MODULE(case_weight_norm_conv2d, ng_weight_norm_new(ng_conv2d_new(2, 3, 2)))
 
 const ng_case ng_layer_cases_weight_norm[] = {
-    {.name = "WeightNorm", .module = layer_case_weight_norm, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "WeightNorm (whole)",
-     .module = case_weight_norm_whole,
-     .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "WeightNorm (Conv2d)",
-     .module = case_weight_norm_conv2d,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3, 3)}},
+    NG_CASE_LAYER("WeightNorm", layer_case_weight_norm, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("WeightNorm (whole)", case_weight_norm_whole, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("WeightNorm (centred)", case_weight_norm_centred, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE_LAYER("WeightNorm (Conv2d)", case_weight_norm_conv2d, NG_CASE_ANY("x", 2, 2, 3, 3)),
 };
 const int ng_layer_cases_weight_norm_count = NG_CASE_COUNT(ng_layer_cases_weight_norm);

@@ -121,8 +121,8 @@ ng_tensor *ng_leaky_relu(ng_tape *tape, ng_tensor *x, double slope)
     return ng_map_record("ng_leaky_relu", tape, &leaky_relu_op, x, NG_MAP_LEAKY_RELU, slope, 0);
 }
 
-/* y = x > 0 ? x : a (e^bx - 1): the slope is 1, or a b e^bx, of which y + a has lost digits; e^bx
- * of what is not on the left has no infinity where it does not count. */
+/* y = x > 0 ? x : a (e^bx - 1): the slope is 1, or a b e^bx, which has more digits than b (y + a).
+ * For x > 0 the exponent is 0, so that no infinity arises in the branch that is not used. */
 static void elu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const ng_mapping *const f = node->attributes;
@@ -144,10 +144,7 @@ ng_tensor *ng_elu(ng_tape *tape, ng_tensor *x, double alpha)
 ng_tensor *ng_celu(ng_tape *tape, ng_tensor *x, double alpha)
 {
     if (!ng_accepts("ng_celu", tape, 1, &x)) return NULL;
-    if (!(alpha > 0 && isfinite(alpha))) {
-        ng_fail(NG_EVALUE, "ng_celu: alpha is %g, expected a positive number", alpha);
-        return NULL;
-    }
+    if (!ng_above_zero("ng_celu", "alpha", alpha)) return NULL;
     return ng_map_record("ng_celu", tape, &elu_op, x, NG_MAP_ELU, alpha, 1 / alpha);
 }
 
@@ -161,13 +158,7 @@ ACTIVATION(selu, NG_MAP_SELU, NULL, selu_definition)
 
 /* ---- Composed ------------------------------------------------------------------------------ */
 
-/* y = x > 0 ? x : left */
-static ng_tensor *where_positive(ng_tape *tape, ng_tensor *x, ng_tensor *left)
-{
-    ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
-    return ng_where(tape, ng_greater(tape, ng_detach(tape, x), zero), x, left);
-}
-
+/* y = x > 0 ? x : slope x */
 ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope)
 {
     if (!ng_accepts("ng_prelu", tape, 2, (ng_tensor *[]){x, slope})) return NULL;
@@ -182,26 +173,20 @@ ng_tensor *ng_prelu(ng_tape *tape, ng_tensor *x, ng_tensor *slope)
     if (x->shape.rank == 0) slope = ng_reshape(tape, slope, NG_SCALAR);
     ng_tensor *low = ng_clamp(tape, x, -(double)INFINITY, 0); /* no infinity that does not count */
     ng_tensor *left = ng_mul(tape, low, one ? slope : ng_per_channel(tape, slope, x));
-    return where_positive(tape, x, left);
+    ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
+    return ng_where(tape, ng_greater(tape, ng_detach(tape, x), zero), x, left);
 }
 
 /* y = a sigmoid(b) */
 ng_tensor *ng_glu(ng_tape *tape, ng_tensor *x)
 {
-    if (!ng_accepts("ng_glu", tape, 1, &x)) return NULL;
-    const int last = x->shape.rank - 1;
-    if (last < 0 || x->shape.dim[last] % 2 != 0) {
-        ng_fail(NG_ESHAPE, "ng_glu: x is %s, expected an even last dimension",
-                ng_shape_print(x->shape).text);
-        return NULL;
-    }
-    const int64_t n = x->shape.dim[last] / 2;
-    ng_tensor *a = ng_slice(tape, x, last, 0, n), *b = ng_slice(tape, x, last, n, 2 * n);
-    return ng_mul(tape, a, ng_sigmoid(tape, b));
+    if (!ng_accepts("ng_glu", tape, 1, &x) || !ng_has_halves("ng_glu", x)) return NULL;
+    const int64_t n = ng_dim(x, -1) / 2;
+    return ng_mul(tape, ng_features(tape, x, 0, n), ng_sigmoid(tape, ng_features(tape, x, 1, n)));
 }
 
-/* y = x / (1 + |x|), beyond 1 as sign(x) (1 - 1 / (1 + |x|)): its slope 1 / (1 + |x|)^2 is no
- * difference of equals, nor has an infinity one that is NaN. */
+/* y = x / (1 + |x|), for |x| > 1 as sign(x) (1 - 1 / (1 + |x|)): so its slope 1 / (1 + |x|)^2 keeps
+ * its digits, and is 0 for infinite x. */
 ng_tensor *ng_softsign(ng_tape *tape, ng_tensor *x)
 {
     if (!ng_accepts("ng_softsign", tape, 1, &x)) return NULL;
@@ -261,34 +246,28 @@ NG_CASE_CALL(case_hardsigmoid, ng_hardsigmoid(tape, in[0]))
 NG_CASE_CALL(case_hardswish, ng_hardswish(tape, in[0]))
 
 /* Values on both sides of the kinks of the hard activations, and between them. */
-#define WIDE                                                                                       \
-    {                                                                                              \
-        .name = "x", .shape = NG_CASE_SHAPE(5, 6), .low = -7.03, .high = 7.01                      \
-    }
+#define WIDE NG_CASE_BETWEEN("x", -7.03, 7.01, 5, 6)
 
 const ng_case ng_op_cases_activations[] = {
-    {.name = "tanh", .call = case_tanh, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "sigmoid", .call = case_sigmoid, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "relu", .call = case_relu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "leaky_relu", .call = case_leaky_relu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "gelu", .call = case_gelu, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "gelu_tanh", .call = case_gelu_tanh, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "silu", .call = case_silu, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "softplus", .call = case_softplus, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "elu", .call = case_elu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "selu", .call = case_selu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "celu", .call = case_celu, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "prelu",
-     .call = case_prelu,
-     .inputs = {NG_CASE_NOT_ZERO("x", 3, 4), NG_CASE_ANY("slope", 1)}},
-    {.name = "prelu (channels)",
-     .call = case_prelu,
-     .inputs = {NG_CASE_NOT_ZERO("x", 2, 3, 2), NG_CASE_ANY("slope", 3)}},
-    {.name = "glu", .call = case_glu, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "mish", .call = case_mish, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "softsign", .call = case_softsign, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "hardtanh", .call = case_hardtanh, .inputs = {WIDE}},
-    {.name = "hardsigmoid", .call = case_hardsigmoid, .inputs = {WIDE}},
-    {.name = "hardswish", .call = case_hardswish, .inputs = {WIDE}},
+    NG_CASE("tanh", case_tanh, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("sigmoid", case_sigmoid, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("relu", case_relu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("leaky_relu", case_leaky_relu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("gelu", case_gelu, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("gelu_tanh", case_gelu_tanh, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("silu", case_silu, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("softplus", case_softplus, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("elu", case_elu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("selu", case_selu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("celu", case_celu, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("prelu", case_prelu, NG_CASE_NOT_ZERO("x", 3, 4), NG_CASE_ANY("slope", 1)),
+    NG_CASE("prelu (channels)", case_prelu, NG_CASE_NOT_ZERO("x", 2, 3, 2),
+            NG_CASE_ANY("slope", 3)),
+    NG_CASE("glu", case_glu, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("mish", case_mish, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("softsign", case_softsign, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("hardtanh", case_hardtanh, WIDE),
+    NG_CASE("hardsigmoid", case_hardsigmoid, WIDE),
+    NG_CASE("hardswish", case_hardswish, WIDE),
 };
 const int ng_op_cases_activations_count = NG_CASE_COUNT(ng_op_cases_activations);

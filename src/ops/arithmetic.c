@@ -168,43 +168,26 @@ NG_CASE_CALL(case_pow_scalar_2, ng_pow_scalar(tape, in[0], 2))
 NG_CASE_CALL(case_pow_scalar_3, ng_pow_scalar(tape, in[0], 3))
 NG_CASE_CALL(case_pow_scalar_root, ng_pow_scalar(tape, in[0], -0.75))
 
+/* An op that broadcasts two operands. */
+#define BROADCASTING(label, function, ...)                                                         \
+    {                                                                                              \
+        .name = label, .call = function, .broadcasts = true, .inputs = { __VA_ARGS__ }             \
+    }
+
 const ng_case ng_op_cases_arithmetic[] = {
-    {.name = "add",
-     .call = case_add,
-     .broadcasts = true,
-     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
-    {.name = "sub",
-     .call = case_sub,
-     .broadcasts = true,
-     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
-    {.name = "mul",
-     .call = case_mul,
-     .broadcasts = true,
-     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
-    {.name = "div",
-     .call = case_div,
-     .broadcasts = true,
-     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_NOT_ZERO("b", 3, 4)}},
-    {.name = "pow",
-     .call = case_pow,
-     .broadcasts = true,
-     .inputs = {NG_CASE_POSITIVE("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
-    {.name = "maximum",
-     .call = case_maximum,
-     .broadcasts = true,
-     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
-    {.name = "minimum",
-     .call = case_minimum,
-     .broadcasts = true,
-     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
-    {.name = "add_scalar", .call = case_add_scalar, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "mul_scalar", .call = case_mul_scalar, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "scalar_sub", .call = case_scalar_sub, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "scalar_div", .call = case_scalar_div, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "pow_scalar (p = 2)", .call = case_pow_scalar_2, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "pow_scalar (p = 3)", .call = case_pow_scalar_3, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "pow_scalar (p = -0.75)",
-     .call = case_pow_scalar_root,
-     .inputs = {NG_CASE_POSITIVE("x", 3, 4)}},
+    BROADCASTING("add", case_add, NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)),
+    BROADCASTING("sub", case_sub, NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)),
+    BROADCASTING("mul", case_mul, NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)),
+    BROADCASTING("div", case_div, NG_CASE_ANY("a", 3, 4), NG_CASE_NOT_ZERO("b", 3, 4)),
+    BROADCASTING("pow", case_pow, NG_CASE_POSITIVE("a", 3, 4), NG_CASE_ANY("b", 3, 4)),
+    BROADCASTING("maximum", case_maximum, NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)),
+    BROADCASTING("minimum", case_minimum, NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)),
+    NG_CASE("add_scalar", case_add_scalar, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("mul_scalar", case_mul_scalar, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("scalar_sub", case_scalar_sub, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("scalar_div", case_scalar_div, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("pow_scalar (p = 2)", case_pow_scalar_2, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("pow_scalar (p = 3)", case_pow_scalar_3, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("pow_scalar (p = -0.75)", case_pow_scalar_root, NG_CASE_POSITIVE("x", 3, 4)),
 };
 const int ng_op_cases_arithmetic_count = NG_CASE_COUNT(ng_op_cases_arithmetic);

@@ -1,16 +1,15 @@
 /* Attention: y = dropout(softmax(scale q k^T)) v for each head, the softmax over the keys that a
  * query sees.
  *
- * Heads stand either in a dimension of their own, q (N, H, T, D), or beside each other in the
- * features, q (N, T, H D), as a Linear leaves them; ng_self_attention reads q, k and v from one
- * tensor (N, T, 3 H D). The kernels take strides, so that none of these is copied into another.
+ * Heads have either a dimension of their own, q (N, H, T, D), or are parts of the features, q
+ * (N, T, H D), as a Linear computes them; ng_self_attention reads q, k and v from one tensor
+ * (N, T, 3 H D). The kernels take strides, so that no layout is copied to another.
  *
- * Kept for the backward pass: y, and of each row of scores its maximum and sum e^(score - max).
- * The T x T weights are
- * computed again, a block at a time. Dao et al. 2022. So is the mask of dropout, from its seed. */
+ * Saved for the backward pass: y, and of each row of scores its maximum and sum e^(score - max). It
+ * computes the T x T weights again, a block at a time (Dao et al. 2022), and the mask of dropout
+ * from its seed. */
 #include "kernels/dropout.h"
 #include "ops/op.h"
-#include <float.h>
 #include <math.h>
 
 typedef struct {
@@ -46,10 +45,7 @@ static ng_tensor *visible(ng_tape *tape, const attention_attributes *saved, ng_t
 {
     const ng_attention_shape *s = &saved->shape;
     ng_tensor *sees = ng_result_full(tape, dtype, NG_SHAPE(s->queries, s->keys), 1);
-    const int64_t rows = sees && sees->size > 0 && s->causal ? s->queries : 0;
-    for (int64_t t = 0; t < rows; t++)
-        for (int64_t j = 0; j < s->keys; j++)
-            if (j > t + s->keys - s->queries) ng_tensor_store(sees, t * s->keys + j, 0);
+    if (s->causal) sees = ng_tril(tape, sees, s->keys - s->queries);
     if (ng_is_none(mask)) return sees;
     ng_tensor *keys = ng_reshape(tape, mask, NG_SHAPE(s->batches, 1, 1, s->keys));
     ng_tensor *zero = ng_full(tape, dtype, NG_SCALAR, 0);
@@ -72,11 +68,8 @@ static ng_tensor *drop_mask(ng_tape *tape, const ng_attention_shape *s, ng_dtype
     return mask;
 }
 
-/* A lower bound of all finite scores. */
-static double lowest(ng_dtype dtype) { return dtype == NG_F32 ? -(double)FLT_MAX : -DBL_MAX; }
-
-/* A query that sees no key has output 0: its weights are all 0, and so is their sum, in whose
- * place a 1 divides. */
+/* A query that sees no key has output 0: its weights are all 0, and their sum, 0, is replaced by 1
+ * before the division. */
 static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
 {
     const attention_attributes *saved = node->attributes;
@@ -88,8 +81,8 @@ static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
 
     ng_tensor *scores = ng_matmul(tape, q, k, .transpose_b = true);
     scores = ng_mul_scalar(tape, scores, saved->shape.scale);
-    scores = ng_where(tape, sees, scores, ng_full(tape, dtype, NG_SCALAR, lowest(dtype)));
-    ng_tensor *weights = ng_exp(tape, ng_shifted(tape, scores));
+    scores = ng_where(tape, sees, scores, ng_full(tape, dtype, NG_SCALAR, -ng_largest(dtype)));
+    ng_tensor *weights = ng_exp(tape, ng_shifted(tape, scores, -1));
     weights = ng_where(tape, sees, weights, zero);
     ng_tensor *sum = ng_sum(tape, weights, .axes = NG_AXES(-1), .keepdim = true);
     sum = ng_where(tape, ng_detach(tape, sum), sum, one);
@@ -167,11 +160,19 @@ static bool shape_apart(const ng_tensor *q, const ng_tensor *k, const ng_tensor 
     return true;
 }
 
-static bool heads_divide(const char *function, int64_t features, int64_t heads)
+bool ng_heads_divide(const char *function, int64_t heads, int64_t features)
 {
     if (heads > 0 && features % heads == 0) return true;
     ng_fail(NG_EVALUE, "%s: heads is %lld, expected a positive number that divides %lld features",
             function, (long long)heads, (long long)features);
+    return false;
+}
+
+bool ng_kv_heads_divide(const char *function, int64_t kv_heads, int64_t heads)
+{
+    if (kv_heads > 0 && heads > 0 && heads % kv_heads == 0) return true;
+    ng_fail(NG_EVALUE, "%s: kv_heads is %lld, expected a divisor of %lld heads", function,
+            (long long)kv_heads, (long long)heads);
     return false;
 }
 
@@ -188,7 +189,7 @@ static bool shape_beside(const ng_tensor *q, const ng_tensor *k, const ng_tensor
                 ng_shape_print(a).text, ng_shape_print(b).text, ng_shape_print(v->shape).text);
         return false;
     }
-    if (!heads_divide("ng_attention", a.dim[2], heads)) return false;
+    if (!ng_heads_divide("ng_attention", heads, a.dim[2])) return false;
     s->batches = a.dim[0], s->queries = a.dim[1], s->keys = b.dim[1];
     s->heads = heads, s->dim = a.dim[2] / heads;
     s->q = s->y = strides_beside(s->queries, s->dim, a.dim[2]);
@@ -205,20 +206,12 @@ static bool shape_packed(const ng_tensor *qkv, int64_t heads, ng_attention_shape
                 ng_shape_print(a).text);
         return false;
     }
-    if (!heads_divide("ng_self_attention", a.dim[2] / 3, heads)) return false;
+    if (!ng_heads_divide("ng_self_attention", heads, a.dim[2] / 3)) return false;
     s->batches = a.dim[0], s->queries = s->keys = a.dim[1];
     s->heads = heads, s->dim = a.dim[2] / 3 / heads;
     s->q = s->k = s->v = strides_beside(s->queries, s->dim, a.dim[2]);
     s->y = strides_beside(s->queries, s->dim, a.dim[2] / 3);
     return true;
-}
-
-static bool attention_settings_fit(const char *function, const ng_attention_shape *s,
-                                   const ng_tensor *mask)
-{
-    return ng_option_range(function, "scale", s->scale, -HUGE_VAL, HUGE_VAL) &&
-           ng_option_range(function, "dropout", s->dropout, 0, 1) &&
-           ng_has_shape(function, "mask", mask, NG_SHAPE(s->batches, s->keys));
 }
 
 /* ---- Heads that share keys and values ------------------------------------------------------ */
@@ -228,11 +221,7 @@ static bool kv_heads_fit(const ng_tensor *q, const ng_tensor *k, const ng_tensor
                          int64_t kv_heads)
 {
     const ng_shape a = q->shape, b = k->shape;
-    if (kv_heads < 1 || heads < 1 || heads % kv_heads != 0) {
-        ng_fail(NG_EVALUE, "ng_attention: kv_heads is %lld, expected a divisor of %lld heads",
-                (long long)kv_heads, (long long)heads);
-        return false;
-    }
+    if (!ng_kv_heads_divide("ng_attention", kv_heads, heads)) return false;
     const bool apart = a.rank == 4, alike = a.rank == b.rank && ng_shape_equal(b, v->shape);
     if (alike && apart && b.dim[1] == kv_heads) return true;
     if (alike && a.rank == 3 && a.dim[2] % heads == 0 && b.dim[2] == a.dim[2] / heads * kv_heads)
@@ -244,7 +233,7 @@ static bool kv_heads_fit(const ng_tensor *q, const ng_tensor *k, const ng_tensor
     return false;
 }
 
-/* k or v with each of its heads as often as q has heads for it, next to each other:
+/* k or v with each head repeated H / G times, for the heads of q that share it:
  * (N, G, S, D) -> (N, H, S, D), or (N, S, G D) -> (N, S, H D). */
 static ng_tensor *repeated(ng_tape *tape, ng_tensor *x, int64_t heads, int64_t kv_heads)
 {
@@ -270,7 +259,10 @@ static ng_tensor *attention_record(const char *function, ng_tape *tape, ng_tenso
     s->scale = ng_option(options->scale, s->dim > 0 ? 1 / sqrt((double)s->dim) : 1);
     s->dropout = options->dropout;
     const int64_t rows = ng_shape_size(function, NG_SHAPE(s->batches, s->heads, s->queries));
-    if (rows < 0 || !attention_settings_fit(function, s, inputs[3])) return NULL;
+    if (rows < 0 || !ng_option_range(function, "scale", s->scale, -HUGE_VAL, HUGE_VAL) ||
+        !ng_option_range(function, "dropout", s->dropout, 0, 1) ||
+        !ng_has_shape(function, "mask", inputs[3], NG_SHAPE(s->batches, s->keys)))
+        return NULL;
     ng_rng rng = tape->rng; /* a call that fails takes nothing from the stream */
     if (s->dropout > 0) s->seed = ng_rng_next(&rng);
 
@@ -315,11 +307,7 @@ static ng_tensor *self_attention_shared(ng_tape *tape, ng_tensor *qkv,
 {
     static const char function[] = "ng_self_attention";
     const ng_shape shape = qkv->shape;
-    if (o->kv_heads < 1 || o->heads < 1 || o->heads % o->kv_heads != 0) {
-        ng_fail(NG_EVALUE, "%s: kv_heads is %lld, expected a divisor of %lld heads", function,
-                (long long)o->kv_heads, (long long)o->heads);
-        return NULL;
-    }
+    if (!ng_kv_heads_divide(function, o->kv_heads, o->heads)) return NULL;
     const int64_t width = shape.rank == 3 ? shape.dim[2] : -1;
     const int64_t all = o->heads <= INT32_MAX ? o->heads + 2 * o->kv_heads : INT64_MAX;
     if (width < 0 || width % all != 0) {
@@ -379,54 +367,34 @@ NG_CASE_CALL(case_self_attention_causal,
 NG_CASE_CALL(case_self_attention_dropout,
              ng_self_attention(tape, in[0], NG_NONE, .heads = 2, .causal = true, .dropout = 0.3))
 
-#define MASK(...)                                                                                  \
-    {                                                                                              \
-        .name = "mask", .shape = NG_CASE_SHAPE(__VA_ARGS__), .constant = true                      \
-    }
+#define MASK(...) NG_CASE_CONSTANT("mask", __VA_ARGS__)
 
 const ng_case ng_op_cases_attention[] = {
-    {.name = "attention",
-     .call = case_attention,
-     .inputs = {NG_CASE_ANY("q", 1, 2, 3, 2), NG_CASE_ANY("k", 1, 2, 4, 2),
-                NG_CASE_ANY("v", 1, 2, 4, 2)}},
-    {.name = "attention (causal)",
-     .call = case_attention_causal,
-     .inputs = {NG_CASE_ANY("q", 2, 1, 3, 2), NG_CASE_ANY("k", 2, 1, 3, 2),
-                NG_CASE_ANY("v", 2, 1, 3, 2)}},
-    {.name = "attention (causal, more queries than keys)",
-     .call = case_attention_causal,
-     .inputs = {NG_CASE_ANY("q", 1, 2, 5, 2), NG_CASE_ANY("k", 1, 2, 3, 2),
-                NG_CASE_ANY("v", 1, 2, 3, 2)}},
-    {.name = "attention (key mask)",
-     .call = case_attention_mask,
-     .inputs = {NG_CASE_ANY("q", 2, 1, 2, 3), NG_CASE_ANY("k", 2, 1, 4, 3),
-                NG_CASE_ANY("v", 2, 1, 4, 3), MASK(2, 4)}},
-    {.name = "attention (heads side by side, causal)",
-     .call = case_attention_beside,
-     .inputs = {NG_CASE_ANY("q", 1, 2, 4), NG_CASE_ANY("k", 1, 3, 4), NG_CASE_ANY("v", 1, 3, 4)}},
-    {.name = "attention (key mask, dropout)",
-     .call = case_attention_dropout,
-     .inputs = {NG_CASE_ANY("q", 2, 1, 2, 3), NG_CASE_ANY("k", 2, 1, 4, 3),
-                NG_CASE_ANY("v", 2, 1, 4, 3), MASK(2, 4)}},
-    {.name = "attention (shared keys and values, causal, key mask)",
-     .call = case_attention_shared,
-     .inputs = {NG_CASE_ANY("q", 2, 2, 8), NG_CASE_ANY("k", 2, 3, 4), NG_CASE_ANY("v", 2, 3, 4),
-                MASK(2, 3)}},
-    {.name = "attention (one head of keys and values)",
-     .call = case_attention_shared_apart,
-     .inputs = {NG_CASE_ANY("q", 1, 3, 2, 2), NG_CASE_ANY("k", 1, 1, 3, 2),
-                NG_CASE_ANY("v", 1, 1, 3, 2)}},
-    {.name = "self_attention (shared keys and values, causal)",
-     .call = case_self_attention_shared,
-     .inputs = {NG_CASE_ANY("qkv", 2, 3, 8)}},
-    {.name = "self_attention",
-     .call = case_self_attention,
-     .inputs = {NG_CASE_ANY("qkv", 2, 3, 6)}},
-    {.name = "self_attention (causal, key mask)",
-     .call = case_self_attention_causal,
-     .inputs = {NG_CASE_ANY("qkv", 2, 4, 12), MASK(2, 4)}},
-    {.name = "self_attention (causal, dropout)",
-     .call = case_self_attention_dropout,
-     .inputs = {NG_CASE_ANY("qkv", 2, 4, 12)}},
+    NG_CASE("attention", case_attention, NG_CASE_ANY("q", 1, 2, 3, 2), NG_CASE_ANY("k", 1, 2, 4, 2),
+            NG_CASE_ANY("v", 1, 2, 4, 2)),
+    NG_CASE("attention (causal)", case_attention_causal, NG_CASE_ANY("q", 2, 1, 3, 2),
+            NG_CASE_ANY("k", 2, 1, 3, 2), NG_CASE_ANY("v", 2, 1, 3, 2)),
+    NG_CASE("attention (causal, more queries than keys)", case_attention_causal,
+            NG_CASE_ANY("q", 1, 2, 5, 2), NG_CASE_ANY("k", 1, 2, 3, 2),
+            NG_CASE_ANY("v", 1, 2, 3, 2)),
+    NG_CASE("attention (key mask)", case_attention_mask, NG_CASE_ANY("q", 2, 1, 2, 3),
+            NG_CASE_ANY("k", 2, 1, 4, 3), NG_CASE_ANY("v", 2, 1, 4, 3), MASK(2, 4)),
+    NG_CASE("attention (heads side by side, causal)", case_attention_beside,
+            NG_CASE_ANY("q", 1, 2, 4), NG_CASE_ANY("k", 1, 3, 4), NG_CASE_ANY("v", 1, 3, 4)),
+    NG_CASE("attention (key mask, dropout)", case_attention_dropout, NG_CASE_ANY("q", 2, 1, 2, 3),
+            NG_CASE_ANY("k", 2, 1, 4, 3), NG_CASE_ANY("v", 2, 1, 4, 3), MASK(2, 4)),
+    NG_CASE("attention (shared keys and values, causal, key mask)", case_attention_shared,
+            NG_CASE_ANY("q", 2, 2, 8), NG_CASE_ANY("k", 2, 3, 4), NG_CASE_ANY("v", 2, 3, 4),
+            MASK(2, 3)),
+    NG_CASE("attention (one head of keys and values)", case_attention_shared_apart,
+            NG_CASE_ANY("q", 1, 3, 2, 2), NG_CASE_ANY("k", 1, 1, 3, 2),
+            NG_CASE_ANY("v", 1, 1, 3, 2)),
+    NG_CASE("self_attention (shared keys and values, causal)", case_self_attention_shared,
+            NG_CASE_ANY("qkv", 2, 3, 8)),
+    NG_CASE("self_attention", case_self_attention, NG_CASE_ANY("qkv", 2, 3, 6)),
+    NG_CASE("self_attention (causal, key mask)", case_self_attention_causal,
+            NG_CASE_ANY("qkv", 2, 4, 12), MASK(2, 4)),
+    NG_CASE("self_attention (causal, dropout)", case_self_attention_dropout,
+            NG_CASE_ANY("qkv", 2, 4, 12)),
 };
 const int ng_op_cases_attention_count = NG_CASE_COUNT(ng_op_cases_attention);

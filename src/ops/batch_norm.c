@@ -1,6 +1,6 @@
 /* Batch normalization: each channel over the batch and all positions.
  *
- * x (N, C), (N, C, L) or (N, C, H, W) is seen as (outer, channels, inner); gamma, beta and the
+ * x (N, C, ...) is seen as (outer, channels, inner); gamma, beta and the
  * running statistics are (C). Per channel, over its m = outer x inner values:
  *
  *     mean = (sum x) / m,  var = (sum (x - mean)^2) / m      in training
@@ -16,17 +16,11 @@
  *     dgamma = sum over the channel of dy xhat
  *     dbeta  = sum over the channel of dy
  *
- * A gradient in training that must itself have one is recorded as the op batch_norm_dx, whose own
- * gradient stands in kernels/norm_second.inc; that of fixed statistics is the definition's.
+ * A recorded gradient in training is the op batch_norm_dx, whose own gradient is in
+ * kernels/norm_second.inc. With fixed statistics it is the gradient of the definition.
  */
 #include "ops/op.h"
 #include <math.h>
-
-typedef struct {
-    ng_column_norm_shape shape;
-    bool fixed;               /* the statistics are constants */
-    ng_statistics statistics; /* (channels), the tape's */
-} batch_norm_attributes;
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
@@ -34,7 +28,7 @@ static ng_status batch_norm_backward(ng_tape *tape, const ng_node *node, const n
                                      ng_slot *dx)
 {
     (void)tape;
-    const batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
     const ng_norm_gradients gradients = {dx[0], dx[1], dx[2]};
     ng_kernels_for(x->dtype)->column_norm_backward(
@@ -42,57 +36,37 @@ static ng_status batch_norm_backward(ng_tape *tape, const ng_node *node, const n
     return NG_OK;
 }
 
-static ng_axes all_but_channel(const ng_tensor *x)
-{
-    return (ng_axes){.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
-}
-
-/* x less the mean, and 1 / deviation, in training both times powers of 2 (near): `scale` is what
- * 1 / deviation lacks. */
-typedef struct {
-    ng_tensor *centred, *rstd, *scale;
-} composed_channels;
-
-static composed_channels compose_fixed(ng_tape *tape, const ng_node *node, double eps)
+/* x normalized by the running statistics, which are inputs 3 and 4. */
+static ng_composed_norm compose_fixed(ng_tape *tape, const ng_node *node, double eps)
 {
     ng_tensor *x = node->inputs[0], *mean = ng_per_channel(tape, node->inputs[3], x);
     ng_tensor *var = ng_add_scalar(tape, ng_per_channel(tape, node->inputs[4], x), eps);
-    return (composed_channels){ng_sub(tape, x, mean), ng_rsqrt(tape, var), NULL};
+    return (ng_composed_norm){ng_sub(tape, x, mean), ng_rsqrt(tape, var), NULL};
 }
 
-static composed_channels compose_channels(ng_tape *tape, ng_tensor *x,
-                                          const batch_norm_attributes *saved)
+static ng_composed_norm compose_channels(ng_tape *tape, ng_tensor *x,
+                                         const ng_batch_norm_attributes *saved)
 {
-    const ng_axes axes = all_but_channel(x);
-    const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, ng_shape_per_channel(x),
-                                                        &saved->statistics, saved->shape.eps);
-    ng_tensor *z = ng_norm_near(tape, x, near);
-    ng_tensor *mean = ng_mean(tape, z, .axes = axes, .keepdim = true);
-    ng_tensor *var = ng_variance(tape, z, .axes = axes, .keepdim = true);
-    var = ng_add(tape, ng_reshape(tape, var, ng_shape_per_channel(x)), near.eps);
-    return (composed_channels){ng_sub(tape, z, mean), ng_rsqrt(tape, var), near.scale};
+    return ng_compose_norm(tape, x, ng_all_but_channel(x), &saved->statistics, saved->shape.eps);
 }
 
 static ng_tensor *batch_norm_definition(ng_tape *tape, const ng_node *node)
 {
-    const batch_norm_attributes *saved = node->attributes;
-    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
-    const composed_channels c = saved->fixed ? compose_fixed(tape, node, saved->shape.eps)
-                                             : compose_channels(tape, x, saved);
-    ng_tensor *y = ng_mul(tape, c.centred, c.rstd);
-    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
-    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
-    return y;
+    const ng_batch_norm_attributes *saved = node->attributes;
+    ng_tensor *x = node->inputs[0];
+    const ng_composed_norm c = saved->fixed ? compose_fixed(tape, node, saved->shape.eps)
+                                            : compose_channels(tape, x, saved);
+    return ng_composed_output(tape, c, node->inputs[1], node->inputs[2], x);
 }
 
 /* ---- The gradient of the gradient ---------------------------------------------------------- */
 
 static ng_tensor *batch_norm_dx_definition(ng_tape *tape, const ng_node *node)
 {
-    const batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
-    const ng_axes axes = all_but_channel(x);
-    const composed_channels c = compose_channels(tape, x, saved);
+    const ng_axes axes = ng_all_but_channel(x);
+    const ng_composed_norm c = compose_channels(tape, x, saved);
     ng_tensor *xhat = ng_mul(tape, c.centred, c.rstd);
     ng_tensor *g = gamma == NG_NONE ? dy : ng_mul(tape, dy, ng_per_channel(tape, gamma, x));
     ng_tensor *a = ng_mean(tape, ng_mul(tape, g, xhat), .axes = axes, .keepdim = true);
@@ -104,7 +78,7 @@ static ng_status batch_norm_dx_backward(ng_tape *tape, const ng_node *node, cons
                                         ng_slot *to)
 {
     (void)tape;
-    const batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
     ng_kernels_for(x->dtype)->column_norm_second(&saved->shape, x->data, gamma->data,
                                                  saved->statistics, dy->data, u->data,
@@ -118,7 +92,7 @@ static const ng_op batch_norm_dx_op = {.name = "batch_norm_dx",
 
 static ng_tensor *batch_norm_dx(ng_tape *tape, const ng_node *node, ng_tensor *dy)
 {
-    const batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0], *inputs[] = {x, node->inputs[1], dy};
     ng_tensor *dx = ng_result(tape, x->dtype, x->shape);
     if (!dx) return NULL;
@@ -130,9 +104,9 @@ static ng_tensor *batch_norm_dx(ng_tape *tape, const ng_node *node, ng_tensor *d
 
 static void batch_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0];
-    const ng_axes axes = all_but_channel(x);
+    const ng_axes axes = ng_all_but_channel(x);
     if (ng_wants(dx, 0)) dx[0] = batch_norm_dx(tape, node, dy);
     if (ng_wants(dx, 1)) {
         ng_tensor *xhat = ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE,
@@ -159,64 +133,73 @@ static bool has_statistics(const ng_batch_call *o)
     return false;
 }
 
-static void read_running(const ng_batch_call *o, double *mean, double *var)
+bool ng_batch_statistics(ng_tape *tape, const ng_batch_call *o, ng_batch_norm_attributes *saved,
+                         double **var)
 {
-    for (int64_t c = 0; c < o->running_mean->size; c++) {
-        mean[c] = ng_tensor_load(o->running_mean, c);
-        var[c] = ng_tensor_load(o->running_spread, c);
+    const int64_t channels = saved->shape.channels;
+    ng_statistics *to = &saved->statistics;
+    *var = ng_tape_memory(tape, (size_t)channels * sizeof **var);
+    if (!*var || !ng_statistics_new(tape, o->x, channels, true, to)) return false;
+    saved->fixed = !o->training;
+    saved->count = (double)(saved->shape.outer * saved->shape.inner);
+    if (o->training) {
+        ng_kernels_for(o->x->dtype)->column_statistics(&saved->shape, o->x->data, *to, *var);
+        return !ng_is_joint(o) || ng_group_statistics(tape, o, saved, *var);
     }
+    to->low = NULL;
+    for (int64_t c = 0; c < channels; c++) {
+        to->mean[c] = ng_tensor_load(o->running_mean, c);
+        (*var)[c] = ng_tensor_load(o->running_spread, c);
+    }
+    ng_inverse_deviation(to->rstd, *var, o->eps, channels);
+    return true;
 }
 
-ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *o)
+ng_tensor *ng_batch_norm_run(ng_tape *tape, const ng_batch_call *o, ng_batch_moments *moments)
 {
-    batch_norm_attributes saved = {.fixed = !o->training};
+    *moments = (ng_batch_moments){NULL, NULL, 0};
+    ng_batch_norm_attributes saved = {.group = NULL};
+    double *var;
     if (!ng_batch_accepts(tape, o, &saved.shape) || !has_statistics(o)) return NULL;
-
-    if (ng_is_joint(o)) return ng_group_batch_norm(tape, o, &saved.shape);
     const ng_tensor *x = o->x;
-    const int64_t channels = saved.shape.channels, count = saved.shape.outer * saved.shape.inner;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
-    double *var = y ? ng_tape_memory(tape, (size_t)channels * sizeof *var) : NULL;
-    if (!var || !ng_statistics_new(tape, x, channels, true, &saved.statistics)) return NULL;
-    const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    if (o->training) {
-        kernels->column_statistics(&saved.shape, x->data, saved.statistics, var);
-    } else {
-        saved.statistics.low = NULL;
-        read_running(o, saved.statistics.mean, var);
-        ng_inverse_deviation(saved.statistics.rstd, var, o->eps, channels);
-    }
-    kernels->column_norm(&saved.shape, x->data, saved.statistics, o->gamma->data, o->beta->data,
-                         y->data);
+    if (!y || !ng_batch_statistics(tape, o, &saved, &var)) return NULL;
+    if (y->size)
+        ng_kernels_for(x->dtype)->column_norm(&saved.shape, x->data, saved.statistics,
+                                              o->gamma->data, o->beta->data, y->data);
 
     /* The batch's own statistics are functions of x; running ones are inputs, so that a backward
      * pass after they were changed is noticed. */
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta, o->running_mean, o->running_spread};
-    const ng_op *op = o->training ? &batch_norm_op : &fixed_batch_norm_op;
-    y = ng_record(tape, op, y, inputs, o->training ? 3 : 5, &saved, sizeof saved);
-    const double unbiased = (double)count / (double)(count - 1);
-    if (y && o->training && ng_tape_is_live(tape))
-        ng_batch_moved(o, (ng_batch_moments){saved.statistics.mean, var, unbiased});
+    const ng_op *op = saved.group   ? &ng_group_batch_norm_op
+                      : saved.fixed ? &fixed_batch_norm_op
+                                    : &batch_norm_op;
+    y = ng_record(tape, op, y, inputs, saved.fixed ? 5 : 3, &saved, sizeof saved);
+    if (y && !saved.fixed && ng_tape_is_live(tape))
+        *moments = (ng_batch_moments){saved.statistics.mean, var, saved.count / (saved.count - 1)};
+    return y;
+}
+
+/* The running statistics move last, when nothing can fail any more. */
+ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *call)
+{
+    ng_batch_call rows;
+    ng_batch_moments moments;
+    ng_tensor *index;
+    if (!ng_batch_unpad(tape, call, &rows, &index)) return NULL;
+    ng_tensor *y = ng_batch_norm_run(tape, &rows, &moments);
+    y = ng_batch_pad(tape, y, index, call->x);
+    if (y) ng_batch_move(call, &moments);
     return y;
 }
 
 ng_tensor *ng_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                               ng_tensor *running_mean, ng_batch_norm_options options)
 {
-    const ng_batch_call call = {.function = "ng_batch_norm",
-                                .x = x,
-                                .gamma = gamma,
-                                .beta = beta,
-                                .running_mean = running_mean,
-                                .running_spread = options.running_var,
-                                .spread = "running_var",
-                                .eps = ng_option(options.eps, 1e-5),
-                                .momentum = ng_option(options.momentum, 0.1),
-                                .training = options.training,
-                                .group = options.group};
-    const bool masked = options.mask && !ng_is_none(options.mask);
-    return masked ? ng_masked_batch_norm(tape, &call, options.mask)
-                  : ng_batch_norm_called(tape, &call);
+    ng_batch_call call = NG_BATCH_CALL("ng_batch_norm", options, running_var);
+    call.group = options.group;
+    call.mask = options.mask;
+    return ng_batch_norm_called(tape, &call);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
@@ -234,71 +217,29 @@ NG_CASE_CALL(case_masked, ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_N
 NG_CASE_CALL(case_masked_eval,
              ng_batch_norm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5, .mask = in[5]))
 
-#define CHANNEL_INPUT(label)                                                                       \
-    {                                                                                              \
-        .name = label, .shape = NG_CASE_SHAPE(3)                                                   \
-    }
-#define RUNNING_MEAN                                                                               \
-    {                                                                                              \
-        .name = "running_mean", .shape = NG_CASE_SHAPE(3), .constant = true                        \
-    }
-#define RUNNING_VAR                                                                                \
-    {                                                                                              \
-        .name = "running_var", .shape = NG_CASE_SHAPE(3), .low = 0.5, .high = 2, .constant = true  \
-    }
+#define AFFINE NG_CASE_ANY("gamma", 3), NG_CASE_ANY("beta", 3)
+#define RUNNING NG_CASE_CONSTANT("running_mean", 3), NG_CASE_POSITIVE_CONSTANT("running_var", 3)
 
 const ng_case ng_op_cases_batch_norm[] = {
-    {.name = "batch_norm",
-     .call = case_training,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)},
-                CHANNEL_INPUT("gamma"),
-                CHANNEL_INPUT("beta")}},
-    {.name = "batch_norm (N, C, L)",
-     .call = case_training,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 4)},
-                CHANNEL_INPUT("gamma"),
-                CHANNEL_INPUT("beta")}},
-    {.name = "batch_norm (N, C, H, W)",
-     .call = case_training,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 2, 2)},
-                CHANNEL_INPUT("gamma"),
-                CHANNEL_INPUT("beta")}},
-    {.name = "batch_norm (no affine)",
-     .call = case_training_plain,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)}}},
-    {.name = "batch_norm (eval)",
-     .call = case_eval,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)},
-                CHANNEL_INPUT("gamma"),
-                CHANNEL_INPUT("beta"),
-                RUNNING_MEAN,
-                RUNNING_VAR}},
-    {.name = "batch_norm (eval, N, C, L)",
-     .call = case_eval,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 4)},
-                CHANNEL_INPUT("gamma"),
-                CHANNEL_INPUT("beta"),
-                RUNNING_MEAN,
-                RUNNING_VAR}},
-    {.name = "batch_norm (eval, no affine)",
-     .call = case_eval_plain,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 3)}, RUNNING_MEAN, RUNNING_VAR}},
-    {.name = "batch_norm (mask)",
-     .call = case_masked,
-     .inputs = {NG_CASE_ANY("x", 7, 3), CHANNEL_INPUT("gamma"), CHANNEL_INPUT("beta"),
-                NG_CASE_INDEX("mask", 2, 7)}},
-    {.name = "batch_norm (mask, N, C, L)",
-     .call = case_masked,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 5), CHANNEL_INPUT("gamma"), CHANNEL_INPUT("beta"),
-                NG_CASE_INDEX("mask", 2, 2, 5)}},
-    {.name = "batch_norm (mask of samples, N, C, H, W)",
-     .call = case_masked,
-     .inputs = {NG_CASE_ANY("x", 4, 3, 2, 1), CHANNEL_INPUT("gamma"), CHANNEL_INPUT("beta"),
-                NG_CASE_INDEX("mask", 2, 4)}},
-    {.name = "batch_norm (mask, eval, N, C, H, W)",
-     .call = case_masked_eval,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 2), CHANNEL_INPUT("gamma"), CHANNEL_INPUT("beta"),
-                RUNNING_MEAN, RUNNING_VAR, NG_CASE_INDEX("mask", 2, 2, 2, 2)}},
+    NG_CASE("batch_norm", case_training, NG_CASE_ANY("x", 5, 3), AFFINE),
+    NG_CASE("batch_norm (N, C, L)", case_training, NG_CASE_ANY("x", 2, 3, 4), AFFINE),
+    NG_CASE("batch_norm (N, C, H, W)", case_training, NG_CASE_ANY("x", 2, 3, 2, 2), AFFINE),
+    NG_CASE("batch_norm (N, C, D, H, W)", case_training, NG_CASE_ANY("x", 2, 3, 1, 2, 2), AFFINE),
+    NG_CASE("batch_norm (no affine)", case_training_plain, NG_CASE_ANY("x", 5, 3)),
+    NG_CASE("batch_norm (eval)", case_eval, NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING),
+    NG_CASE("batch_norm (eval, N, C, L)", case_eval, NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING),
+    NG_CASE("batch_norm (eval, no affine)", case_eval_plain, NG_CASE_ANY("x", 5, 3), RUNNING),
+    NG_CASE("batch_norm (mask)", case_masked, NG_CASE_ANY("x", 7, 3), AFFINE,
+            NG_CASE_INDEX("mask", 2, 7)),
+    NG_CASE("batch_norm (mask, N, C, L)", case_masked, NG_CASE_ANY("x", 2, 3, 5), AFFINE,
+            NG_CASE_INDEX("mask", 2, 2, 5)),
+    NG_CASE("batch_norm (mask of samples, N, C, H, W)", case_masked, NG_CASE_ANY("x", 4, 3, 2, 1),
+            AFFINE, NG_CASE_INDEX("mask", 2, 4)),
+    NG_CASE("batch_norm (mask, eval, N, C, H, W)", case_masked_eval, NG_CASE_ANY("x", 2, 3, 2, 2),
+            AFFINE, RUNNING, NG_CASE_INDEX("mask", 2, 2, 2, 2)),
+    NG_CASE("batch_norm (mask, N, C, D, H, W)", case_masked, NG_CASE_ANY("x", 2, 3, 2, 1, 2),
+            AFFINE, NG_CASE_INDEX("mask", 2, 2, 2, 1, 2)),
 };
 const int ng_op_cases_batch_norm_count = NG_CASE_COUNT(ng_op_cases_batch_norm);
-#undef RUNNING_MEAN
+#undef RUNNING
+#undef AFFINE

@@ -1,5 +1,4 @@
-/* Relatives of batch normalization: batch renormalization, and normalization in sub-batches. Both
- * are ng_batch_norm with other statistics, scales and shifts. */
+/* Batch renormalization, and batch normalization in sub-batches; both call ng_batch_norm. */
 #include "ops/op.h"
 #include <math.h>
 
@@ -7,7 +6,6 @@
 
 typedef struct {
     ng_batch_call batch; /* with a running deviation */
-    ng_tensor *mask;     /* or NULL */
     double r_max, d_max;
 } renorm_call;
 
@@ -34,20 +32,11 @@ typedef struct {
 static bool statistics_of(ng_tape *tape, const ng_batch_call *b, const ng_column_norm_shape *shape,
                           batch_statistics *batch)
 {
-    const size_t channels = (size_t)shape->channels;
-    ng_statistics to;
-    if (ng_is_joint(b)) {
-        double *var, count;
-        if (!ng_group_statistics(tape, b, shape, &to, &var, &count)) return false;
-    } else {
-        double *memory = ng_tape_memory(tape, 3 * channels * sizeof *memory);
-        if (!memory) return false;
-        to = (ng_statistics){.mean = memory, .rstd = memory + channels};
-        ng_kernels_for(b->x->dtype)
-            ->column_statistics(shape, b->x->data, to, memory + 2 * channels);
-    }
-    *batch = (batch_statistics){to.mean, to.rstd};
-    for (size_t c = 0; c < channels; c++) batch->deviation[c] = 1 / batch->deviation[c];
+    ng_batch_norm_attributes saved = {.shape = *shape};
+    double *var;
+    if (!ng_batch_statistics(tape, b, &saved, &var)) return false;
+    *batch = (batch_statistics){saved.statistics.mean, saved.statistics.rstd};
+    for (int64_t c = 0; c < shape->channels; c++) batch->deviation[c] = 1 / batch->deviation[c];
     return true;
 }
 
@@ -56,7 +45,7 @@ static double clip(double value, double low, double high)
     return value < low ? low : value > high ? high : value; /* a NaN stays */
 }
 
-/* r and d (C), detached: what the checker's replay holds fixed. */
+/* r and d (C), detached; the checker holds them fixed. */
 static bool corrections(ng_tape *tape, const renorm_call *o, const batch_statistics *batch,
                         ng_tensor **r, ng_tensor **d)
 {
@@ -100,22 +89,18 @@ static ng_tensor *renorm_evaluating(ng_tape *tape, const ng_batch_call *b)
     return ng_batch_norm(tape, b->x, b->gamma, b->beta, b->running_mean, var, .eps = NG_ZERO);
 }
 
-/* Where there is a mask, of the positions that it leaves. */
 static ng_tensor *batch_renorm(ng_tape *tape, const renorm_call *o)
 {
     const ng_batch_call *b = &o->batch;
     renorm_call rows = *o;
     batch_statistics batch = {NULL, NULL};
     ng_column_norm_shape shape;
-    ng_tensor *index = NULL, *y;
-    if (!renorm_accepts(tape, o, &shape)) return NULL;
-    if (o->mask) {
-        rows.batch.x = ng_masked_rows(tape, b, o->mask, &index);
-        if (!rows.batch.x || !renorm_accepts(tape, &rows, &shape)) return NULL;
-    }
+    ng_tensor *index, *y;
+    if (!ng_batch_unpad(tape, b, &rows.batch, &index) || !renorm_accepts(tape, &rows, &shape))
+        return NULL;
     if (b->training && !statistics_of(tape, &rows.batch, &shape, &batch)) return NULL;
     y = b->training ? renorm_training(tape, &rows, &batch) : renorm_evaluating(tape, &rows.batch);
-    if (y && o->mask) y = ng_unmasked(tape, y, index, b->x);
+    y = ng_batch_pad(tape, y, index, b->x);
     if (y && b->training && ng_tape_is_live(tape)) {
         ng_move_running(b->running_mean, batch.mean, 1, b->momentum);
         ng_move_running(b->running_spread, batch.deviation, 1, b->momentum);
@@ -126,110 +111,50 @@ static ng_tensor *batch_renorm(ng_tape *tape, const renorm_call *o)
 ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                                 ng_tensor *running_mean, ng_batch_renorm_options options)
 {
-    const renorm_call call = {.batch = {.function = "ng_batch_renorm",
-                                        .x = x,
-                                        .gamma = gamma,
-                                        .beta = beta,
-                                        .running_mean = running_mean,
-                                        .running_spread = options.running_deviation,
-                                        .spread = "running_deviation",
-                                        .eps = ng_option(options.eps, 1e-5),
-                                        .momentum = ng_option(options.momentum, 0.1),
-                                        .training = options.training,
-                                        .group = options.group},
-                              .mask =
-                                  options.mask && !ng_is_none(options.mask) ? options.mask : NULL,
-                              .r_max = ng_option(options.r_max, 3),
-                              .d_max = ng_option(options.d_max, 5)};
+    renorm_call call = {.batch = NG_BATCH_CALL("ng_batch_renorm", options, running_deviation),
+                        .r_max = ng_option(options.r_max, 3),
+                        .d_max = ng_option(options.d_max, 5)};
+    call.batch.group = options.group;
+    call.batch.mask = options.mask;
     return batch_renorm(tape, &call);
 }
 
 /* ---- In sub-batches: ghost batch normalization, Hoffer, Hubara & Soudry 2017 ----------------
  *
- * Put together, the statistics of the sub-batches are those of the whole batch, which one process
- * takes at once. */
+ * The combined statistics of the sub-batches are those of the whole batch: ng_batch_norm. */
 
-typedef struct {
-    ng_batch_call batch; /* with a running variance */
-    int64_t size;
-    bool combine;
-} ghost_call;
-
-static ng_tensor *part_of(ng_tape *tape, const ghost_call *o, int64_t part)
+/* Each sub-batch by itself; the running statistics move once for each, when all have succeeded. */
+static ng_tensor *in_sub_batches(ng_tape *tape, const ng_batch_call *o, int64_t size)
 {
-    const int64_t first = part * o->size, count = o->batch.x->shape.dim[0];
-    const int64_t last = first + o->size < count ? first + o->size : count;
-    return ng_slice(tape, o->batch.x, 0, first, last);
-}
-
-static ng_tensor *batch_norm_of(ng_tape *tape, const ng_batch_call *b, ng_tensor *x)
-{
-    return ng_batch_norm(tape, x, b->gamma, b->beta, b->running_mean, b->running_spread,
-                         .eps = b->eps, .momentum = b->momentum, .training = b->training);
-}
-
-/* Where a running statistic stood, should a later sub-batch fail. */
-static double *values_of(ng_tape *tape, const ng_tensor *x)
-{
-    double *values = ng_tape_memory(tape, ((size_t)x->size + 1) * sizeof *values);
-    for (int64_t i = 0; values && i < x->size; i++) values[i] = ng_tensor_load(x, i);
-    return values;
-}
-
-static void put_back(ng_tensor *x, const double *values)
-{
-    for (int64_t i = 0; i < x->size; i++) ng_tensor_store(x, i, values[i]);
-    if (!ng_is_none(x)) ng_touch(x);
-}
-
-/* Each sub-batch by itself, one after the other. */
-static ng_tensor *each_alone(ng_tape *tape, const ghost_call *o)
-{
-    const ng_batch_call *b = &o->batch;
-    const int64_t count = (b->x->shape.dim[0] + o->size - 1) / o->size;
-    ng_tensor **y = ng_tape_memory(tape, (size_t)count * sizeof *y);
-    const double *mean = y ? values_of(tape, b->running_mean) : NULL;
-    const double *var = mean ? values_of(tape, b->running_spread) : NULL;
-    if (!var) return NULL;
-    int64_t done = 0;
-    while (done < count && (y[done] = batch_norm_of(tape, b, part_of(tape, o, done)))) done++;
-    ng_tensor *joined = done == count ? ng_concat(tape, y, (int)count, 0) : NULL;
-    if (joined || done == 0) return joined;
-    put_back(b->running_mean, mean);
-    put_back(b->running_spread, var);
-    return NULL;
-}
-
-static ng_tensor *ghost_batch_norm(ng_tape *tape, const ghost_call *o)
-{
-    const ng_batch_call *b = &o->batch;
-    ng_column_norm_shape shape;
-    if (!ng_batch_accepts(tape, b, &shape)) return NULL;
-    if (o->size < 1) {
-        ng_fail(NG_EVALUE, "%s: size is %lld, expected a positive number of samples", b->function,
-                (long long)o->size);
-        return NULL;
+    const int64_t samples = o->x->shape.dim[0], count = (samples + size - 1) / size;
+    ng_tensor **y = ng_tape_memory(tape, (size_t)count * sizeof(ng_tensor *));
+    ng_batch_moments *moments = ng_tape_memory(tape, (size_t)count * sizeof *moments);
+    if (!y || !moments) return NULL;
+    for (int64_t i = 0; i < count; i++) {
+        ng_batch_call part = *o;
+        part.x = ng_slice(tape, o->x, 0, i * size, i + 1 < count ? (i + 1) * size : samples);
+        y[i] = ng_batch_norm_run(tape, &part, &moments[i]);
+        if (!y[i]) return NULL;
     }
-    const bool whole = !b->training || o->combine || o->size >= shape.outer;
-    return whole ? batch_norm_of(tape, b, b->x) : each_alone(tape, o);
+    ng_tensor *joined = ng_concat(tape, y, (int)count, 0);
+    for (int64_t i = 0; joined && i < count; i++) ng_batch_move(o, &moments[i]);
+    return joined;
 }
 
 ng_tensor *ng_ghost_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                                     ng_tensor *running_mean, ng_ghost_batch_norm_options options)
 {
-    const ghost_call call = {.batch = {.function = "ng_ghost_batch_norm",
-                                       .x = x,
-                                       .gamma = gamma,
-                                       .beta = beta,
-                                       .running_mean = running_mean,
-                                       .running_spread = options.running_var,
-                                       .spread = "running_var",
-                                       .eps = ng_option(options.eps, 1e-5),
-                                       .momentum = ng_option(options.momentum, 0.1),
-                                       .training = options.training},
-                             .size = options.size,
-                             .combine = options.combine};
-    return ghost_batch_norm(tape, &call);
+    static const char function[] = "ng_ghost_batch_norm";
+    const ng_batch_call call = NG_BATCH_CALL(function, options, running_var);
+    ng_column_norm_shape shape;
+    if (!ng_batch_accepts(tape, &call, &shape)) return NULL;
+    if (options.size < 1) {
+        ng_fail(NG_EVALUE, "%s: size is %lld, expected a positive number of samples", function,
+                (long long)options.size);
+        return NULL;
+    }
+    const bool whole = !call.training || options.combine || options.size >= shape.outer;
+    return whole ? ng_batch_norm_called(tape, &call) : in_sub_batches(tape, &call, options.size);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
@@ -252,52 +177,27 @@ NG_CASE_CALL(case_combined,
              ng_ghost_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .size = 3,
                                  .eps = 1e-5, .training = true, .combine = true))
 
-#define RUNNING_MEAN                                                                               \
-    {                                                                                              \
-        .name = "running_mean", .shape = NG_CASE_SHAPE(3), .constant = true                        \
-    }
-#define RUNNING_DEVIATION                                                                          \
-    {                                                                                              \
-        .name = "running_deviation", .shape = NG_CASE_SHAPE(3), .low = 0.5, .high = 2,             \
-        .constant = true                                                                           \
-    }
+#define RUNNING                                                                                    \
+    NG_CASE_CONSTANT("running_mean", 3), NG_CASE_POSITIVE_CONSTANT("running_deviation", 3)
 #define AFFINE NG_CASE_ANY("gamma", 3), NG_CASE_ANY("beta", 3)
 
 const ng_case ng_op_cases_batch_variants[] = {
-    {.name = "batch_renorm",
-     .call = case_renorm,
-     .inputs = {NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
-    {.name = "batch_renorm (N, C, L)",
-     .call = case_renorm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
-    {.name = "batch_renorm (no affine)",
-     .call = case_renorm_plain,
-     .inputs = {NG_CASE_ANY("x", 5, 3), RUNNING_MEAN, RUNNING_DEVIATION}},
-    {.name = "batch_renorm (eval)",
-     .call = case_renorm_eval,
-     .inputs = {NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION}},
-    {.name = "batch_renorm (mask)",
-     .call = case_renorm_masked,
-     .inputs = {NG_CASE_ANY("x", 12, 3), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION,
-                NG_CASE_INDEX("mask", 2, 12)}},
-    {.name = "batch_renorm (mask, N, C, L)",
-     .call = case_renorm_masked,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 5), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION,
-                NG_CASE_INDEX("mask", 2, 2, 5)}},
-    {.name = "batch_renorm (mask, eval, N, C, L)",
-     .call = case_renorm_masked_eval,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING_MEAN, RUNNING_DEVIATION,
-                NG_CASE_INDEX("mask", 2, 2, 4)}},
-    {.name = "ghost_batch_norm", .call = case_ghost, .inputs = {NG_CASE_ANY("x", 8, 3), AFFINE}},
-    {.name = "ghost_batch_norm (N, C, L)",
-     .call = case_ghost,
-     .inputs = {NG_CASE_ANY("x", 4, 3, 3), AFFINE}},
-    {.name = "ghost_batch_norm (combined)",
-     .call = case_combined,
-     .inputs = {NG_CASE_ANY("x", 8, 3), AFFINE}},
-    {.name = "ghost_batch_norm (combined, N, C, H, W)",
-     .call = case_combined,
-     .inputs = {NG_CASE_ANY("x", 4, 3, 2, 2), AFFINE}},
+    NG_CASE("batch_renorm", case_renorm, NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING),
+    NG_CASE("batch_renorm (N, C, L)", case_renorm, NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING),
+    NG_CASE("batch_renorm (no affine)", case_renorm_plain, NG_CASE_ANY("x", 5, 3), RUNNING),
+    NG_CASE("batch_renorm (eval)", case_renorm_eval, NG_CASE_ANY("x", 5, 3), AFFINE, RUNNING),
+    NG_CASE("batch_renorm (mask)", case_renorm_masked, NG_CASE_ANY("x", 12, 3), AFFINE, RUNNING,
+            NG_CASE_INDEX("mask", 2, 12)),
+    NG_CASE("batch_renorm (mask, N, C, L)", case_renorm_masked, NG_CASE_ANY("x", 2, 3, 5), AFFINE,
+            RUNNING, NG_CASE_INDEX("mask", 2, 2, 5)),
+    NG_CASE("batch_renorm (mask, eval, N, C, L)", case_renorm_masked_eval,
+            NG_CASE_ANY("x", 2, 3, 4), AFFINE, RUNNING, NG_CASE_INDEX("mask", 2, 2, 4)),
+    NG_CASE("ghost_batch_norm", case_ghost, NG_CASE_ANY("x", 8, 3), AFFINE),
+    NG_CASE("ghost_batch_norm (N, C, L)", case_ghost, NG_CASE_ANY("x", 4, 3, 3), AFFINE),
+    NG_CASE("ghost_batch_norm (combined)", case_combined, NG_CASE_ANY("x", 8, 3), AFFINE),
+    NG_CASE("ghost_batch_norm (combined, N, C, H, W)", case_combined, NG_CASE_ANY("x", 4, 3, 2, 2),
+            AFFINE),
 };
 const int ng_op_cases_batch_variants_count = NG_CASE_COUNT(ng_op_cases_batch_variants);
-#undef RUNNING_MEAN
+#undef RUNNING
+#undef AFFINE

@@ -38,7 +38,7 @@ static void *at_sample(const ng_tensor *x, void *data, const channel_norm_attrib
     return (char *)data + (size_t)elements * ng_dtype_bytes(x->dtype);
 }
 
-/* Those of a sample's columns. */
+/* The statistics of a sample's columns. */
 static ng_statistics statistics_at(const channel_norm_attributes *saved, int64_t sample)
 {
     const ng_statistics *s = &saved->statistics;
@@ -46,7 +46,7 @@ static ng_statistics statistics_at(const channel_norm_attributes *saved, int64_t
     return (ng_statistics){s->mean + first, s->low ? s->low + first : NULL, s->rstd + first};
 }
 
-/* y = xhat, by the statistics at hand. */
+/* y = xhat, by the saved statistics. */
 static void normalize(const ng_tensor *x, const channel_norm_attributes *saved, void *y)
 {
     const ng_column_norm_shape shape = sample_of(saved);
@@ -69,7 +69,7 @@ static void channel_norm_propagate(const ng_tensor *x, const channel_norm_attrib
             (ng_norm_gradients){.dx = {at_sample(x, dx.data, saved, n), dx.accumulate}});
 }
 
-/* dgamma and dbeta are a column norm's whose statistics are fixed, with xhat for x. */
+/* dgamma and dbeta: those of a column norm of xhat with fixed statistics. */
 static void affine_sums(const ng_tensor *x, const channel_norm_attributes *saved,
                         const ng_tensor *dy, ng_slot *dx, void *xhat)
 {
@@ -103,20 +103,11 @@ static ng_status channel_norm_backward(ng_tape *tape, const ng_node *node, const
 
 static ng_tensor *channel_norm_definition(ng_tape *tape, const ng_node *node)
 {
-    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
     const channel_norm_attributes *saved = node->attributes;
-    ng_shape positions = x->shape;
-    positions.dim[1] = 1;
-    const ng_norm_constants near =
-        ng_norm_constants_of(tape, x->dtype, positions, &saved->statistics, saved->eps);
-    ng_tensor *z = ng_norm_near(tape, x, near);
-    ng_tensor *mean = ng_mean(tape, z, .axes = NG_AXES(1), .keepdim = true);
-    ng_tensor *var = ng_variance(tape, z, .axes = NG_AXES(1), .keepdim = true);
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add(tape, var, near.eps));
-    ng_tensor *y = ng_mul(tape, ng_sub(tape, z, mean), rstd);
-    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
-    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
-    return y;
+    ng_tensor *x = node->inputs[0];
+    const ng_composed_norm norm =
+        ng_compose_norm(tape, x, NG_AXES(1), &saved->statistics, saved->eps);
+    return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 
 static const ng_op channel_norm_op = {.name = "channel_norm",
@@ -125,23 +116,14 @@ static const ng_op channel_norm_op = {.name = "channel_norm",
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-/* var: scratch, (positions) */
-static void take_statistics(const ng_tensor *x, const channel_norm_attributes *saved, double *var)
-{
-    const ng_column_norm_shape shape = sample_of(saved);
-    for (int64_t n = 0; n < saved->shape.outer; n++)
-        ng_kernels_for(x->dtype)->column_statistics(&shape, at_sample(x, x->data, saved, n),
-                                                    statistics_at(saved, n), var);
-}
-
 ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                            double eps)
 {
     static const char name[] = "ng_channel_norm";
     ng_tensor *inputs[] = {x, gamma, beta};
-    if (!ng_accepts(name, tape, 1, inputs) || !ng_accepts_optional(name, tape, 3, inputs) ||
-        !ng_norm_eps_ok(name, eps) || !ng_has_channels(name, x) ||
-        !ng_channels_fit(name, "gamma", gamma, x) || !ng_channels_fit(name, "beta", beta, x))
+    if (!ng_norm_accepts(name, tape, inputs) || !ng_norm_eps_ok(name, eps) ||
+        !ng_has_channels(name, x) ||
+        !ng_affine_fits(name, gamma, beta, NG_SHAPE(x->shape.dim[1]), x))
         return NULL;
     const int64_t samples = x->shape.dim[0], channels = x->shape.dim[1];
     const int64_t positions = ng_shape_span(x->shape, 2, x->shape.rank);
@@ -150,7 +132,10 @@ ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_ten
     double *var = y ? ng_tape_memory(tape, (size_t)positions * sizeof *var) : NULL;
     if (!var || !ng_statistics_new(tape, x, samples * positions, true, &saved.statistics))
         return NULL;
-    take_statistics(x, &saved, var);
+    const ng_column_norm_shape sample = sample_of(&saved);
+    for (int64_t n = 0; n < samples; n++)
+        ng_kernels_for(x->dtype)->column_statistics(&sample, at_sample(x, x->data, &saved, n),
+                                                    statistics_at(&saved, n), var);
     normalize(x, &saved, y->data);
     if (gamma->data || beta->data) ng_channel_affine(y, gamma, beta, y->data);
     return ng_record(tape, &channel_norm_op, y, inputs, 3, &saved, sizeof saved);
@@ -163,15 +148,12 @@ NG_CASE_CALL(case_no_gamma, ng_channel_norm(tape, in[0], NG_NONE, in[1], 1e-5))
 NG_CASE_CALL(case_plain, ng_channel_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
 
 const ng_case ng_op_cases_channel_norm[] = {
-    {.name = "channel_norm (N, C)",
-     .call = case_both,
-     .inputs = {NG_CASE_ANY("x", 3, 5), NG_CASE_ANY("gamma", 5), NG_CASE_ANY("beta", 5)}},
-    {.name = "channel_norm (N, C, H, W)",
-     .call = case_both,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2, 3), NG_CASE_ANY("gamma", 3), NG_CASE_ANY("beta", 3)}},
-    {.name = "channel_norm (no gamma)",
-     .call = case_no_gamma,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("beta", 3)}},
-    {.name = "channel_norm (no affine)", .call = case_plain, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    NG_CASE("channel_norm (N, C)", case_both, NG_CASE_ANY("x", 3, 5), NG_CASE_ANY("gamma", 5),
+            NG_CASE_ANY("beta", 5)),
+    NG_CASE("channel_norm (N, C, H, W)", case_both, NG_CASE_ANY("x", 2, 3, 2, 3),
+            NG_CASE_ANY("gamma", 3), NG_CASE_ANY("beta", 3)),
+    NG_CASE("channel_norm (no gamma)", case_no_gamma, NG_CASE_ANY("x", 2, 3, 4),
+            NG_CASE_ANY("beta", 3)),
+    NG_CASE("channel_norm (no affine)", case_plain, NG_CASE_ANY("x", 2, 3, 4)),
 };
 const int ng_op_cases_channel_norm_count = NG_CASE_COUNT(ng_op_cases_channel_norm);

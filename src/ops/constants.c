@@ -10,24 +10,25 @@ static bool is_dtype(const char *function, ng_dtype dtype)
     return false;
 }
 
-/* A constant with uninitialised elements. */
-static ng_tensor *constant(const char *function, ng_tape *tape, ng_dtype dtype, ng_shape shape)
+static bool constant_ok(const char *function, ng_tape *tape, ng_dtype dtype, ng_shape shape)
 {
     if (!ng_given(function, "tape", tape) || !is_dtype(function, dtype) ||
         ng_shape_size(function, shape) < 0)
-        return NULL;
+        return false;
     tape->function = function;
-    return ng_result(tape, dtype, shape);
+    return true;
+}
+
+/* A constant with uninitialised elements. */
+static ng_tensor *constant(const char *function, ng_tape *tape, ng_dtype dtype, ng_shape shape)
+{
+    return constant_ok(function, tape, dtype, shape) ? ng_result(tape, dtype, shape) : NULL;
 }
 
 ng_tensor *ng_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value)
 {
-    static const char function[] = "ng_full";
-    if (!ng_given(function, "tape", tape) || !is_dtype(function, dtype) ||
-        ng_shape_size(function, shape) < 0)
-        return NULL;
-    tape->function = function;
-    return ng_result_full(tape, dtype, shape, value);
+    return constant_ok("ng_full", tape, dtype, shape) ? ng_result_full(tape, dtype, shape, value)
+                                                      : NULL;
 }
 
 static ng_tensor *full_like(const char *function, ng_tape *tape, const ng_tensor *x, double value)
@@ -89,8 +90,7 @@ ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, double low,
 
 /* ---- Of indices --------------------------------------------------------------------------- */
 
-/* How many numbers there are before `to`; what a quotient that rounds up counts besides is left
- * out. */
+/* How many numbers there are before `to`, also where the quotient is rounded up. */
 static double steps_before(double from, double to, double step)
 {
     const double count = ceil((to - from) / step), last = from + (count - 1) * step;
@@ -101,15 +101,10 @@ ng_tensor *ng_arange(ng_tape *tape, ng_dtype dtype, double from, double to, doub
 {
     static const char function[] = "ng_arange";
     const double count = steps_before(from, to, step);
-    if (tape && isfinite(from) && isfinite(to) && isfinite(step) && step != 0 && count >= 0x1p53) {
-        ng_fail(NG_EVALUE, "%s: %g numbers from %g to %g in steps of %g, expected fewer", function,
-                count, from, to, step);
-        return NULL;
-    }
     if (tape && !(isfinite(from) && isfinite(step) && step != 0 && count < 0x1p53)) {
         ng_fail(NG_EVALUE,
-                "%s: from %g to %g in steps of %g, expected finite numbers and a step "
-                "that is not 0",
+                "%s: from %g to %g in steps of %g, expected finite numbers, a step that is not 0 "
+                "and fewer than 2^53 of them",
                 function, from, to, step);
         return NULL;
     }
@@ -147,11 +142,7 @@ ng_tensor *ng_one_hot(ng_tape *tape, ng_dtype dtype, ng_tensor *labels, int64_t 
         return NULL;
     }
     for (int64_t i = 0; i < labels->size; i++)
-        if (label[i] < 0 || label[i] >= classes) {
-            ng_fail(NG_EVALUE, "%s: label %lld at %lld, expected 0 .. %lld", function,
-                    (long long)label[i], (long long)i, (long long)classes - 1);
-            return NULL;
-        }
+        if (!ng_label_ok(function, label[i], i, classes)) return NULL;
     ng_tensor *x = constant(function, tape, dtype, shape);
     if (!x) return NULL;
     memset(x->data, 0, (size_t)x->size * ng_dtype_bytes(dtype));

@@ -16,40 +16,29 @@
 
 /* ---- The gradient to the weight ------------------------------------------------------------ */
 
-static ng_shape weight_shape(const ng_conv_shape *s)
+ng_conv_call ng_conv_call_of(ng_tensor *x, ng_tensor *weight, const ng_conv_shape *shape)
 {
-    const ng_windows *w = &s->windows;
-    return NG_SHAPE(s->outputs, s->channels / s->groups, w->kernel[0], w->kernel[1]);
+    return (ng_conv_call){.function = "conv2d",
+                          .x = x,
+                          .weight = weight,
+                          .bias = NG_NONE,
+                          .axes = 2,
+                          .groups = shape->groups,
+                          .window = ng_window_of(&shape->windows)};
 }
 
-ng_conv2d_options ng_conv2d_settings(const ng_conv_shape *shape)
-{
-    const ng_windows *w = &shape->windows;
-    return (ng_conv2d_options){.stride_h = w->stride[0],
-                               .stride_w = w->stride[1],
-                               .padding_h = w->padding[0],
-                               .padding_w = w->padding[1],
-                               .dilation_h = w->dilation[0],
-                               .dilation_w = w->dilation[1],
-                               .groups = shape->groups,
-                               .bias = NG_NONE};
-}
-
-/* dx of a convolution whose images have the rows and columns of `windows`: what stride leaves over
- * of them is output_padding. */
+/* dx of a convolution. Rows and columns at the end that no window reaches, because of the stride,
+ * are output_padding of the transposed convolution. */
 static ng_tensor *conv2d_dx(ng_tape *tape, ng_tensor *dy, ng_tensor *weight,
                             const ng_conv_shape *shape)
 {
     const ng_windows *w = &shape->windows;
-    int64_t left[2];
+    ng_conv_call call = ng_conv_call_of(dy, weight, shape);
     for (int i = 0; i < 2; i++)
-        left[i] = w->size[i] + 2 * w->padding[i] - w->dilation[i] * (w->kernel[i] - 1) - 1 -
-                  (w->out[i] - 1) * w->stride[i];
-    return ng_conv_transpose2d(tape, dy, weight, NG_NONE, .stride_h = w->stride[0],
-                               .stride_w = w->stride[1], .padding_h = w->padding[0],
-                               .padding_w = w->padding[1], .dilation_h = w->dilation[0],
-                               .dilation_w = w->dilation[1], .output_padding_h = left[0],
-                               .output_padding_w = left[1], .groups = shape->groups);
+        call.output_padding[i] = w->size[i] + 2 * w->padding[i] -
+                                 w->dilation[i] * (w->kernel[i] - 1) - 1 -
+                                 (w->out[i] - 1) * w->stride[i];
+    return ng_transposed_convolution(tape, call);
 }
 
 /* The gradients of the weight's gradient; its cotangent u has the weight's shape. */
@@ -58,7 +47,7 @@ static void dweight_gradient(ng_tape *tape, const ng_node *node, ng_tensor *u, n
     const ng_conv_shape *shape = node->attributes;
     ng_tensor *x = node->inputs[0], *dy = node->inputs[1];
     if (ng_wants(dx, 0)) dx[0] = conv2d_dx(tape, dy, u, shape);
-    if (ng_wants(dx, 1)) dx[1] = ng_conv2d_with(tape, x, u, ng_conv2d_settings(shape));
+    if (ng_wants(dx, 1)) dx[1] = ng_convolution(tape, ng_conv_call_of(x, u, shape));
 }
 
 static const ng_op dweight_op = {.name = "conv2d_dweight", .gradient = dweight_gradient};
@@ -67,7 +56,9 @@ ng_tensor *ng_conv2d_dweight(ng_tape *tape, ng_tensor *x, ng_tensor *dy, const n
 {
     ng_tensor *const inputs[] = {x, dy};
     if (!ng_accepts("conv2d_dweight", tape, 2, inputs)) return NULL;
-    ng_tensor *dweight = ng_result(tape, x->dtype, weight_shape(shape));
+    const ng_shape weight = NG_SHAPE(shape->outputs, shape->channels / shape->groups,
+                                     shape->windows.kernel[0], shape->windows.kernel[1]);
+    ng_tensor *dweight = ng_result(tape, x->dtype, weight);
     void *scratch =
         dweight ? ng_tape_memory(tape, (size_t)ng_conv_scratch(x->dtype, shape, true)) : NULL;
     if (!scratch) return NULL;
@@ -165,10 +156,8 @@ bool ng_conv_accepts(ng_tape *tape, ng_conv_call *call, int outputs)
 {
     ng_tensor *const inputs[] = {call->x, call->weight, call->bias};
     const char *function = call->function;
-    if (!ng_given(function, "x", call->x) || !ng_given(function, "weight", call->weight) ||
-        !ng_norm_given(function, "bias", call->bias) || !ng_accepts(function, tape, 2, inputs) ||
-        !ng_accepts_optional(function, tape, 3, inputs) || !is_of_rank(call))
-        return false;
+    static const char *const names[] = {"x", "weight", "bias"};
+    if (!ng_accepts_named(function, tape, 2, 3, inputs, names) || !is_of_rank(call)) return false;
     if (call->groups == 0) call->groups = 1;
     if (!weight_fits(call, outputs) || !bias_fits(call, outputs)) return false;
     const ng_shape weight = call->weight->shape;
@@ -189,7 +178,7 @@ ng_tensor *ng_conv_as_given(ng_tape *tape, ng_tensor *y, const ng_conv_call *cal
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-static ng_tensor *convolution(ng_tape *tape, ng_conv_call call)
+ng_tensor *ng_convolution(ng_tape *tape, ng_conv_call call)
 {
     ng_conv_shape shape;
     if (!ng_conv_accepts(tape, &call, 0) ||
@@ -202,10 +191,9 @@ static ng_tensor *convolution(ng_tape *tape, ng_conv_call call)
     ng_tensor *const inputs[] = {ng_conv_as_images(tape, call.x, &call),
                                  ng_conv_as_images(tape, call.weight, &call), call.bias};
     const ng_dtype dtype = call.x->dtype;
+    if (!inputs[0] || !inputs[1]) return NULL;
     ng_tensor *y =
-        inputs[0] && inputs[1]
-            ? ng_result(tape, dtype, NG_SHAPE(shape.images, shape.outputs, w->out[0], w->out[1]))
-            : NULL;
+        ng_result(tape, dtype, NG_SHAPE(shape.images, shape.outputs, w->out[0], w->out[1]));
     void *scratch = y ? ng_tape_memory(tape, (size_t)ng_conv_scratch(dtype, &shape, false)) : NULL;
     if (!scratch) return NULL;
     ng_conv(dtype, &shape, inputs[0]->data, inputs[1]->data, call.bias->data, y->data, scratch);
@@ -216,24 +204,24 @@ static ng_tensor *convolution(ng_tape *tape, ng_conv_call call)
 ng_tensor *ng_conv2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_conv2d_options options)
 {
     const ng_conv2d_options *o = &options;
-    return convolution(tape, (ng_conv_call){.function = "ng_conv2d",
-                                            .x = x,
-                                            .weight = weight,
-                                            .bias = o->bias,
-                                            .axes = 2,
-                                            .groups = o->groups,
-                                            .window = NG_CONV_WINDOW(*o)});
+    return ng_convolution(tape, (ng_conv_call){.function = "ng_conv2d",
+                                               .x = x,
+                                               .weight = weight,
+                                               .bias = o->bias,
+                                               .axes = 2,
+                                               .groups = o->groups,
+                                               .window = NG_CONV_WINDOW(*o)});
 }
 
 ng_tensor *ng_conv1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_conv1d_options options)
 {
-    return convolution(tape, (ng_conv_call){.function = "ng_conv1d",
-                                            .x = x,
-                                            .weight = weight,
-                                            .bias = options.bias,
-                                            .axes = 1,
-                                            .groups = options.groups,
-                                            .window = NG_CONV_LINE(options)});
+    return ng_convolution(tape, (ng_conv_call){.function = "ng_conv1d",
+                                               .x = x,
+                                               .weight = weight,
+                                               .bias = options.bias,
+                                               .axes = 1,
+                                               .groups = options.groups,
+                                               .window = NG_CONV_LINE(options)});
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
@@ -252,36 +240,27 @@ NG_CASE_CALL(case_line_no_bias, ng_conv1d(tape, in[0], in[1], NG_NONE, .padding 
 NG_CASE_CALL(case_line_all, ng_conv1d(tape, in[0], in[1], in[2], .stride = 2, .padding = 2,
                                       .dilation = 2, .groups = 2))
 
-#define CASE(text, function, bias, x_shape, weight_shape)                                          \
-    {                                                                                              \
-        .name = text, .call = function,                                                            \
-        .inputs = {{.name = "x", .shape = x_shape},                                                \
-                   {.name = "weight", .shape = weight_shape},                                      \
-                   {.name = bias, .shape = NG_CASE_SHAPE(2)}},                                     \
-    }
+#define X(...) NG_CASE_ANY("x", __VA_ARGS__)
+#define WEIGHT(...) NG_CASE_ANY("weight", __VA_ARGS__)
+#define BIAS NG_CASE_ANY("bias", 2)
 
 const ng_case ng_op_cases_conv2d[] = {
-    CASE("conv2d", case_conv, "bias", NG_CASE_SHAPE(2, 2, 3, 4), NG_CASE_SHAPE(2, 2, 2, 3)),
-    CASE("conv2d (no bias)", case_conv_no_bias, NULL, NG_CASE_SHAPE(2, 1, 3, 3),
-         NG_CASE_SHAPE(2, 1, 2, 2)),
-    CASE("conv2d (1 x 1)", case_conv, "bias", NG_CASE_SHAPE(2, 3, 2, 2), NG_CASE_SHAPE(2, 3, 1, 1)),
-    CASE("conv2d (padding)", case_conv_same, "bias", NG_CASE_SHAPE(1, 2, 3, 4),
-         NG_CASE_SHAPE(2, 2, 3, 3)),
-    CASE("conv2d (stride)", case_conv_stride, "bias", NG_CASE_SHAPE(2, 1, 4, 5),
-         NG_CASE_SHAPE(2, 1, 3, 3)),
-    CASE("conv2d (dilation)", case_conv_dilation, "bias", NG_CASE_SHAPE(1, 2, 4, 4),
-         NG_CASE_SHAPE(2, 2, 2, 2)),
-    CASE("conv2d (groups)", case_conv_groups, "bias", NG_CASE_SHAPE(1, 4, 3, 3),
-         NG_CASE_SHAPE(2, 2, 2, 2)),
-    CASE("conv2d (depthwise)", case_conv_groups, "bias", NG_CASE_SHAPE(2, 2, 3, 3),
-         NG_CASE_SHAPE(2, 1, 2, 2)),
-    CASE("conv2d (stride, padding, dilation, groups)", case_conv_all, "bias",
-         NG_CASE_SHAPE(1, 2, 3, 5), NG_CASE_SHAPE(2, 1, 2, 3)),
-    CASE("conv1d", case_line, "bias", NG_CASE_SHAPE(2, 3, 5), NG_CASE_SHAPE(2, 3, 2)),
-    CASE("conv1d (no bias, padding)", case_line_no_bias, NULL, NG_CASE_SHAPE(1, 2, 4),
-         NG_CASE_SHAPE(3, 2, 3)),
-    CASE("conv1d (stride, padding, dilation, groups)", case_line_all, "bias",
-         NG_CASE_SHAPE(2, 2, 6), NG_CASE_SHAPE(2, 1, 3)),
+    NG_CASE("conv2d", case_conv, X(2, 2, 3, 4), WEIGHT(2, 2, 2, 3), BIAS),
+    NG_CASE("conv2d (no bias)", case_conv_no_bias, X(2, 1, 3, 3), WEIGHT(2, 1, 2, 2)),
+    NG_CASE("conv2d (1 x 1)", case_conv, X(2, 3, 2, 2), WEIGHT(2, 3, 1, 1), BIAS),
+    NG_CASE("conv2d (padding)", case_conv_same, X(1, 2, 3, 4), WEIGHT(2, 2, 3, 3), BIAS),
+    NG_CASE("conv2d (stride)", case_conv_stride, X(2, 1, 4, 5), WEIGHT(2, 1, 3, 3), BIAS),
+    NG_CASE("conv2d (dilation)", case_conv_dilation, X(1, 2, 4, 4), WEIGHT(2, 2, 2, 2), BIAS),
+    NG_CASE("conv2d (groups)", case_conv_groups, X(1, 4, 3, 3), WEIGHT(2, 2, 2, 2), BIAS),
+    NG_CASE("conv2d (depthwise)", case_conv_groups, X(2, 2, 3, 3), WEIGHT(2, 1, 2, 2), BIAS),
+    NG_CASE("conv2d (stride, padding, dilation, groups)", case_conv_all, X(1, 2, 3, 5),
+            WEIGHT(2, 1, 2, 3), BIAS),
+    NG_CASE("conv1d", case_line, X(2, 3, 5), WEIGHT(2, 3, 2), BIAS),
+    NG_CASE("conv1d (no bias, padding)", case_line_no_bias, X(1, 2, 4), WEIGHT(3, 2, 3)),
+    NG_CASE("conv1d (stride, padding, dilation, groups)", case_line_all, X(2, 2, 6),
+            WEIGHT(2, 1, 3), BIAS),
 };
 const int ng_op_cases_conv2d_count = NG_CASE_COUNT(ng_op_cases_conv2d);
-#undef CASE
+#undef X
+#undef WEIGHT
+#undef BIAS

@@ -4,8 +4,8 @@
  *
  *     y = fold(W^T x) + b
  *
- * each element of x lays a window of weights, times itself, over the result (ng_fold). Here `shape`
- * is that convolution's: its channels are O, its outputs C. */
+ * that is, each element of x adds a window of weights, times itself, to the result (ng_fold). Here
+ * `shape` is that of the convolution: its channels are O, its outputs C. */
 #include "ops/op.h"
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
@@ -15,7 +15,7 @@ static void transposed_gradient(ng_tape *tape, const ng_node *node, ng_tensor *d
 {
     const ng_conv_shape *shape = node->attributes;
     ng_tensor *x = node->inputs[0], *weight = node->inputs[1];
-    if (ng_wants(dx, 0)) dx[0] = ng_conv2d_with(tape, dy, weight, ng_conv2d_settings(shape));
+    if (ng_wants(dx, 0)) dx[0] = ng_convolution(tape, ng_conv_call_of(dy, weight, shape));
     if (ng_wants(dx, 1)) dx[1] = ng_conv2d_dweight(tape, dy, x, shape);
 }
 
@@ -40,6 +40,14 @@ static const ng_op transposed_op = {.name = "conv_transpose2d",
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
+bool ng_output_padding_ok(const char *function, int64_t output_padding, int64_t stride)
+{
+    if (output_padding >= 0 && output_padding < stride) return true;
+    ng_fail(NG_EVALUE, "%s: output_padding is %lld, expected 0 to stride - 1 = %lld", function,
+            (long long)output_padding, (long long)stride - 1);
+    return false;
+}
+
 /* (n - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1 along one axis. */
 static bool length_of(const ng_conv_call *call, const ng_windows *w, int axis, int64_t *length)
 {
@@ -47,11 +55,7 @@ static bool length_of(const ng_conv_call *call, const ng_windows *w, int axis, i
     const int64_t n = call->axes == 2 ? x.dim[2 + axis] : axis == 0 ? 1 : x.dim[2];
     const int64_t more = call->output_padding[axis], stride = w->stride[axis];
     const int64_t reach = w->dilation[axis] * (w->kernel[axis] - 1) + 1;
-    if (more < 0 || more >= stride) {
-        ng_fail(NG_EVALUE, "%s: output_padding is %lld, expected 0 to stride - 1 = %lld",
-                call->function, (long long)more, (long long)stride - 1);
-        return false;
-    }
+    if (!ng_output_padding_ok(call->function, more, stride)) return false;
     if (ng_shape_size(call->function, NG_SHAPE(n, stride)) < 0) return false;
     *length = n == 0 ? 0 : (n - 1) * stride - 2 * w->padding[axis] + reach + more;
     if (*length > 0) return true;
@@ -63,7 +67,7 @@ static bool length_of(const ng_conv_call *call, const ng_windows *w, int axis, i
     return false;
 }
 
-/* Runs the kernels. */
+/* *shape as the kernels see it; false with an error. */
 static bool shape_of(const ng_conv_call *call, ng_conv_shape *shape)
 {
     const ng_shape x = call->x->shape, weight = call->weight->shape;
@@ -86,28 +90,22 @@ static bool shape_of(const ng_conv_call *call, ng_conv_shape *shape)
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-static ng_tensor *transposed(ng_tape *tape, const ng_conv_call *call, const ng_conv_shape *shape)
-{
-    const ng_windows *w = &shape->windows;
-    const ng_dtype dtype = call->x->dtype;
-    ng_tensor *const inputs[] = {ng_conv_as_images(tape, call->x, call),
-                                 ng_conv_as_images(tape, call->weight, call)};
-    ng_tensor *y = inputs[0] && inputs[1]
-                       ? ng_result(tape, dtype,
-                                   NG_SHAPE(shape->images, shape->channels, w->size[0], w->size[1]))
-                       : NULL;
-    void *scratch = y ? ng_tape_memory(tape, (size_t)ng_conv_scratch(dtype, shape, true)) : NULL;
-    if (!scratch) return NULL;
-    ng_conv_backward(dtype, shape, NULL, inputs[1]->data, inputs[0]->data,
-                     (ng_conv_gradients){.dx.data = y->data}, scratch);
-    return ng_record(tape, &transposed_op, y, inputs, 2, shape, sizeof *shape);
-}
-
-static ng_tensor *transposed_convolution(ng_tape *tape, ng_conv_call call)
+ng_tensor *ng_transposed_convolution(ng_tape *tape, ng_conv_call call)
 {
     ng_conv_shape shape;
     if (!ng_conv_accepts(tape, &call, 1) || !shape_of(&call, &shape)) return NULL;
-    ng_tensor *y = transposed(tape, &call, &shape);
+    const ng_windows *w = &shape.windows;
+    const ng_dtype dtype = call.x->dtype;
+    ng_tensor *const inputs[] = {ng_conv_as_images(tape, call.x, &call),
+                                 ng_conv_as_images(tape, call.weight, &call)};
+    if (!inputs[0] || !inputs[1]) return NULL;
+    ng_tensor *y =
+        ng_result(tape, dtype, NG_SHAPE(shape.images, shape.channels, w->size[0], w->size[1]));
+    void *scratch = y ? ng_tape_memory(tape, (size_t)ng_conv_scratch(dtype, &shape, true)) : NULL;
+    if (!scratch) return NULL;
+    ng_conv_backward(dtype, &shape, NULL, inputs[1]->data, inputs[0]->data,
+                     (ng_conv_gradients){.dx.data = y->data}, scratch);
+    y = ng_record(tape, &transposed_op, y, inputs, 2, &shape, sizeof shape);
     if (!ng_is_none(call.bias))
         y = ng_add(tape, y, ng_reshape(tape, call.bias, NG_SHAPE(shape.channels, 1, 1)));
     return ng_conv_as_given(tape, y, &call);
@@ -118,7 +116,7 @@ ng_tensor *ng_conv_transpose2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weig
 {
     const ng_conv_transpose2d_options *o = &options;
     const int64_t more_h = o->output_padding_h, more_w = o->output_padding_w;
-    return transposed_convolution(
+    return ng_transposed_convolution(
         tape, (ng_conv_call){.function = "ng_conv_transpose2d",
                              .x = x,
                              .weight = weight,
@@ -133,15 +131,15 @@ ng_tensor *ng_conv_transpose2d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weig
 ng_tensor *ng_conv_transpose1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
                                     ng_conv_transpose1d_options options)
 {
-    return transposed_convolution(tape,
-                                  (ng_conv_call){.function = "ng_conv_transpose1d",
-                                                 .x = x,
-                                                 .weight = weight,
-                                                 .bias = options.bias,
-                                                 .axes = 1,
-                                                 .groups = options.groups,
-                                                 .window = NG_CONV_LINE(options),
-                                                 .output_padding = {0, options.output_padding}});
+    return ng_transposed_convolution(tape,
+                                     (ng_conv_call){.function = "ng_conv_transpose1d",
+                                                    .x = x,
+                                                    .weight = weight,
+                                                    .bias = options.bias,
+                                                    .axes = 1,
+                                                    .groups = options.groups,
+                                                    .window = NG_CONV_LINE(options),
+                                                    .output_padding = {0, options.output_padding}});
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
@@ -157,27 +155,22 @@ NG_CASE_CALL(case_transpose_line_all,
              ng_conv_transpose1d(tape, in[0], in[1], in[2], .stride = 3, .padding = 1,
                                  .dilation = 2, .output_padding = 1, .groups = 2))
 
-#define CASE(text, function, bias, x_shape, weight_shape)                                          \
-    {                                                                                              \
-        .name = text, .call = function,                                                            \
-        .inputs = {{.name = "x", .shape = x_shape},                                                \
-                   {.name = "weight", .shape = weight_shape},                                      \
-                   {.name = bias, .shape = NG_CASE_SHAPE(2)}},                                     \
-    }
+#define X(...) NG_CASE_ANY("x", __VA_ARGS__)
+#define WEIGHT(...) NG_CASE_ANY("weight", __VA_ARGS__)
+#define BIAS NG_CASE_ANY("bias", 2)
 
 const ng_case ng_op_cases_conv_transpose[] = {
-    CASE("conv_transpose2d", case_transpose_plain, "bias", NG_CASE_SHAPE(2, 3, 2, 3),
-         NG_CASE_SHAPE(3, 2, 2, 2)),
-    CASE("conv_transpose2d (no bias)", case_no_bias, NULL, NG_CASE_SHAPE(2, 1, 2, 2),
-         NG_CASE_SHAPE(1, 2, 3, 2)),
-    CASE("conv_transpose2d (stride, padding, output padding)", case_stride, "bias",
-         NG_CASE_SHAPE(1, 2, 2, 3), NG_CASE_SHAPE(2, 2, 3, 3)),
-    CASE("conv_transpose2d (stride, padding, dilation, groups)", case_all, "bias",
-         NG_CASE_SHAPE(1, 4, 3, 2), NG_CASE_SHAPE(4, 1, 2, 2)),
-    CASE("conv_transpose1d", case_transpose_line, "bias", NG_CASE_SHAPE(2, 3, 3),
-         NG_CASE_SHAPE(3, 2, 2)),
-    CASE("conv_transpose1d (stride, padding, dilation, groups)", case_transpose_line_all, "bias",
-         NG_CASE_SHAPE(2, 2, 3), NG_CASE_SHAPE(2, 1, 3)),
+    NG_CASE("conv_transpose2d", case_transpose_plain, X(2, 3, 2, 3), WEIGHT(3, 2, 2, 2), BIAS),
+    NG_CASE("conv_transpose2d (no bias)", case_no_bias, X(2, 1, 2, 2), WEIGHT(1, 2, 3, 2)),
+    NG_CASE("conv_transpose2d (stride, padding, output padding)", case_stride, X(1, 2, 2, 3),
+            WEIGHT(2, 2, 3, 3), BIAS),
+    NG_CASE("conv_transpose2d (stride, padding, dilation, groups)", case_all, X(1, 4, 3, 2),
+            WEIGHT(4, 1, 2, 2), BIAS),
+    NG_CASE("conv_transpose1d", case_transpose_line, X(2, 3, 3), WEIGHT(3, 2, 2), BIAS),
+    NG_CASE("conv_transpose1d (stride, padding, dilation, groups)", case_transpose_line_all,
+            X(2, 2, 3), WEIGHT(2, 1, 3), BIAS),
 };
 const int ng_op_cases_conv_transpose_count = NG_CASE_COUNT(ng_op_cases_conv_transpose);
-#undef CASE
+#undef X
+#undef WEIGHT
+#undef BIAS

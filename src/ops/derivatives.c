@@ -39,12 +39,9 @@ static bool vectors_fit(const char *function, ng_tape *tape, ng_tensor *const *i
         if (!derivatives_has_gradient(function, "input", i + 1, tape, x) ||
             !ng_usable(function, "vector", i + 1, tape, v))
             return false;
-        if (v->dtype == x->dtype && ng_shape_equal(v->shape, x->shape)) continue;
-        ng_fail(v->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE,
-                "%s: vector %d is %s %s, expected %s %s as its input", function, i + 1,
-                ng_dtype_name(v->dtype), ng_shape_print(v->shape).text, ng_dtype_name(x->dtype),
-                ng_shape_print(x->shape).text);
-        return false;
+        char name[24];
+        snprintf(name, sizeof name, "vector %d", i + 1);
+        if (!ng_has_type(function, name, v, x->dtype, x->shape)) return false;
     }
     return true;
 }
@@ -173,6 +170,23 @@ static ng_status zeros_for(ng_tape *tape, ng_tensor *const *inputs, int count, n
     return NG_OK;
 }
 
+/* g . v, recorded, where g is the gradient of y, or of y . cotangent unless that is NULL. */
+static ng_tensor *gradient_along(const char *function, ng_tape *tape, ng_tensor *y,
+                                 ng_tensor *cotangent, ng_tensor *const *inputs,
+                                 ng_tensor *const *vectors, int count, bool allow_unused)
+{
+    ng_tensor **g = ng_tape_memory(tape, (size_t)count * sizeof(ng_tensor *));
+    const ng_gradients_options options = {.gradients = g,
+                                          .cotangents = cotangent ? &cotangent : NULL,
+                                          .record = true,
+                                          .allow_unused = allow_unused};
+    if (!g || ng_gradients_for(function, tape, &y, 1, inputs, count, options) != NG_OK) return NULL;
+    const bool was = ng_tape_set_recording(tape, true);
+    ng_tensor *along = dot_of_lists(tape, g, vectors, count);
+    ng_tape_set_recording(tape, was);
+    return along;
+}
+
 /* The gradient of g . v, where g is the gradient. */
 ng_status ng_hvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, int n_inputs,
                       ng_tensor *const *vectors, ng_hvp_options options)
@@ -183,21 +197,15 @@ ng_status ng_hvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, int
         return ng_newest_status();
     if (!options.allow_unused && !derivatives_has_gradient(function, "y", 0, tape, y))
         return ng_newest_status();
-    ng_tensor **g = ng_tape_memory(tape, 2 * (size_t)n_inputs * sizeof(ng_tensor *));
-    if (!g) return ng_newest_status();
-    ng_tensor **products = g + n_inputs;
-    ng_status status =
-        ng_gradients_for(function, tape, &y, 1, inputs, n_inputs,
-                         (ng_gradients_options){
-                             .gradients = g, .record = true, .allow_unused = options.allow_unused});
-    if (status != NG_OK) return status;
-    const bool was = ng_tape_set_recording(tape, true);
-    ng_tensor *along = dot_of_lists(tape, g, vectors, n_inputs);
-    ng_tape_set_recording(tape, was);
+    ng_tensor **products = ng_tape_memory(tape, (size_t)n_inputs * sizeof(ng_tensor *));
+    ng_tensor *along = products ? gradient_along(function, tape, y, NULL, inputs, vectors, n_inputs,
+                                                 options.allow_unused)
+                                : NULL;
     if (!along) return ng_newest_status();
-    status = ng_is_none(along) ? zeros_for(tape, inputs, n_inputs, products)
-                               : ng_gradients(tape, &along, 1, inputs, n_inputs, products,
-                                              .record = options.record, .allow_unused = true);
+    const ng_status status = ng_is_none(along)
+                                 ? zeros_for(tape, inputs, n_inputs, products)
+                                 : ng_gradients(tape, &along, 1, inputs, n_inputs, products,
+                                                .record = options.record, .allow_unused = true);
     if (status == NG_OK) memcpy(options.products, products, (size_t)n_inputs * sizeof(ng_tensor *));
     return status;
 }
@@ -210,19 +218,11 @@ ng_tensor *ng_jvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, in
         !vectors_fit(function, tape, inputs, options.vectors, n_inputs))
         return NULL;
     if (!options.allow_unused && !derivatives_has_gradient(function, "y", 0, tape, y)) return NULL;
-    ng_tensor **g = ng_tape_memory(tape, (size_t)n_inputs * sizeof(ng_tensor *));
     ng_tensor *ones = ng_ones_like(tape, y);
     ng_tensor *cotangent = ones ? ng_variable(tape, ones, .by_definition = true) : NULL;
-    if (!g || !cotangent) return NULL;
-    if (ng_gradients_for(function, tape, &y, 1, inputs, n_inputs,
-                         (ng_gradients_options){.gradients = g,
-                                                .cotangents = &cotangent,
-                                                .record = true,
-                                                .allow_unused = options.allow_unused}) != NG_OK)
-        return NULL;
-    const bool was = ng_tape_set_recording(tape, true);
-    ng_tensor *along = dot_of_lists(tape, g, options.vectors, n_inputs);
-    ng_tape_set_recording(tape, was);
+    if (!cotangent) return NULL;
+    ng_tensor *along = gradient_along(function, tape, y, cotangent, inputs, options.vectors,
+                                      n_inputs, options.allow_unused);
     if (!along) return NULL;
     if (ng_is_none(along)) return ng_zeros_like(tape, y);
     ng_tensor *product =
@@ -252,19 +252,11 @@ NG_CASE_CALL(case_hessian, ng_hessian(tape, ng_sum(tape, curved(tape, in)), in[1
 NG_CASE_CALL(case_jvp, ng_jvp(tape, curved(tape, in), in, 2, in + 2, .record = true))
 
 const ng_case ng_op_cases_derivatives[] = {
-    {.name = "jacobian",
-     .call = case_jacobian,
-     .inputs = {NG_CASE_ANY("x", 2, 2), NG_CASE_ANY("w", 2, 2)}},
-    {.name = "hessian",
-     .call = case_hessian,
-     .inputs = {NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2)}},
-    {.name = "hvp",
-     .call = case_hvp,
-     .inputs = {NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2), NG_CASE_ANY("vx", 3, 2),
-                NG_CASE_ANY("vw", 2, 2)}},
-    {.name = "jvp",
-     .call = case_jvp,
-     .inputs = {NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2), NG_CASE_ANY("vx", 3, 2),
-                NG_CASE_ANY("vw", 2, 2)}},
+    NG_CASE("jacobian", case_jacobian, NG_CASE_ANY("x", 2, 2), NG_CASE_ANY("w", 2, 2)),
+    NG_CASE("hessian", case_hessian, NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2)),
+    NG_CASE("hvp", case_hvp, NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2),
+            NG_CASE_ANY("vx", 3, 2), NG_CASE_ANY("vw", 2, 2)),
+    NG_CASE("jvp", case_jvp, NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2),
+            NG_CASE_ANY("vx", 3, 2), NG_CASE_ANY("vw", 2, 2)),
 };
 const int ng_op_cases_derivatives_count = NG_CASE_COUNT(ng_op_cases_derivatives);

@@ -1,6 +1,5 @@
 /* dropout: y = x * mask, where each element of mask is 0 with probability p, else 1 / (1 - p).
- * Srivastava et al. 2014. The mask is a constant, so the product's own gradients are all there is
- * to it. */
+ * Srivastava et al. 2014. The mask is a constant; the gradients are those of the product. */
 #include "ops/op.h"
 
 static void draw_mask(ng_tensor *mask, double p, ng_rng *rng)
@@ -29,8 +28,6 @@ ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p)
 NG_CASE_CALL(case_dropout, ng_dropout(tape, in[0], 0.3))
 
 const ng_case ng_op_cases_dropout[] = {
-    {.name = "dropout",
-     .call = case_dropout,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(5, 7)}}},
+    NG_CASE("dropout", case_dropout, NG_CASE_ANY("x", 5, 7)),
 };
 const int ng_op_cases_dropout_count = NG_CASE_COUNT(ng_op_cases_dropout);

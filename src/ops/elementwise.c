@@ -111,40 +111,26 @@ NG_CASE_CALL(case_clamp_inside, ng_clamp(tape, in[0], -4, 4))
 NG_CASE_CALL(case_clamp_below, ng_clamp(tape, in[0], 0, (double)INFINITY))
 NG_CASE_CALL(case_clamp_above, ng_clamp(tape, in[0], -(double)INFINITY, 0.1))
 
-/* Values between two steps of floor. */
-#define BETWEEN                                                                                    \
-    {                                                                                              \
-        .name = "x", .shape = NG_CASE_SHAPE(3, 4), .low = 2.2, .high = 2.8                         \
-    }
-#define WITHIN(bound)                                                                              \
-    {                                                                                              \
-        .name = "x", .shape = NG_CASE_SHAPE(3, 4), .low = -(bound), .high = bound                  \
-    }
-
 const ng_case ng_op_cases_elementwise[] = {
-    {.name = "neg", .call = case_neg, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "abs", .call = case_abs, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "square", .call = case_square, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "reciprocal", .call = case_reciprocal, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "exp", .call = case_exp, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "log", .call = case_log, .inputs = {NG_CASE_POSITIVE("x", 3, 4)}},
-    {.name = "sqrt", .call = case_sqrt, .inputs = {NG_CASE_POSITIVE("x", 3, 4)}},
-    {.name = "rsqrt", .call = case_rsqrt, .inputs = {NG_CASE_POSITIVE("x", 3, 4)}},
-    {.name = "sin", .call = case_sin, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "cos", .call = case_cos, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "erf", .call = case_erf, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "erfc", .call = case_erfc, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "sign", .call = case_sign, .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "floor", .call = case_floor, .inputs = {BETWEEN}},
-    {.name = "log1p", .call = case_log1p, .inputs = {NG_CASE_POSITIVE("x", 3, 4)}},
-    {.name = "expm1", .call = case_expm1, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "atan", .call = case_atan, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "clamp (nothing clamped)", .call = case_clamp_inside, .inputs = {WITHIN(3)}},
-    {.name = "clamp (from below)",
-     .call = case_clamp_below,
-     .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
-    {.name = "clamp (from above)",
-     .call = case_clamp_above,
-     .inputs = {NG_CASE_NOT_ZERO("x", 3, 4)}},
+    NG_CASE("neg", case_neg, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("abs", case_abs, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("square", case_square, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("reciprocal", case_reciprocal, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("exp", case_exp, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("log", case_log, NG_CASE_POSITIVE("x", 3, 4)),
+    NG_CASE("sqrt", case_sqrt, NG_CASE_POSITIVE("x", 3, 4)),
+    NG_CASE("rsqrt", case_rsqrt, NG_CASE_POSITIVE("x", 3, 4)),
+    NG_CASE("sin", case_sin, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("cos", case_cos, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("erf", case_erf, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("erfc", case_erfc, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("sign", case_sign, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("floor", case_floor, NG_CASE_BETWEEN("x", 2.2, 2.8, 3, 4)),
+    NG_CASE("log1p", case_log1p, NG_CASE_POSITIVE("x", 3, 4)),
+    NG_CASE("expm1", case_expm1, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("atan", case_atan, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("clamp (nothing clamped)", case_clamp_inside, NG_CASE_BETWEEN("x", -3, 3, 3, 4)),
+    NG_CASE("clamp (from below)", case_clamp_below, NG_CASE_NOT_ZERO("x", 3, 4)),
+    NG_CASE("clamp (from above)", case_clamp_above, NG_CASE_NOT_ZERO("x", 3, 4)),
 };
 const int ng_op_cases_elementwise_count = NG_CASE_COUNT(ng_op_cases_elementwise);

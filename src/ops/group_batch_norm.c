@@ -13,55 +13,37 @@
  */
 #include "group/collective.h"
 #include "ops/op.h"
-#include <string.h>
-
-typedef struct {
-    ng_column_norm_shape shape;
-    ng_group *group;
-    double count;             /* m */
-    ng_statistics statistics; /* (channels), the tape's */
-} group_batch_norm_attributes;
 
 /* ---- Statistics ----------------------------------------------------------------------------- */
 
-/* Of this rank's samples. */
-static ng_moments *own_moments(ng_tape *tape, const ng_batch_call *o,
-                               const ng_column_norm_shape *shape, ng_statistics to, double *var)
+bool ng_group_statistics(ng_tape *tape, const ng_batch_call *o, ng_batch_norm_attributes *saved,
+                         double *var)
 {
-    ng_moments *own = ng_tape_memory(tape, (size_t)shape->channels * sizeof *own);
-    if (!own) return NULL;
-    const double n = (double)(shape->outer * shape->inner);
-    ng_kernels_for(o->x->dtype)->column_statistics(shape, o->x->data, to, var);
-    for (int64_t c = 0; c < shape->channels; c++)
-        own[c] = n > 0 ? (ng_moments){n, to.mean[c], to.low ? to.low[c] : 0, var[c] * n}
-                       : (ng_moments){0, 0, 0, 0};
-    return own;
-}
-
-bool ng_group_statistics(ng_tape *tape, const ng_batch_call *o, const ng_column_norm_shape *shape,
-                         ng_statistics *statistics, double **var, double *count)
-{
-    const int64_t channels = shape->channels;
-    *var = ng_tape_memory(tape, (size_t)channels * sizeof **var);
-    if (!*var || !ng_statistics_new(tape, o->x, channels, true, statistics)) return false;
-    ng_moments *all = own_moments(tape, o, shape, *statistics, *var);
+    const int64_t channels = saved->shape.channels;
+    const ng_statistics *s = &saved->statistics;
+    const double own = saved->count;
+    ng_moments *all = ng_tape_memory(tape, (size_t)channels * sizeof *all);
     if (!all) return false;
+    for (int64_t c = 0; c < channels; c++)
+        all[c] = own > 0 ? (ng_moments){own, s->mean[c], s->low ? s->low[c] : 0, var[c] * own}
+                         : (ng_moments){0, 0, 0, 0};
     const ng_collective together = {.how = NG_COMBINE_MOMENTS, .data = all, .count = channels};
     if (ng_group_combine(o->group, o->function, together)) return false;
-    *count = channels > 0 ? all[0].n : 0;
-    if (channels > 0 && *count < 2) {
+    saved->group = o->group;
+    saved->count = channels > 0 ? all[0].n : 0;
+    if (channels > 0 && saved->count < 2) {
         ng_fail(NG_ESHAPE,
                 "%s: training needs more than one value per channel, got %g of %d "
-                "members together",
-                o->function, *count, ng_group_size(o->group));
+                "ranks together",
+                o->function, saved->count, ng_group_size(o->group));
         return false;
     }
     for (int64_t c = 0; c < channels; c++) {
-        statistics->mean[c] = all[c].mean;
-        if (statistics->low) statistics->low[c] = all[c].low;
-        (*var)[c] = all[c].squares / *count;
+        s->mean[c] = all[c].mean;
+        if (s->low) s->low[c] = all[c].low;
+        var[c] = all[c].squares / saved->count;
     }
-    ng_inverse_deviation(statistics->rstd, *var, shape->eps, channels);
+    ng_inverse_deviation(s->rstd, var, saved->shape.eps, channels);
     return true;
 }
 
@@ -74,7 +56,7 @@ typedef struct {
 
 static bool own_sums(ng_tape *tape, const ng_node *node, const ng_tensor *dy, channel_sums *sums)
 {
-    const group_batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0];
     const ng_shape shape = NG_SHAPE(saved->shape.channels);
     sums->dgamma = ng_result_full(tape, x->dtype, shape, 0);
@@ -92,7 +74,7 @@ static bool own_sums(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ch
 static bool means_of_all(ng_tape *tape, const ng_node *node, const channel_sums *own,
                          channel_sums *all)
 {
-    const group_batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     const ng_tensor *gamma = node->inputs[1];
     const int64_t channels = saved->shape.channels;
     double *sums = ng_tape_memory(tape, 2 * (size_t)channels * sizeof *sums);
@@ -116,11 +98,11 @@ static bool means_of_all(ng_tape *tape, const ng_node *node, const channel_sums 
     return true;
 }
 
-/* dx = rstd g, as of fixed statistics, and what these means add to it. */
+/* dx = rstd g, as with fixed statistics, plus what the means of all ranks add to it. */
 static bool group_batch_propagate(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
                                   const channel_sums *all, ng_slot dx)
 {
-    const group_batch_norm_attributes *saved = node->attributes;
+    const ng_batch_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1];
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
     if (x->size == 0) return true;
@@ -136,11 +118,8 @@ static bool group_batch_propagate(ng_tape *tape, const ng_node *node, const ng_t
 
 static void put_total(const ng_tensor *sum, ng_slot slot)
 {
-    if (!slot.data) return;
-    if (slot.accumulate)
-        ng_kernels_for(sum->dtype)->add_to(sum->data, slot.data, sum->size);
-    else
-        memcpy(slot.data, sum->data, (size_t)sum->size * ng_dtype_bytes(sum->dtype));
+    if (slot.data)
+        ng_kernels_for(sum->dtype)->axpy(1, sum->data, slot.data, sum->size, slot.accumulate);
 }
 
 static ng_status group_batch_norm_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
@@ -159,51 +138,27 @@ static ng_status group_batch_norm_backward(ng_tape *tape, const ng_node *node, c
 /* ---- Definition ----------------------------------------------------------------------------- */
 
 /* The mean over the channels of all ranks. */
-static ng_tensor *mean_of_all(ng_tape *tape, ng_tensor *x, const group_batch_norm_attributes *saved)
+static ng_tensor *mean_of_all(ng_tape *tape, ng_tensor *x, const ng_batch_norm_attributes *saved)
 {
-    const ng_axes all_but_channel = {.count = ng_rank(x) - 1, .axis = {0, 2, 3}};
-    ng_tensor *sum = ng_sum(tape, x, .axes = all_but_channel, .keepdim = true);
+    ng_tensor *sum = ng_sum(tape, x, .axes = ng_all_but_channel(x), .keepdim = true);
     return ng_mul_scalar(tape, ng_group_sum(tape, sum, saved->group), 1 / saved->count);
 }
 
 static ng_tensor *group_batch_norm_definition(ng_tape *tape, const ng_node *node)
 {
-    const group_batch_norm_attributes *saved = node->attributes;
-    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
+    const ng_batch_norm_attributes *saved = node->attributes;
+    ng_tensor *x = node->inputs[0];
     const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, ng_shape_per_channel(x),
                                                         &saved->statistics, saved->shape.eps);
     ng_tensor *z = ng_norm_near(tape, x, near);
     ng_tensor *centred = ng_sub(tape, z, mean_of_all(tape, z, saved));
     ng_tensor *var = mean_of_all(tape, ng_square(tape, centred), saved);
     var = ng_add(tape, ng_reshape(tape, var, ng_shape_per_channel(x)), near.eps);
-    ng_tensor *y = ng_mul(tape, centred, ng_rsqrt(tape, var));
-    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
-    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
-    return y;
+    const ng_composed_norm norm = {centred, ng_rsqrt(tape, var), near.scale};
+    return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 
-static const ng_op group_batch_norm_op = {.name = "group_batch_norm",
-                                          .backward = group_batch_norm_backward,
-                                          .definition = group_batch_norm_definition,
-                                          .joint = true};
-
-/* ---- Forward -------------------------------------------------------------------------------- */
-
-ng_tensor *ng_group_batch_norm(ng_tape *tape, const ng_batch_call *o,
-                               const ng_column_norm_shape *shape)
-{
-    group_batch_norm_attributes saved = {.shape = *shape, .group = o->group};
-    double *var;
-    ng_tensor *y = ng_result(tape, o->x->dtype, o->x->shape);
-    if (!y || !ng_group_statistics(tape, o, shape, &saved.statistics, &var, &saved.count))
-        return NULL;
-    if (y->size)
-        ng_kernels_for(y->dtype)->column_norm(shape, o->x->data, saved.statistics, o->gamma->data,
-                                              o->beta->data, y->data);
-    ng_tensor *inputs[] = {o->x, o->gamma, o->beta};
-    y = ng_record(tape, &group_batch_norm_op, y, inputs, 3, &saved, sizeof saved);
-    const double unbiased = saved.count / (saved.count - 1);
-    if (y && ng_tape_is_live(tape))
-        ng_batch_moved(o, (ng_batch_moments){saved.statistics.mean, var, unbiased});
-    return y;
-}
+const ng_op ng_group_batch_norm_op = {.name = "group_batch_norm",
+                                      .backward = group_batch_norm_backward,
+                                      .definition = group_batch_norm_definition,
+                                      .joint = true};

@@ -21,13 +21,6 @@ typedef struct {
     ng_statistics statistics; /* (N, groups), the tape's */
 } group_norm_attributes;
 
-/* The operands and settings of one call. */
-typedef struct {
-    ng_tensor *x, *gamma, *beta;
-    int64_t groups;
-    double eps;
-} group_norm_call;
-
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
 static ng_status group_norm_op_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
@@ -51,19 +44,10 @@ static ng_tensor *group_norm_definition(ng_tape *tape, const ng_node *node)
 {
     const group_norm_attributes *saved = node->attributes;
     const ng_row_norm_shape *rows = &saved->rows;
-    ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
-    ng_tensor *group = ng_reshape(tape, x, NG_SHAPE(rows->rows, rows->n));
-    const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, NG_SHAPE(rows->rows, 1),
-                                                        &saved->statistics, rows->eps);
-    group = ng_norm_near(tape, group, near);
-    ng_tensor *mean = ng_mean(tape, group, .axes = NG_AXES(1), .keepdim = true);
-    ng_tensor *var = ng_variance(tape, group, .axes = NG_AXES(1), .keepdim = true);
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add(tape, var, near.eps));
-    ng_tensor *xhat = ng_mul(tape, ng_sub(tape, group, mean), rstd);
-    ng_tensor *y = ng_reshape(tape, xhat, ng_shape_of(x));
-    if (gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, x));
-    if (beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, x));
-    return y;
+    ng_tensor *x = node->inputs[0], *group = ng_reshape(tape, x, NG_SHAPE(rows->rows, rows->n));
+    const ng_composed_norm norm =
+        ng_compose_norm(tape, group, NG_AXES(1), &saved->statistics, rows->eps);
+    return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 
 static const ng_op group_norm_op = {
@@ -71,17 +55,21 @@ static const ng_op group_norm_op = {
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
+bool ng_groups_divide(const char *function, int64_t groups, int64_t channels)
+{
+    if (groups >= 1 && channels % groups == 0) return true;
+    ng_fail(NG_EVALUE, "%s: groups is %lld, expected a divisor of %lld channels", function,
+            (long long)groups, (long long)channels);
+    return false;
+}
+
 /* The kernels' views of x; false with an error. */
 static bool groups_of(const char *function, const ng_tensor *x, int64_t groups, double eps,
                       group_norm_attributes *views)
 {
-    if (!ng_has_channels(function, x)) return false;
-    const int64_t channels = x->shape.dim[1];
-    if (groups < 1 || channels % groups != 0) {
-        ng_fail(NG_EVALUE, "%s: %lld groups, expected a divisor of the %lld channels of x %s",
-                function, (long long)groups, (long long)channels, ng_shape_print(x->shape).text);
+    if (!ng_has_channels(function, x) || !ng_groups_divide(function, groups, x->shape.dim[1]))
         return false;
-    }
+    const int64_t channels = x->shape.dim[1];
     const int64_t rows = x->shape.dim[0] * groups;
     const int64_t n = ng_shape_span(x->shape, 1, x->shape.rank) / groups;
     views->shape = (ng_group_shape){.outer = x->shape.dim[0],
@@ -94,23 +82,20 @@ static bool groups_of(const char *function, const ng_tensor *x, int64_t groups, 
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-static ng_tensor *group_norm(const char *function, ng_tape *tape, const group_norm_call *o)
+/* The op; o->eps has no default any more. */
+static ng_tensor *group_norm(const char *function, ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                             const ng_group_norm_options *o)
 {
-    ng_tensor *inputs[] = {o->x, o->gamma, o->beta};
+    ng_tensor *const beta = o->beta, *inputs[] = {x, gamma, beta};
     group_norm_attributes saved;
-    if (!ng_given(function, "x", o->x) || !ng_norm_given(function, "gamma", o->gamma) ||
-        !ng_norm_given(function, "beta", o->beta) || !ng_accepts(function, tape, 1, inputs) ||
-        !ng_accepts_optional(function, tape, 3, inputs) || !ng_norm_eps_ok(function, o->eps) ||
-        !groups_of(function, o->x, o->groups, o->eps, &saved) ||
-        !ng_channels_fit(function, "gamma", o->gamma, o->x) ||
-        !ng_channels_fit(function, "beta", o->beta, o->x))
+    if (!ng_norm_accepts(function, tape, inputs) || !ng_norm_eps_ok(function, o->eps) ||
+        !groups_of(function, x, o->groups, o->eps, &saved) ||
+        !ng_affine_fits(function, gamma, beta, NG_SHAPE(x->shape.dim[1]), x))
         return NULL;
 
-    const ng_tensor *x = o->x, *gamma = o->gamma, *beta = o->beta;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     if (!y || !ng_statistics_new(tape, x, saved.rows.rows, true, &saved.statistics)) return NULL;
-    const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    kernels->row_norm(&saved.rows, x->data, NULL, NULL, y->data, saved.statistics);
+    ng_kernels_for(x->dtype)->row_norm(&saved.rows, x->data, NULL, NULL, y->data, saved.statistics);
     if (gamma->data || beta->data) ng_channel_affine(y, gamma, beta, y->data);
     return ng_record(tape, &group_norm_op, y, inputs, 3, &saved, sizeof saved);
 }
@@ -118,24 +103,17 @@ static ng_tensor *group_norm(const char *function, ng_tape *tape, const group_no
 ng_tensor *ng_group_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                               ng_group_norm_options options)
 {
-    const group_norm_call call = {.x = x,
-                                  .gamma = gamma,
-                                  .beta = options.beta,
-                                  .groups = options.groups,
-                                  .eps = ng_option(options.eps, 1e-5)};
-    return group_norm("ng_group_norm", tape, &call);
+    options.eps = ng_option(options.eps, 1e-5);
+    return group_norm("ng_group_norm", tape, x, gamma, &options);
 }
 
 ng_tensor *ng_instance_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
                             double eps)
 {
     const bool has_channels = x && !ng_is_none(x) && x->shape.rank >= 2;
-    const group_norm_call call = {.x = x,
-                                  .gamma = gamma,
-                                  .beta = beta,
-                                  .groups = has_channels ? x->shape.dim[1] : 1,
-                                  .eps = eps};
-    return group_norm("ng_instance_norm", tape, &call);
+    const ng_group_norm_options options = {
+        .groups = has_channels ? x->shape.dim[1] : 1, .eps = eps, .beta = beta};
+    return group_norm("ng_instance_norm", tape, x, gamma, &options);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
@@ -154,32 +132,16 @@ NG_CASE_CALL(case_instance_plain, ng_instance_norm(tape, in[0], NG_NONE, NG_NONE
 #define BETA(channels) NG_CASE_ANY("beta", channels)
 
 const ng_case ng_op_cases_group_norm[] = {
-    {.name = "group_norm (N, C)",
-     .call = case_group,
-     .inputs = {NG_CASE_ANY("x", 2, 6), GAMMA(6), BETA(6)}},
-    {.name = "group_norm (N, C, L)",
-     .call = case_group,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 3), GAMMA(4), BETA(4)}},
-    {.name = "group_norm (N, C, H, W)",
-     .call = case_group,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 2, 3), GAMMA(4), BETA(4)}},
-    {.name = "group_norm (no gamma)",
-     .call = case_group_no_gamma,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 3), BETA(4)}},
-    {.name = "group_norm (no beta, one group)",
-     .call = case_group_no_beta,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 3), GAMMA(3)}},
-    {.name = "group_norm (no affine)",
-     .call = case_group_plain,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 3)}},
-    {.name = "instance_norm (N, C, L)",
-     .call = case_instance,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 5), GAMMA(3), BETA(3)}},
-    {.name = "instance_norm (N, C, H, W)",
-     .call = case_instance,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3, 2), GAMMA(2), BETA(2)}},
-    {.name = "instance_norm (no affine)",
-     .call = case_instance_plain,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 5)}},
+    NG_CASE("group_norm (N, C)", case_group, NG_CASE_ANY("x", 2, 6), GAMMA(6), BETA(6)),
+    NG_CASE("group_norm (N, C, L)", case_group, NG_CASE_ANY("x", 2, 4, 3), GAMMA(4), BETA(4)),
+    NG_CASE("group_norm (N, C, H, W)", case_group, NG_CASE_ANY("x", 2, 4, 2, 3), GAMMA(4), BETA(4)),
+    NG_CASE("group_norm (no gamma)", case_group_no_gamma, NG_CASE_ANY("x", 2, 4, 3), BETA(4)),
+    NG_CASE("group_norm (no beta, one group)", case_group_no_beta, NG_CASE_ANY("x", 2, 3, 3),
+            GAMMA(3)),
+    NG_CASE("group_norm (no affine)", case_group_plain, NG_CASE_ANY("x", 2, 4, 3)),
+    NG_CASE("instance_norm (N, C, L)", case_instance, NG_CASE_ANY("x", 2, 3, 5), GAMMA(3), BETA(3)),
+    NG_CASE("instance_norm (N, C, H, W)", case_instance, NG_CASE_ANY("x", 2, 2, 3, 2), GAMMA(2),
+            BETA(2)),
+    NG_CASE("instance_norm (no affine)", case_instance_plain, NG_CASE_ANY("x", 2, 3, 5)),
 };
 const int ng_op_cases_group_norm_count = NG_CASE_COUNT(ng_op_cases_group_norm);

@@ -1,5 +1,4 @@
-/* Where elements stand: reshape, permute, broadcast, slice, pad, concat. Any dtype; int64 has no
- * gradient. */
+/* Reshape, permute, broadcast, slice, pad, concat: elements of any dtype in another place. */
 #include "ops/op.h"
 #include <string.h>
 
@@ -171,12 +170,7 @@ static blocks blocks_of_all(ng_shape shape, int axis)
     return layout_blocks_of(shape, axis, 0, shape.dim[axis]);
 }
 
-static const char *block_in(const void *data, const blocks *b, int64_t i, size_t bytes)
-{
-    return (const char *)data + (size_t)(b->start + i * b->step) * bytes;
-}
-
-static char *block_out(void *data, const blocks *b, int64_t i, size_t bytes)
+static char *element_block(const void *data, const blocks *b, int64_t i, size_t bytes)
 {
     return (char *)data + (size_t)(b->start + i * b->step) * bytes;
 }
@@ -187,7 +181,7 @@ static void copy_blocks(ng_dtype dtype, const void *x, blocks from, void *y, blo
     if (from.count == 0 || from.length == 0) return;
     const ng_walk walk = ng_walk_strided(NG_SHAPE(from.count, from.length),
                                          (int64_t[]){from.step, 1}, (int64_t[]){to.step, 1});
-    ng_copy_walk(&walk, block_in(x, &from, 0, bytes), block_out(y, &to, 0, bytes), bytes);
+    ng_copy_walk(&walk, element_block(x, &from, 0, bytes), element_block(y, &to, 0, bytes), bytes);
 }
 
 static void add_blocks(ng_dtype dtype, const void *x, blocks from, void *y, blocks to)
@@ -195,7 +189,8 @@ static void add_blocks(ng_dtype dtype, const void *x, blocks from, void *y, bloc
     const ng_kernels *kernels = ng_kernels_for(dtype);
     const size_t bytes = ng_dtype_bytes(dtype);
     for (int64_t i = 0; i < from.count; i++)
-        kernels->add_to(block_in(x, &from, i, bytes), block_out(y, &to, i, bytes), from.length);
+        kernels->add_to(element_block(x, &from, i, bytes), element_block(y, &to, i, bytes),
+                        from.length);
 }
 
 /* The part of the input that a slice takes, or of the output that the input of a pad fills. */
@@ -263,6 +258,19 @@ ng_tensor *ng_slice(ng_tape *tape, ng_tensor *x, int axis, int64_t from, int64_t
     return ng_record(tape, &slice_op, y, &x, 1, &attributes, sizeof attributes);
 }
 
+bool ng_has_halves(const char *function, const ng_tensor *x)
+{
+    if (x->shape.rank >= 1 && ng_dim(x, -1) % 2 == 0) return true;
+    ng_fail(NG_ESHAPE, "%s: x is %s, expected an even last dimension", function,
+            ng_shape_print(x->shape).text);
+    return false;
+}
+
+ng_tensor *ng_features(ng_tape *tape, ng_tensor *x, int64_t i, int64_t n)
+{
+    return ng_slice(tape, x, -1, i * n, (i + 1) * n);
+}
+
 static void pad_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const part *p = node->attributes;
@@ -307,13 +315,6 @@ static void concat_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, n
 
 static const ng_op concat_op = {.name = "concat", .gradient = concat_gradient};
 
-/* Whether two shapes are equal except along the axis. */
-static bool joins(ng_shape first, ng_shape other, int axis)
-{
-    other.dim[axis] = first.dim[axis];
-    return ng_shape_equal(first, other);
-}
-
 /* The shape of the first part with the sum of all lengths along the axis. */
 static bool layout_joint_shape(ng_tensor *const *parts, int count, int axis, ng_shape *joint)
 {
@@ -321,7 +322,9 @@ static bool layout_joint_shape(ng_tensor *const *parts, int count, int axis, ng_
     int64_t *length = &joint->dim[axis];
     for (int i = 1; i < count; i++) {
         const ng_shape shape = parts[i]->shape;
-        if (!joins(parts[0]->shape, shape, axis)) {
+        ng_shape expected = parts[0]->shape;
+        expected.dim[axis] = shape.dim[axis];
+        if (!ng_shape_equal(expected, shape)) {
             ng_fail(NG_ESHAPE,
                     "ng_concat: %s and %s, expected shapes that differ along axis %d only",
                     ng_shape_print(parts[0]->shape).text, ng_shape_print(shape).text, axis);
@@ -372,24 +375,18 @@ NG_CASE_CALL(case_concat_three, ng_concat(tape, in, 3, 1))
 NG_CASE_CALL(case_concat_twice, ng_concat(tape, ((ng_tensor *[]){in[0], in[1], in[0]}), 3, -1))
 
 const ng_case ng_op_cases_layout[] = {
-    {.name = "reshape", .call = case_reshape, .inputs = {NG_CASE_ANY("x", 3, 2, 4)}},
-    {.name = "permute", .call = case_permute, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "transpose", .call = case_transpose, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "broadcast_to", .call = case_broadcast_to, .inputs = {NG_CASE_ANY("x", 3, 1)}},
-    {.name = "slice", .call = case_slice, .inputs = {NG_CASE_ANY("x", 2, 4, 3)}},
-    {.name = "slice (negative bounds)",
-     .call = case_slice_negative,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 4)}},
-    {.name = "slice (to the end)", .call = case_slice_end, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "pad", .call = case_pad, .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
-    {.name = "concat",
-     .call = case_concat,
-     .inputs = {NG_CASE_ANY("a", 1, 3), NG_CASE_ANY("b", 2, 3)}},
-    {.name = "concat (three, middle axis)",
-     .call = case_concat_three,
-     .inputs = {NG_CASE_ANY("a", 2, 1, 3), NG_CASE_ANY("b", 2, 2, 3), NG_CASE_ANY("c", 2, 3, 3)}},
-    {.name = "concat (one part twice)",
-     .call = case_concat_twice,
-     .inputs = {NG_CASE_ANY("a", 2, 2), NG_CASE_ANY("b", 2, 3)}},
+    NG_CASE("reshape", case_reshape, NG_CASE_ANY("x", 3, 2, 4)),
+    NG_CASE("permute", case_permute, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("transpose", case_transpose, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("broadcast_to", case_broadcast_to, NG_CASE_ANY("x", 3, 1)),
+    NG_CASE("slice", case_slice, NG_CASE_ANY("x", 2, 4, 3)),
+    NG_CASE("slice (negative bounds)", case_slice_negative, NG_CASE_ANY("x", 2, 2, 4)),
+    NG_CASE("slice (to the end)", case_slice_end, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("pad", case_pad, NG_CASE_ANY("x", 2, 3, 2)),
+    NG_CASE("concat", case_concat, NG_CASE_ANY("a", 1, 3), NG_CASE_ANY("b", 2, 3)),
+    NG_CASE("concat (three, middle axis)", case_concat_three, NG_CASE_ANY("a", 2, 1, 3),
+            NG_CASE_ANY("b", 2, 2, 3), NG_CASE_ANY("c", 2, 3, 3)),
+    NG_CASE("concat (one part twice)", case_concat_twice, NG_CASE_ANY("a", 2, 2),
+            NG_CASE_ANY("b", 2, 3)),
 };
 const int ng_op_cases_layout_count = NG_CASE_COUNT(ng_op_cases_layout);

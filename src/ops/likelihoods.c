@@ -2,8 +2,7 @@
 #include "ops/op.h"
 #include <math.h>
 
-/* What a row of labels selects: where its element stands, by what that is multiplied, and by what a
- * mean is divided. */
+/* For each row the element of its label, that element's factor, and whether the row counts. */
 typedef struct {
     ng_tensor *index;   /* int64 (..., 1); 0 for a row that is ignored */
     ng_tensor *factors; /* (...): the label's weight; 0 for a row that is ignored */
@@ -14,25 +13,26 @@ typedef struct {
 static bool label_weights_fit(const char *function, const ng_tape *tape, const ng_tensor *x,
                               const ng_tensor *weights)
 {
-    if (!weights) return true;
-    if (!ng_usable(function, "weights", 0, tape, weights)) return false;
-    const ng_shape expected = {.rank = 1, .dim = {ng_dim(x, -1)}};
-    if (weights->dtype == x->dtype && ng_shape_equal(weights->shape, expected)) return true;
-    ng_fail(weights->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE,
-            "%s: weights is %s %s, expected %s %s", function, ng_dtype_name(weights->dtype),
-            ng_shape_print(weights->shape).text, ng_dtype_name(x->dtype),
-            ng_shape_print(expected).text);
-    return false;
+    return !weights ||
+           (ng_usable(function, "weights", 0, tape, weights) &&
+            ng_has_type(function, "weights", weights, x->dtype, NG_SHAPE(ng_dim(x, -1))));
 }
 
-/* Whether x is (..., classes) and the labels (...). */
-static bool labels_fit(const char *function, const ng_tensor *x, const ng_tensor *labels)
+bool ng_labels_fit(const char *function, const ng_tensor *x, const ng_tensor *labels)
 {
     ng_shape leading = x->shape;
     if (leading.rank > 0) leading.rank--;
     if (x->shape.rank > 0 && ng_shape_equal(leading, labels->shape)) return true;
     ng_fail(NG_ESHAPE, "%s: labels is %s and x %s, expected labels (...) for x (..., classes)",
             function, ng_shape_print(labels->shape).text, ng_shape_print(x->shape).text);
+    return false;
+}
+
+bool ng_label_ok(const char *function, int64_t label, int64_t row, int64_t classes)
+{
+    if (label >= 0 && label < classes) return true;
+    ng_fail(NG_EVALUE, "%s: label %lld in row %lld, expected 0 .. %lld", function, (long long)label,
+            (long long)row, (long long)classes - 1);
     return false;
 }
 
@@ -50,11 +50,7 @@ static bool select_labels(const char *function, ng_tape *tape, const ng_tensor *
     int64_t *const index = s->index->data;
     for (int64_t r = 0; r < o->labels->size; r++) {
         const bool ignored = o->ignore && label[r] == o->ignored;
-        if (!ignored && (label[r] < 0 || label[r] >= classes)) {
-            ng_fail(NG_EVALUE, "%s: label %lld in row %lld, expected 0 .. %lld", function,
-                    (long long)label[r], (long long)r, (long long)(classes - 1));
-            return false;
-        }
+        if (!ignored && !ng_label_ok(function, label[r], r, classes)) return false;
         const double weight = o->weights && !ignored ? ng_tensor_load(o->weights, label[r]) : 1;
         index[r] = ignored ? 0 : label[r];
         ng_tensor_store(s->factors, r, ignored ? 0 : weight);
@@ -87,7 +83,8 @@ ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options options)
     selection s;
     if (!ng_accepts(function, tape, 1, &x) ||
         !ng_accepts_index(function, tape, "labels", options.labels) ||
-        !ng_reduction_ok(function, options.reduction) || !labels_fit(function, x, options.labels) ||
+        !ng_reduction_ok(function, options.reduction) ||
+        !ng_labels_fit(function, x, options.labels) ||
         !ng_option_idle(function, "ignored", !options.ignore && options.ignored, "with .ignore") ||
         !select_labels(function, tape, x, &options, &s))
         return NULL;
@@ -162,7 +159,7 @@ double ng_accuracy(const ng_tensor *logits, const ng_tensor *labels)
     static const char function[] = "ng_accuracy";
     if (!ng_given(function, "logits", logits) || !ng_given(function, "labels", labels) ||
         !ng_readable(function, logits) || !ng_readable(function, labels) ||
-        !labels_fit(function, logits, labels))
+        !ng_labels_fit(function, logits, labels))
         return nan("");
     if (labels->dtype != NG_I64 || logits->dtype == NG_I64) {
         ng_fail(NG_EDTYPE, "%s: logits %s and labels %s, expected floating ones and int64",
@@ -189,27 +186,17 @@ NG_CASE_CALL(case_kl, ng_kl_divergence(tape, in[0], in[1]))
 NG_CASE_CALL(case_kl_each, ng_kl_divergence(tape, in[0], in[1], .reduction = NG_EACH))
 
 #define OF_CLASSES                                                                                 \
-    {                                                                                              \
-        NG_CASE_ANY("logits", 6, 4), NG_CASE_INDEX("labels", 4, 6),                                \
-        {                                                                                          \
-            .name = "weights", .shape = NG_CASE_SHAPE(4), .low = 0.5, .high = 2, .constant = true  \
-        }                                                                                          \
-    }
+    NG_CASE_ANY("logits", 6, 4), NG_CASE_INDEX("labels", 4, 6),                                    \
+        NG_CASE_POSITIVE_CONSTANT("weights", 4)
 
 const ng_case ng_op_cases_likelihoods[] = {
-    {.name = "nll",
-     .call = case_nll,
-     .inputs = {NG_CASE_ANY("x", 6, 4), NG_CASE_INDEX("labels", 4, 6)}},
-    {.name = "nll (each, weights, ignored label)", .call = case_nll_each, .inputs = OF_CLASSES},
-    {.name = "cross_entropy (weights)", .call = case_weighted, .inputs = OF_CLASSES},
-    {.name = "cross_entropy (sum, weights, smoothing, ignored label)",
-     .call = case_weighted_all,
-     .inputs = OF_CLASSES},
-    {.name = "kl_divergence",
-     .call = case_kl,
-     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_POSITIVE("t", 3, 4)}},
-    {.name = "kl_divergence (each)",
-     .call = case_kl_each,
-     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_POSITIVE("t", 3, 4)}},
+    NG_CASE("nll", case_nll, NG_CASE_ANY("x", 6, 4), NG_CASE_INDEX("labels", 4, 6)),
+    NG_CASE("nll (each, weights, ignored label)", case_nll_each, OF_CLASSES),
+    NG_CASE("cross_entropy (weights)", case_weighted, OF_CLASSES),
+    NG_CASE("cross_entropy (sum, weights, smoothing, ignored label)", case_weighted_all,
+            OF_CLASSES),
+    NG_CASE("kl_divergence", case_kl, NG_CASE_ANY("x", 3, 4), NG_CASE_POSITIVE("t", 3, 4)),
+    NG_CASE("kl_divergence (each)", case_kl_each, NG_CASE_ANY("x", 3, 4),
+            NG_CASE_POSITIVE("t", 3, 4)),
 };
 const int ng_op_cases_likelihoods_count = NG_CASE_COUNT(ng_op_cases_likelihoods);

@@ -1,5 +1,4 @@
-/* Losses: how far a prediction is from its target, each element or row for itself, summed, or
- * averaged. */
+/* Losses of predictions and targets: for each element or row, or their sum or mean. */
 #include "ops/op.h"
 #include <math.h>
 
@@ -17,12 +16,6 @@ ng_tensor *ng_reduced(ng_tape *tape, ng_tensor *losses, ng_reduction reduction)
 {
     if (reduction == NG_EACH) return losses;
     return reduction == NG_SUM ? ng_sum(tape, losses) : ng_mean(tape, losses);
-}
-
-/* The factor of a sum of `count` losses. */
-static double reduction_scale(ng_reduction reduction, int64_t count)
-{
-    return reduction == NG_MEAN ? 1 / (double)count : 1;
 }
 
 /* Memory of the tape for as many elements as x has. */
@@ -62,13 +55,37 @@ static void combine(ng_binary binary, const ng_tensor *x, const void *a, const v
     ng_kernels_for(x->dtype)->binary(binary, &walk, a, b, out);
 }
 
+/* What a loss of each element keeps: how it is reduced, and the factor of a sum. */
+typedef struct {
+    ng_reduction reduction;
+    double scale;
+} loss_attributes;
+
+static loss_attributes loss_attributes_of(ng_reduction reduction, int64_t count)
+{
+    return (loss_attributes){reduction, reduction == NG_MEAN ? 1 / (double)count : 1};
+}
+
+/* Adds factor g dy to a slot; scratch holds one dy per element where dy has one for each. */
+static void add_scaled(const ng_tensor *x, const loss_attributes *saved, const void *g,
+                       const ng_tensor *dy, double factor, void *scratch, ng_slot slot)
+{
+    double scale = factor * saved->scale;
+    if (saved->reduction == NG_EACH) {
+        combine(NG_BINARY_MUL, x, g, dy->data, scratch);
+        g = scratch;
+    } else {
+        scale *= ng_tensor_load(dy, 0);
+    }
+    ng_kernels_for(x->dtype)->axpy(scale, g, slot.data, x->size, slot.accumulate);
+}
+
 /* ---- mse: (x - t)^2 -------------------------------------------------------------------------
  *
  * dx = 2 (x - t) dy,  dt = -dx */
 
 typedef struct {
-    ng_reduction reduction;
-    double scale;
+    loss_attributes of;
     void *difference; /* x - t, the tape's */
 } mse_attributes;
 
@@ -76,18 +93,11 @@ static ng_status mse_backward(ng_tape *tape, const ng_node *node, const ng_tenso
 {
     const mse_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0];
-    void *g = saved->difference;
-    double scale = 2 * saved->scale;
-    if (saved->reduction == NG_EACH) {
-        g = memory_like(tape, x);
-        if (!g) return NG_ENOMEM;
-        combine(NG_BINARY_MUL, x, saved->difference, dy->data, g);
-    } else {
-        scale *= ng_tensor_load(dy, 0);
-    }
-    const ng_kernels *kernels = ng_kernels_for(x->dtype);
-    if (dx[0].data) kernels->axpy(scale, g, dx[0].data, x->size, dx[0].accumulate);
-    if (dx[1].data) kernels->axpy(-scale, g, dx[1].data, x->size, dx[1].accumulate);
+    const bool each = saved->of.reduction == NG_EACH;
+    void *scratch = each ? memory_like(tape, x) : NULL;
+    if (each && !scratch) return NG_ENOMEM;
+    if (dx[0].data) add_scaled(x, &saved->of, saved->difference, dy, 2, scratch, dx[0]);
+    if (dx[1].data) add_scaled(x, &saved->of, saved->difference, dy, -2, scratch, dx[1]);
     return NG_OK;
 }
 
@@ -95,7 +105,7 @@ static ng_tensor *mse_definition(ng_tape *tape, const ng_node *node)
 {
     const mse_attributes *saved = node->attributes;
     ng_tensor *difference = ng_sub(tape, node->inputs[0], node->inputs[1]);
-    return ng_reduced(tape, ng_square(tape, difference), saved->reduction);
+    return ng_reduced(tape, ng_square(tape, difference), saved->of.reduction);
 }
 
 static const ng_op mse_op = {.name = "mse", .backward = mse_backward, .definition = mse_definition};
@@ -105,8 +115,7 @@ ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
     if (!ng_loss_pair_ok("ng_mse", tape, x, &options)) return NULL;
     const ng_reduction reduction = options.reduction;
     ng_tensor *y = ng_result(tape, x->dtype, reduction == NG_EACH ? x->shape : NG_SCALAR);
-    mse_attributes saved = {.reduction = reduction,
-                            .scale = reduction_scale(reduction, x->size),
+    mse_attributes saved = {.of = loss_attributes_of(reduction, x->size),
                             .difference = memory_like(tape, x)};
     if (!y || !saved.difference) return NULL;
     combine(NG_BINARY_SUB, x, x->data, options.target->data, saved.difference);
@@ -115,7 +124,7 @@ ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
         kernels->map((ng_mapping){.kind = NG_MAP_SQUARE}, saved.difference, y->data, x->size);
     else
         ng_tensor_store(y, 0,
-                        saved.scale * kernels->dot(saved.difference, saved.difference, x->size));
+                        saved.of.scale * kernels->dot(saved.difference, saved.difference, x->size));
     ng_tensor *inputs[] = {x, options.target};
     return ng_record(tape, &mse_op, y, inputs, 2, &saved, sizeof saved);
 }
@@ -150,28 +159,9 @@ ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
  *
  * dx = (sigmoid(x) - t) dy,  dt = -x dy */
 
-typedef struct {
-    ng_reduction reduction;
-    double scale;
-} bce_attributes;
-
-/* Adds scale g dy to a slot; scratch holds one dy per element if dy is one for all. */
-static void add_scaled(const ng_tensor *x, const bce_attributes *saved, const void *g,
-                       const ng_tensor *dy, double sign, void *scratch, ng_slot slot)
-{
-    double scale = sign * saved->scale;
-    if (saved->reduction == NG_EACH) {
-        combine(NG_BINARY_MUL, x, g, dy->data, scratch);
-        g = scratch;
-    } else {
-        scale *= ng_tensor_load(dy, 0);
-    }
-    ng_kernels_for(x->dtype)->axpy(scale, g, slot.data, x->size, slot.accumulate);
-}
-
 static ng_status bce_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx)
 {
-    const bce_attributes *saved = node->attributes;
+    const loss_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *target = node->inputs[1];
     void *g = memory_like(tape, x), *scratch = memory_like(tape, x);
     if (!g || !scratch) return NG_ENOMEM;
@@ -186,7 +176,7 @@ static ng_status bce_backward(ng_tape *tape, const ng_node *node, const ng_tenso
 /* (1 - t) softplus(x) + t softplus(-x): the same without cancellation. */
 static ng_tensor *bce_definition(ng_tape *tape, const ng_node *node)
 {
-    const bce_attributes *saved = node->attributes;
+    const loss_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0], *target = node->inputs[1];
     ng_tensor *no = ng_mul(tape, ng_scalar_sub(tape, 1, target), ng_softplus(tape, x));
     ng_tensor *yes = ng_mul(tape, target, ng_softplus(tape, ng_neg(tape, x)));
@@ -197,7 +187,7 @@ static ng_tensor *bce_definition(ng_tape *tape, const ng_node *node)
 /* sigmoid(x) - t as (1 - t) sigmoid(x) - t sigmoid(-x), of which a small part keeps its digits */
 static void bce_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const bce_attributes *saved = node->attributes;
+    const loss_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0], *target = node->inputs[1];
     if (saved->scale != 1) dy = ng_mul_scalar(tape, dy, saved->scale);
     if (ng_wants(dx, 0)) {
@@ -221,8 +211,7 @@ ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_los
         !ng_targets_ok(function, options.target, 0, 1))
         return NULL;
     const ng_tensor *x = logits;
-    const bce_attributes saved = {.reduction = options.reduction,
-                                  .scale = reduction_scale(options.reduction, x->size)};
+    const loss_attributes saved = loss_attributes_of(options.reduction, x->size);
     const bool each = saved.reduction == NG_EACH;
     ng_tensor *y = ng_result(tape, x->dtype, each ? x->shape : NG_SCALAR);
     void *losses = each && y ? y->data : memory_like(tape, x);
@@ -242,8 +231,7 @@ ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_los
 
 typedef struct {
     ng_cross_entropy_shape shape;
-    ng_reduction reduction;
-    double scale;
+    loss_attributes of;
     double *kept; /* (rows, 2), the tape's: see kernels.def */
 } cross_entropy_attributes;
 
@@ -253,7 +241,7 @@ static ng_status losses_cross_entropy_backward(ng_tape *tape, const ng_node *nod
     (void)tape;
     const cross_entropy_attributes *a = node->attributes;
     const ng_tensor *x = node->inputs[0], *labels = node->inputs[1];
-    const ng_loss_slopes slopes = {dy->data, a->reduction == NG_EACH, a->scale};
+    const ng_loss_slopes slopes = {dy->data, a->of.reduction == NG_EACH, a->of.scale};
     ng_kernels_for(x->dtype)->cross_entropy_backward(&a->shape, x->data, labels->data, a->kept,
                                                      slopes, dx[0].data, dx[0].accumulate);
     return NG_OK;
@@ -284,7 +272,7 @@ static ng_tensor *cross_entropy_definition(ng_tape *tape, const ng_node *node)
     if (!zero || !label_places(a, labels, place, counts)) return NULL;
     if (a->shape.ignore) x = ng_where(tape, ng_unsqueeze(tape, counts, -1), x, zero);
 
-    ng_tensor *z = ng_shifted(tape, x); /* a shift changes no loss */
+    ng_tensor *z = ng_shifted(tape, x, -1); /* a shift changes no loss */
     ng_tensor *lse = ng_logsumexp(tape, z, .axes = NG_AXES(-1));
     ng_tensor *flat = ng_reshape(tape, z, NG_SHAPE(a->shape.rows * a->shape.n));
     ng_tensor *of_label = ng_gather_rows(tape, flat, place);
@@ -294,42 +282,32 @@ static ng_tensor *cross_entropy_definition(ng_tape *tape, const ng_node *node)
         losses = ng_sub(tape, losses, ng_mul_scalar(tape, mean, a->shape.smoothing));
     }
     if (a->shape.ignore) losses = ng_where(tape, counts, losses, zero);
-    if (a->reduction == NG_EACH) return losses;
-    return ng_mul_scalar(tape, ng_sum(tape, losses), a->scale);
+    if (a->of.reduction == NG_EACH) return losses;
+    return ng_mul_scalar(tape, ng_sum(tape, losses), a->of.scale);
 }
 
 static const ng_op cross_entropy_op = {.name = "cross_entropy",
                                        .backward = losses_cross_entropy_backward,
                                        .definition = cross_entropy_definition};
 
-/* The shape of the labels: that of the logits without the classes. */
-static ng_shape leading(ng_shape shape)
-{
-    shape.dim[--shape.rank] = 0;
-    return shape;
-}
-
 static bool classes_ok(ng_tape *tape, ng_tensor *logits, const ng_cross_entropy_options *o)
 {
-    const char *function = "ng_cross_entropy";
+    static const char function[] = "ng_cross_entropy";
     if (!ng_accepts(function, tape, 1, &logits) ||
         !ng_accepts_index(function, tape, "labels", o->labels) ||
         !ng_reduction_ok(function, o->reduction) ||
-        !ng_option_idle(function, "ignored", !o->ignore && o->ignored, "with .ignore"))
+        !ng_option_idle(function, "ignored", !o->ignore && o->ignored, "with .ignore") ||
+        !ng_labels_fit(function, logits, o->labels))
         return false;
-    const ng_shape shape = logits->shape;
-    if (shape.rank < 1 || shape.dim[shape.rank - 1] < 1) {
+    if (ng_dim(logits, -1) < 1)
         ng_fail(NG_ESHAPE, "%s: logits is %s, expected (..., classes)", function,
-                ng_shape_print(shape).text);
-        return false;
-    }
-    if (!ng_has_shape(function, "labels", o->labels, leading(shape))) return false;
-    if (!(o->smoothing >= 0 && o->smoothing <= 1)) {
+                ng_shape_print(logits->shape).text);
+    else if (!(o->smoothing >= 0 && o->smoothing <= 1))
         ng_fail(NG_EVALUE, "%s: smoothing is %g, expected 0 <= smoothing <= 1", function,
                 o->smoothing);
-        return false;
-    }
-    return true;
+    else
+        return true;
+    return false;
 }
 
 /* The number of rows that count; -1 with an error for a label that is no class. */
@@ -338,11 +316,7 @@ static int64_t counted_rows(const cross_entropy_attributes *a, const int64_t *la
     int64_t count = 0;
     for (int64_t r = 0; r < a->shape.rows; r++) {
         if (ng_is_ignored(&a->shape, label[r])) continue;
-        if (label[r] < 0 || label[r] >= a->shape.n) {
-            ng_fail(NG_EVALUE, "ng_cross_entropy: label %lld in row %lld, expected 0 .. %lld",
-                    (long long)label[r], (long long)r, (long long)(a->shape.n - 1));
-            return -1;
-        }
+        if (!ng_label_ok("ng_cross_entropy", label[r], r, a->shape.n)) return -1;
         count++;
     }
     return count;
@@ -353,24 +327,23 @@ ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_cross_entr
     if (!classes_ok(tape, logits, &options)) return NULL;
     if (options.weights) return ng_weighted_cross_entropy(tape, logits, options);
     const ng_tensor *x = logits, *labels = options.labels;
-    cross_entropy_attributes a = {.reduction = options.reduction,
-                                  .shape = {.rows = labels->size,
+    cross_entropy_attributes a = {.shape = {.rows = labels->size,
                                             .n = ng_dim(x, -1),
                                             .smoothing = options.smoothing,
                                             .ignore = options.ignore,
                                             .ignored = options.ignored}};
     const int64_t count = counted_rows(&a, labels->data);
     if (count < 0) return NULL;
-    a.scale = reduction_scale(a.reduction, count);
+    a.of = loss_attributes_of(options.reduction, count);
 
-    const bool each = a.reduction == NG_EACH;
+    const bool each = options.reduction == NG_EACH;
     ng_tensor *y = ng_result(tape, x->dtype, each ? labels->shape : NG_SCALAR);
     ng_tensor *losses = each ? y : ng_result(tape, x->dtype, labels->shape);
     a.kept = ng_tape_memory(tape, 2 * (size_t)a.shape.rows * sizeof *a.kept);
     if (!y || !losses || !a.kept) return NULL;
     const ng_kernels *kernels = ng_kernels_for(x->dtype);
     kernels->cross_entropy(&a.shape, x->data, labels->data, losses->data, a.kept);
-    if (!each) kernels->sum(losses->data, y->data, 1, a.shape.rows, 1, a.scale, false);
+    if (!each) kernels->sum(losses->data, y->data, 1, a.shape.rows, 1, a.of.scale, false);
     ng_tensor *inputs[] = {logits, options.labels};
     return ng_record(tape, &cross_entropy_op, y, inputs, 2, &a, sizeof a);
 }
@@ -399,58 +372,35 @@ NG_CASE_CALL(case_cross_entropy_all,
              ng_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH, .smoothing = 0.1,
                               .ignore = true, .ignored = -1))
 
-#define PAIR                                                                                       \
-    {                                                                                              \
-        {.name = "x", .shape = NG_CASE_SHAPE(3, 4)}, { .name = "t", .shape = NG_CASE_SHAPE(3, 4) } \
-    }
-#define LOGITS_AND_PROBABILITIES                                                                   \
-    {                                                                                              \
-        {.name = "logits", .shape = NG_CASE_SHAPE(3, 4)},                                          \
-        {                                                                                          \
-            .name = "t", .shape = NG_CASE_SHAPE(3, 4), .low = 0, .high = 1                         \
-        }                                                                                          \
-    }
+#define PAIR NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("t", 3, 4)
+#define LOGITS_AND_PROBABILITIES NG_CASE_ANY("logits", 3, 4), NG_CASE_BETWEEN("t", 0, 1, 3, 4)
 #define LOGITS_AND_LABELS(rows, lowest, highest)                                                   \
+    NG_CASE_ANY("logits", rows, 4),                                                                \
     {                                                                                              \
-        {.name = "logits", .shape = NG_CASE_SHAPE(rows, 4)},                                       \
-        {                                                                                          \
-            .name = "labels", .shape = NG_CASE_SHAPE(rows), .low = (lowest),                       \
-            .high = (highest) + 1, .index = true                                                   \
-        }                                                                                          \
+        .name = "labels", .shape = NG_CASE_SHAPE(rows), .low = (lowest), .high = (highest) + 1,    \
+        .index = true                                                                              \
     }
 
 const ng_case ng_op_cases_losses[] = {
-    {.name = "mse", .call = case_mse, .inputs = PAIR},
-    {.name = "mse (sum)", .call = case_mse_sum, .inputs = PAIR},
-    {.name = "mse (each)", .call = case_mse_each, .inputs = PAIR},
-    {.name = "l1", .call = case_l1, .inputs = PAIR},
-    {.name = "l1 (sum)", .call = case_l1_sum, .inputs = PAIR},
-    {.name = "l1 (each)", .call = case_l1_each, .inputs = PAIR},
-    {.name = "huber", .call = case_huber, .inputs = PAIR},
-    {.name = "huber (sum, delta 0.6)", .call = case_huber_sum, .inputs = PAIR},
-    {.name = "huber (each, delta 2)", .call = case_huber_each, .inputs = PAIR},
-    {.name = "binary_cross_entropy", .call = case_bce, .inputs = LOGITS_AND_PROBABILITIES},
-    {.name = "binary_cross_entropy (sum)",
-     .call = case_bce_sum,
-     .inputs = LOGITS_AND_PROBABILITIES},
-    {.name = "binary_cross_entropy (each)",
-     .call = case_bce_each,
-     .inputs = LOGITS_AND_PROBABILITIES},
-    {.name = "cross_entropy", .call = case_cross_entropy, .inputs = LOGITS_AND_LABELS(6, 0, 3)},
-    {.name = "cross_entropy (sum)",
-     .call = case_cross_entropy_sum,
-     .inputs = LOGITS_AND_LABELS(6, 0, 3)},
-    {.name = "cross_entropy (each)",
-     .call = case_cross_entropy_each,
-     .inputs = LOGITS_AND_LABELS(6, 0, 3)},
-    {.name = "cross_entropy (smoothing)",
-     .call = case_cross_entropy_smoothing,
-     .inputs = LOGITS_AND_LABELS(6, 0, 3)},
-    {.name = "cross_entropy (ignored label)",
-     .call = case_cross_entropy_ignored,
-     .inputs = LOGITS_AND_LABELS(12, 1, 3)},
-    {.name = "cross_entropy (each, smoothing, ignored label)",
-     .call = case_cross_entropy_all,
-     .inputs = LOGITS_AND_LABELS(12, -1, 1)},
+    NG_CASE("mse", case_mse, PAIR),
+    NG_CASE("mse (sum)", case_mse_sum, PAIR),
+    NG_CASE("mse (each)", case_mse_each, PAIR),
+    NG_CASE("l1", case_l1, PAIR),
+    NG_CASE("l1 (sum)", case_l1_sum, PAIR),
+    NG_CASE("l1 (each)", case_l1_each, PAIR),
+    NG_CASE("huber", case_huber, PAIR),
+    NG_CASE("huber (sum, delta 0.6)", case_huber_sum, PAIR),
+    NG_CASE("huber (each, delta 2)", case_huber_each, PAIR),
+    NG_CASE("binary_cross_entropy", case_bce, LOGITS_AND_PROBABILITIES),
+    NG_CASE("binary_cross_entropy (sum)", case_bce_sum, LOGITS_AND_PROBABILITIES),
+    NG_CASE("binary_cross_entropy (each)", case_bce_each, LOGITS_AND_PROBABILITIES),
+    NG_CASE("cross_entropy", case_cross_entropy, LOGITS_AND_LABELS(6, 0, 3)),
+    NG_CASE("cross_entropy (sum)", case_cross_entropy_sum, LOGITS_AND_LABELS(6, 0, 3)),
+    NG_CASE("cross_entropy (each)", case_cross_entropy_each, LOGITS_AND_LABELS(6, 0, 3)),
+    NG_CASE("cross_entropy (smoothing)", case_cross_entropy_smoothing, LOGITS_AND_LABELS(6, 0, 3)),
+    NG_CASE("cross_entropy (ignored label)", case_cross_entropy_ignored,
+            LOGITS_AND_LABELS(12, 1, 3)),
+    NG_CASE("cross_entropy (each, smoothing, ignored label)", case_cross_entropy_all,
+            LOGITS_AND_LABELS(12, -1, 1)),
 };
 const int ng_op_cases_losses_count = NG_CASE_COUNT(ng_op_cases_losses);

@@ -1,17 +1,18 @@
-/* Batch normalization where some positions are padding: that of the others, gathered as rows
- * (M, C),
+/* Batch normalization where some positions are padding. The others are gathered as rows (M, C):
  *
  *     y = scatter(batch_norm(gather(x)))
  *
  * so that statistics, gradients of any order, running statistics and groups are those of a batch
- * that never had the padding. y is 0 there, and so is the gradient to x. */
+ * without the padding. At padding y is 0, and so is the gradient to x. */
 #include "ops/op.h"
 
 /* Whether the mask has a number for each sample of x (N, C, ...), or for each position. */
-static bool mask_fits(const ng_batch_call *o, const ng_tensor *mask)
+static bool mask_fits(const ng_batch_call *o)
 {
+    const ng_tensor *mask = o->mask;
     const ng_shape x = o->x->shape;
-    ng_shape positions = {.rank = x.rank - 1, .dim = {x.dim[0], x.dim[2], x.dim[3]}};
+    ng_shape positions = {.rank = x.rank - 1, .dim = {x.dim[0]}};
+    for (int i = 2; i < x.rank; i++) positions.dim[i - 1] = x.dim[i];
     if (ng_shape_equal(mask->shape, NG_SHAPE(x.dim[0])) || ng_shape_equal(mask->shape, positions))
         return true;
     ng_fail(NG_ESHAPE, "%s: mask is %s and x %s, expected mask %s%s%s", o->function,
@@ -21,25 +22,21 @@ static bool mask_fits(const ng_batch_call *o, const ng_tensor *mask)
     return false;
 }
 
-/* The rows (N L, C) of x (N, C, L), and back. */
+/* The rows (N L, C) of x (N, C, ...) with L positions, and back. */
 static ng_tensor *masked_rows_of(ng_tape *tape, ng_tensor *x)
 {
     const ng_shape s = x->shape;
     if (s.rank == 2) return x;
-    const int64_t rows = s.dim[0] * ng_shape_span(s, 2, s.rank);
-    x = ng_permute(tape, x, s.rank == 3 ? NG_AXES(0, 2, 1) : NG_AXES(0, 2, 3, 1));
-    return ng_reshape(tape, x, NG_SHAPE(rows, s.dim[1]));
+    const int64_t positions = ng_shape_span(s, 2, s.rank);
+    x = ng_transpose(tape, ng_reshape(tape, x, NG_SHAPE(s.dim[0], s.dim[1], positions)), 1, 2);
+    return ng_reshape(tape, x, NG_SHAPE(s.dim[0] * positions, s.dim[1]));
 }
 
 static ng_tensor *from_rows(ng_tape *tape, ng_tensor *rows, ng_shape s)
 {
     if (s.rank == 2) return rows;
-    if (s.rank == 3) {
-        rows = ng_reshape(tape, rows, NG_SHAPE(s.dim[0], s.dim[2], s.dim[1]));
-        return ng_permute(tape, rows, NG_AXES(0, 2, 1));
-    }
-    rows = ng_reshape(tape, rows, NG_SHAPE(s.dim[0], s.dim[2], s.dim[3], s.dim[1]));
-    return ng_permute(tape, rows, NG_AXES(0, 3, 1, 2));
+    rows = ng_reshape(tape, rows, NG_SHAPE(s.dim[0], ng_shape_span(s, 2, s.rank), s.dim[1]));
+    return ng_reshape(tape, ng_transpose(tape, rows, 1, 2), s);
 }
 
 /* The rows that are no padding. */
@@ -56,39 +53,32 @@ static ng_tensor *real_rows(ng_tape *tape, const ng_tensor *mask, int64_t rows)
     return index;
 }
 
-ng_tensor *ng_masked_rows(ng_tape *tape, const ng_batch_call *call, ng_tensor *mask,
-                          ng_tensor **index)
+bool ng_batch_unpad(ng_tape *tape, const ng_batch_call *call, ng_batch_call *rows,
+                    ng_tensor **index)
 {
-    if (!ng_usable(call->function, "mask", 0, tape, mask) || !mask_fits(call, mask)) return NULL;
+    ng_column_norm_shape shape;
+    *rows = *call;
+    *index = NULL;
+    if (!call->mask || ng_is_none(call->mask)) return true;
+    if (!ng_batch_accepts(tape, call, &shape) ||
+        !ng_usable(call->function, "mask", 0, tape, call->mask) || !mask_fits(call))
+        return false;
     ng_tensor *all = masked_rows_of(tape, call->x);
-    *index = all ? real_rows(tape, mask, all->shape.dim[0]) : NULL;
-    if (!*index) return NULL;
+    *index = all ? real_rows(tape, call->mask, all->shape.dim[0]) : NULL;
+    if (!*index) return false;
     if (call->training && !ng_is_joint(call) && (*index)->size < 2) {
         ng_fail(NG_ESHAPE,
                 "%s: training needs more than one value per channel, the mask leaves %lld of %lld",
                 call->function, (long long)(*index)->size, (long long)all->shape.dim[0]);
-        return NULL;
+        return false;
     }
-    return ng_gather_rows(tape, all, *index);
+    rows->x = ng_gather_rows(tape, all, *index);
+    return rows->x;
 }
 
-ng_tensor *ng_unmasked(ng_tape *tape, ng_tensor *rows, ng_tensor *index, const ng_tensor *x)
+ng_tensor *ng_batch_pad(ng_tape *tape, ng_tensor *y, ng_tensor *index, const ng_tensor *x)
 {
+    if (!y || !index) return y;
     const int64_t count = x->shape.dim[0] * ng_shape_span(x->shape, 2, x->shape.rank);
-    return from_rows(tape, ng_scatter_add_rows(tape, rows, index, count), x->shape);
-}
-
-ng_tensor *ng_masked_batch_norm(ng_tape *tape, const ng_batch_call *call, ng_tensor *mask)
-{
-    ng_column_norm_shape shape;
-    ng_tensor *index;
-    if (!ng_batch_accepts(tape, call, &shape)) return NULL;
-    ng_batch_moments moments = {NULL, NULL, 0};
-    ng_batch_call gathered = *call;
-    gathered.x = ng_masked_rows(tape, call, mask, &index);
-    gathered.later = &moments; /* all that may fail comes first */
-    ng_tensor *y = gathered.x ? ng_batch_norm_called(tape, &gathered) : NULL;
-    y = y ? ng_unmasked(tape, y, index, call->x) : NULL;
-    if (y && moments.mean) ng_batch_moved(call, moments);
-    return y;
+    return from_rows(tape, ng_scatter_add_rows(tape, y, index, count), x->shape);
 }

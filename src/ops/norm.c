@@ -1,22 +1,19 @@
-/* What the norms share: checks of operands, how a tensor per channel meets x, the numbers that a
- * definition treats in its place, and the operands of those that normalize over the batch. */
+/* What the norms share: checks of operands and settings, statistics, composition of ops, running
+ * statistics. */
 #include "ops/op.h"
 #include <math.h>
 
-/* ---- Operands ----------------------------------------------------------------------------- */
+/* ---- Operands and settings ---------------------------------------------------------------- */
 
-bool ng_norm_given(const char *function, const char *name, const ng_tensor *operand)
+bool ng_norm_accepts(const char *function, ng_tape *tape, ng_tensor *const inputs[3])
 {
-    if (!operand && !ng_failed())
-        ng_fail(NG_ENULL, "%s: %s is NULL; NG_NONE leaves it out", function, name);
-    return operand != NULL;
+    static const char *const names[] = {"x", "gamma", "beta"};
+    return ng_accepts_named(function, tape, 1, 3, inputs, names);
 }
 
 bool ng_norm_eps_ok(const char *function, double eps)
 {
-    if (eps >= 0 && isfinite(eps)) return true;
-    ng_fail(NG_EVALUE, "%s: eps = %g, expected a finite number of at least 0", function, eps);
-    return false;
+    return ng_option_range(function, "eps", eps, 0, HUGE_VAL);
 }
 
 bool ng_has_channels(const char *function, const ng_tensor *x)
@@ -35,14 +32,21 @@ bool ng_has_rows(const char *function, const ng_tensor *x)
     return false;
 }
 
-bool ng_channels_fit(const char *function, const char *name, const ng_tensor *c, const ng_tensor *x)
+bool ng_operand_fits(const char *function, const char *name, const ng_tensor *c, ng_shape expected,
+                     const ng_tensor *x)
 {
-    const ng_shape expected = NG_SHAPE(x->shape.dim[1]);
     if (ng_is_none(c) || ng_shape_equal(c->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for x of shape %s", function, name,
+    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for a tensor of shape %s", function, name,
             ng_shape_print(c->shape).text, ng_shape_print(expected).text,
             ng_shape_print(x->shape).text);
     return false;
+}
+
+bool ng_affine_fits(const char *function, const ng_tensor *gamma, const ng_tensor *beta,
+                    ng_shape expected, const ng_tensor *x)
+{
+    return ng_operand_fits(function, "gamma", gamma, expected, x) &&
+           ng_operand_fits(function, "beta", beta, expected, x);
 }
 
 ng_shape ng_shape_per_channel(const ng_tensor *x)
@@ -53,6 +57,11 @@ ng_shape ng_shape_per_channel(const ng_tensor *x)
 ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x)
 {
     return ng_reshape(tape, c, ng_shape_per_channel(x));
+}
+
+ng_axes ng_all_but_channel(const ng_tensor *x)
+{
+    return (ng_axes){.count = ng_rank(x) - 1, .axis = {0, 2, 3, 4, 5, 6, 7}};
 }
 
 /* ---- Statistics --------------------------------------------------------------------------- */
@@ -119,20 +128,50 @@ ng_tensor *ng_norm_near(ng_tape *tape, ng_tensor *x, ng_norm_constants constants
     return constants.shift ? ng_sub(tape, scaled, constants.shift) : scaled;
 }
 
+ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes,
+                                 const ng_statistics *statistics, double eps)
+{
+    if (!x) return (ng_composed_norm){NULL, NULL, NULL};
+    ng_shape kept = x->shape;
+    for (int i = 0; i < axes.count; i++) kept.dim[axes.axis[i]] = 1;
+    const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, kept, statistics, eps);
+    ng_tensor *z = ng_norm_near(tape, x, near);
+    ng_tensor *mean = ng_mean(tape, z, .axes = axes, .keepdim = true);
+    ng_tensor *var = ng_variance(tape, z, .axes = axes, .keepdim = true);
+    ng_tensor *rstd = ng_rsqrt(tape, ng_add(tape, var, near.eps));
+    return (ng_composed_norm){ng_sub(tape, z, mean), rstd, near.scale};
+}
+
+ng_tensor *ng_affine_composed(ng_tape *tape, ng_tensor *y, ng_tensor *gamma, ng_tensor *beta)
+{
+    if (y && gamma != NG_NONE) y = ng_mul(tape, y, ng_per_channel(tape, gamma, y));
+    if (y && beta != NG_NONE) y = ng_add(tape, y, ng_per_channel(tape, beta, y));
+    return y;
+}
+
+ng_tensor *ng_composed_output(ng_tape *tape, ng_composed_norm norm, ng_tensor *gamma,
+                              ng_tensor *beta, const ng_tensor *x)
+{
+    ng_tensor *y = ng_reshape(tape, ng_mul(tape, norm.centred, norm.rstd), x->shape);
+    return ng_affine_composed(tape, y, gamma, beta);
+}
+
 /* ---- Over the batch ----------------------------------------------------------------------- */
 
 static bool is_batch(const char *function, const ng_tensor *x)
 {
-    if (x->shape.rank >= 2 && x->shape.rank <= 4) return true;
-    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C), (N, C, L) or (N, C, H, W)", function,
+    if (x->shape.rank >= 2) return true;
+    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...)", function,
             ng_shape_print(x->shape).text);
     return false;
 }
 
-/* Running statistics are constants that training writes to: neither differentiated nor a tape's. */
+/* Whether running statistics have the right shape and no gradient. Training writes to them, so that
+ * they may not be a tape's. */
 static bool running_ok(const ng_batch_call *o, const char *name, const ng_tensor *running)
 {
-    if (!ng_channels_fit(o->function, name, running, o->x)) return false;
+    if (!ng_operand_fits(o->function, name, running, NG_SHAPE(o->x->shape.dim[1]), o->x))
+        return false;
     if (running->requires_grad) {
         ng_fail(NG_EGRAD, "%s: %s requires a gradient, expected a buffer without one", o->function,
                 name);
@@ -146,7 +185,7 @@ static bool running_ok(const ng_batch_call *o, const char *name, const ng_tensor
     return true;
 }
 
-/* One memory cannot be both. */
+/* Whether the running mean and the running spread are two tensors, which training needs. */
 static bool running_apart(const ng_batch_call *o)
 {
     if (!o->training || ng_is_none(o->running_mean) || o->running_mean != o->running_spread)
@@ -156,27 +195,24 @@ static bool running_apart(const ng_batch_call *o)
     return false;
 }
 
-static bool momentum_ok(const char *function, double momentum)
+bool ng_batch_settings_ok(const char *function, double eps, double momentum)
 {
+    if (!ng_norm_eps_ok(function, eps)) return false;
     if (momentum >= 0 && momentum <= 1) return true;
-    ng_fail(NG_EVALUE, "%s: momentum = %g, expected 0 <= momentum <= 1", function, momentum);
+    ng_fail(NG_EVALUE, "%s: momentum is %g, expected 0 <= momentum <= 1", function, momentum);
     return false;
 }
 
 bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *o, ng_column_norm_shape *shape)
 {
     const char *function = o->function;
+    const char *const names[] = {"x", "gamma", "beta", "running_mean", o->spread};
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta, o->running_mean, o->running_spread};
-    if (!ng_given(function, "x", o->x) || !ng_norm_given(function, "gamma", o->gamma) ||
-        !ng_norm_given(function, "beta", o->beta) ||
-        !ng_norm_given(function, "running_mean", o->running_mean) ||
-        !ng_norm_given(function, o->spread, o->running_spread) ||
-        !ng_accepts(function, tape, 1, inputs) || !ng_accepts_optional(function, tape, 5, inputs) ||
-        !is_batch(function, o->x) || !ng_channels_fit(function, "gamma", o->gamma, o->x) ||
-        !ng_channels_fit(function, "beta", o->beta, o->x) ||
+    if (!ng_accepts_named(function, tape, 1, 5, inputs, names) || !is_batch(function, o->x) ||
+        !ng_affine_fits(function, o->gamma, o->beta, NG_SHAPE(o->x->shape.dim[1]), o->x) ||
         !running_ok(o, "running_mean", o->running_mean) ||
-        !running_ok(o, o->spread, o->running_spread) || !ng_norm_eps_ok(function, o->eps) ||
-        !momentum_ok(function, o->momentum) || !running_apart(o))
+        !running_ok(o, o->spread, o->running_spread) || !running_apart(o) ||
+        !ng_batch_settings_ok(function, o->eps, o->momentum))
         return false;
 
     const ng_shape x = o->x->shape;
@@ -190,14 +226,11 @@ bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *o, ng_column_norm_shap
     return false;
 }
 
-void ng_batch_moved(const ng_batch_call *o, ng_batch_moments moments)
+void ng_batch_move(const ng_batch_call *o, const ng_batch_moments *moments)
 {
-    if (o->later) {
-        *o->later = moments;
-        return;
-    }
-    ng_move_running(o->running_mean, moments.mean, 1, o->momentum);
-    ng_move_running(o->running_spread, moments.var, moments.factor, o->momentum);
+    if (!moments->mean) return;
+    ng_move_running(o->running_mean, moments->mean, 1, o->momentum);
+    ng_move_running(o->running_spread, moments->var, moments->factor, o->momentum);
 }
 
 void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum)

@@ -1,6 +1,7 @@
-/* What the op files share: checks of operands, and the recording of functions of each element. */
+/* What the files of ops share: checks of operands and settings, functions of each element. */
 #include "ops/op.h"
 #include <float.h>
+#include <math.h>
 
 /* ---- Operands ----------------------------------------------------------------------------- */
 
@@ -27,6 +28,49 @@ bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *c
     return true;
 }
 
+bool ng_given_or_none(const char *function, const char *name, const ng_tensor *operand)
+{
+    if (!operand && !ng_failed())
+        ng_fail(NG_ENULL, "%s: %s is NULL; NG_NONE leaves it out", function, name);
+    return operand != NULL;
+}
+
+bool ng_accepts_named(const char *function, ng_tape *tape, int required, int count,
+                      ng_tensor *const *inputs, const char *const *names)
+{
+    for (int i = 0; i < count; i++)
+        if (i < required ? !ng_given(function, names[i], inputs[i])
+                         : !ng_given_or_none(function, names[i], inputs[i]))
+            return false;
+    return ng_accepts(function, tape, required, inputs) &&
+           ng_accepts_optional(function, tape, count, inputs);
+}
+
+bool ng_has_type(const char *function, const char *name, const ng_tensor *x, ng_dtype dtype,
+                 ng_shape shape)
+{
+    if (x->dtype == dtype && ng_shape_equal(x->shape, shape)) return true;
+    ng_fail(x->dtype != dtype ? NG_EDTYPE : NG_ESHAPE, "%s: %s is %s %s, expected %s %s", function,
+            name, ng_dtype_name(x->dtype), ng_shape_print(x->shape).text, ng_dtype_name(dtype),
+            ng_shape_print(shape).text);
+    return false;
+}
+
+bool ng_option_apart(const char *function, const char *one, bool has_one, const char *other,
+                     bool has_other)
+{
+    if (!has_one || !has_other) return true;
+    ng_fail(NG_EVALUE, "%s: both .%s and .%s, expected one of them", function, one, other);
+    return false;
+}
+
+bool ng_above_zero(const char *function, const char *name, double value)
+{
+    if (value > 0 && isfinite(value)) return true;
+    ng_fail(NG_EVALUE, "%s: %s is %g, expected a positive number", function, name, value);
+    return false;
+}
+
 /* ---- Element by element ------------------------------------------------------------------- */
 
 ng_tensor *ng_map_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,
@@ -50,14 +94,16 @@ ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *d
     return NG_OK;
 }
 
+double ng_largest(ng_dtype dtype) { return dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX; }
+
 ng_tensor *ng_finite(ng_tape *tape, ng_tensor *x)
 {
-    const double largest = x && x->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
+    const double largest = x ? ng_largest(x->dtype) : 0;
     return ng_clamp(tape, x, -largest, largest);
 }
 
-/* y = f(a, b): a (...), b (...) -> their broadcast shape. Operands of one shape take the short
- * way, on which nothing is copied that small tensors would notice. */
+/* y = f(a, b): a (...), b (...) -> their broadcast shape. For operands of one shape the walk is
+ * set up directly, which saves time with small tensors. */
 ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
                             ng_tensor *b, ng_binary binary)
 {

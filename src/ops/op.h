@@ -1,24 +1,35 @@
-/* What the op files share. */
+/* What the files of ops share. */
 #ifndef NG_OPS_OP_H
 #define NG_OPS_OP_H
 
 #include "core/error.h"
 #include "kernels/kernels.h"
+#include "ops/settings.h"
 #include "tape/case.h"
 #include "tape/tape.h"
 #include <normgrad/ops.h>
 
 #define ng_record(...) ng_record_library(__VA_ARGS__)
 
-/* Whether a gradient rule has to find the gradient of input i. */
+/* Whether a gradient rule must compute the gradient of input i. */
 static inline bool ng_wants(ng_tensor *const *dx, int i) { return dx[i] != NG_NONE; }
 
-/* ng_accepts for ops that only move elements about: all of one dtype, int64 included. */
+/* ng_accepts for ops that only move elements: operands of one dtype, which may be int64. */
 bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs);
 
-/* Whether `index` is there, lives on this tape or on none, and is int64; `what` is its role in
- * the message, "index" or "labels". */
+/* Whether `index` is not NULL, belongs to this tape or to none, and is int64; `what` is its name in
+ * the error, "index" or "labels". */
 bool ng_accepts_index(const char *function, ng_tape *tape, const char *what, ng_tensor *index);
+
+/* ng_accepts for operands of these names; those from number `required` on may be NG_NONE. */
+bool ng_accepts_named(const char *function, ng_tape *tape, int required, int count,
+                      ng_tensor *const *inputs, const char *const *names);
+
+/* ng_given for an operand that NG_NONE may leave out. */
+bool ng_given_or_none(const char *function, const char *name, const ng_tensor *operand);
+
+/* Whether all elements of an int64 index are from 0 to bound - 1; else an error. */
+bool ng_index_within(const char *function, const ng_tensor *index, int64_t bound);
 
 /* ---- Element by element ------------------------------------------------------------------- */
 
@@ -38,28 +49,51 @@ ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *d
         dx[0] = formula;                                                                           \
     }
 
-/* x, and the largest numbers of its dtype for the infinities. */
+/* The largest number of a floating dtype; x, and these for the infinities. */
+double ng_largest(ng_dtype dtype);
 ng_tensor *ng_finite(ng_tape *tape, ng_tensor *x);
 
 /* y = binary(a, b), broadcasting, recorded as `op`. */
 ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *a,
                             ng_tensor *b, ng_binary binary);
 
+/* ---- Parts of the last dimension ----------------------------------------------------------- */
+
+/* Whether the last dimension of x is even; else an error. */
+bool ng_has_halves(const char *function, const ng_tensor *x);
+
+/* Features i n .. (i + 1) n - 1 of x (..., features). */
+ng_tensor *ng_features(ng_tape *tape, ng_tensor *x, int64_t i, int64_t n);
+
 /* ---- Reductions ---------------------------------------------------------------------------- */
 
-/* Whether x can be reduced as the options say, of which .unbiased is for ng_variance alone; then
- * the axes that go are marked. */
+/* Whether x and the options are in order, without .unbiased; then marks the reduced axes. */
 bool ng_accepts_reduction(const char *function, ng_tape *tape, const ng_reduce_options *options,
                           bool *reduced);
 
-/* sum x^2 of float x, in double, which they neither overflow nor vanish in; reduced axes are kept
- * with length 1. */
+/* A shape without its reduced axes, or with length 1 for each. */
+ng_shape ng_reduced_shape(ng_shape shape, const bool *reduced, bool keepdim);
+
+/* sum x^2 of float x in double, in which squares neither overflow nor vanish; reduced axes have
+ * length 1. */
 ng_tensor *ng_sum_of_squares(ng_tape *tape, const ng_tensor *x, const bool *reduced);
 
 /* ---- What the norms share ----------------------------------------------------------------- */
 
-/* ng_given for an operand that NG_NONE may leave out. */
-bool ng_norm_given(const char *function, const char *name, const ng_tensor *operand);
+/* ng_accepts_named for a norm's x, gamma and beta, of which the last two may be left out. */
+bool ng_norm_accepts(const char *function, ng_tape *tape, ng_tensor *const inputs[3]);
+
+/* Whether x is (N, C, ...) with at least 1 element a sample; N may be 0. */
+bool ng_has_channels(const char *function, const ng_tensor *x);
+
+/* Whether x has a last axis of at least 1 element; there may be no rows. */
+bool ng_has_rows(const char *function, const ng_tensor *x);
+
+/* Whether c is NG_NONE or has the shape that x requires; the same for gamma and beta. */
+bool ng_operand_fits(const char *function, const char *name, const ng_tensor *c, ng_shape expected,
+                     const ng_tensor *x);
+bool ng_affine_fits(const char *function, const ng_tensor *gamma, const ng_tensor *beta,
+                    ng_shape expected, const ng_tensor *x);
 
 /* Memory of the tape for the statistics of `count` rows or columns of x; false if there is none. */
 bool ng_statistics_new(ng_tape *tape, const ng_tensor *x, int64_t count, bool center,
@@ -68,22 +102,19 @@ bool ng_statistics_new(ng_tape *tape, const ng_tensor *x, int64_t count, bool ce
 /* rstd = 1 / sqrt(var + eps) */
 void ng_inverse_deviation(double *rstd, const double *var, double eps, int64_t n);
 
-/* Scales and shifts x (N, C, ...) per channel; gamma and beta are (C) or NG_NONE. y may be x's
- * data. */
+/* y = x scaled and shifted per channel, x (N, C, ...); gamma and beta are (C) or NG_NONE. y may be
+ * x's data. */
 void ng_channel_affine(const ng_tensor *x, const ng_tensor *gamma, const ng_tensor *beta, void *y);
 
-/* Whether eps is finite and at least 0. */
-bool ng_norm_eps_ok(const char *function, double eps);
+/* The shape in which numbers per channel broadcast against x (N, C, ...), (C, 1...); a tensor (C)
+ * in it. */
+ng_shape ng_shape_per_channel(const ng_tensor *x);
+ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x);
 
-/* Whether x is (N, C, ...) with at least 1 element a sample; N may be 0. */
-bool ng_has_channels(const char *function, const ng_tensor *x);
+/* The axes of x (N, C, ...) but that of the channels. */
+ng_axes ng_all_but_channel(const ng_tensor *x);
 
-/* Whether x has a last axis of at least 1 element; there may be no rows. */
-bool ng_has_rows(const char *function, const ng_tensor *x);
-
-/* Whether c is NG_NONE or of shape (C), for x (N, C, ...). */
-bool ng_channels_fit(const char *function, const char *name, const ng_tensor *c,
-                     const ng_tensor *x);
+/* ---- Norms composed of ops ---------------------------------------------------------------- */
 
 /* Where a norm is composed of ops, it is that of z = scale x - shift, with eps scale^2 for eps.
  * scale, powers of 2, and shift are constants of a shape that broadcasts against x. They change no
@@ -97,29 +128,51 @@ ng_norm_constants ng_norm_constants_of(ng_tape *tape, ng_dtype dtype, ng_shape s
                                        const ng_statistics *statistics, double eps);
 ng_tensor *ng_norm_near(ng_tape *tape, ng_tensor *x, ng_norm_constants constants);
 
-/* The shape in which numbers per channel broadcast against x (N, C, ...), (C, 1...); a tensor (C)
- * in it. */
-ng_shape ng_shape_per_channel(const ng_tensor *x);
-ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x);
-
-/* What running statistics move toward: the batch's, var as unbiased as `factor` makes it. */
+/* The parts of a composed norm: z less its mean, 1 / deviation of z, and the scale in z. */
 typedef struct {
-    const double *mean, *var; /* the tape's */
-    double factor;
-} ng_batch_moments;
+    ng_tensor *centred, *rstd, *scale;
+} ng_composed_norm;
+
+/* Of x over some axes, whose statistics are known. */
+ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes,
+                                 const ng_statistics *statistics, double eps);
+
+/* y (N, C, ...) scaled and shifted per channel; gamma and beta may be NG_NONE. */
+ng_tensor *ng_affine_composed(ng_tape *tape, ng_tensor *y, ng_tensor *gamma, ng_tensor *beta);
+
+/* centred rstd, scaled and shifted per channel, in the shape of x (N, C, ...). */
+ng_tensor *ng_composed_output(ng_tape *tape, ng_composed_norm norm, ng_tensor *gamma,
+                              ng_tensor *beta, const ng_tensor *x);
+
+/* ---- Norms over the batch ----------------------------------------------------------------- */
 
 /* A call of a norm over the batch: its operands and the settings that all of them have. */
 typedef struct {
     const char *function;
-    ng_tensor *x;                             /* (N, C), (N, C, L) or (N, C, H, W) */
+    ng_tensor *x;                             /* (N, C, ...) */
     ng_tensor *gamma, *beta;                  /* (C), or NG_NONE, as are the next two */
     ng_tensor *running_mean, *running_spread; /* a variance, or a deviation: */
     const char *spread;                       /* its name, "running_var" */
     double eps, momentum;
     bool training;
-    ng_group *group;         /* or NULL */
-    ng_batch_moments *later; /* or NULL: is given these, and the running statistics stay */
+    ng_group *group; /* or NULL */
+    ng_tensor *mask; /* 0 at padding; NG_NONE or NULL: there is none */
 } ng_batch_call;
+
+/* A call of ng_NAME with operands of these names and its options; without a group or a mask. */
+#define NG_BATCH_CALL(label, options, running)                                                     \
+    {                                                                                              \
+        .function = label, .x = x, .gamma = gamma, .beta = beta, .running_mean = running_mean,     \
+        .running_spread = (options).running, .spread = #running,                                   \
+        .eps = ng_option((options).eps, 1e-5), .momentum = ng_option((options).momentum, 0.1),     \
+        .training = (options).training                                                             \
+    }
+
+/* What running statistics move toward: the batch's, var as unbiased as `factor` makes it. */
+typedef struct {
+    const double *mean, *var; /* the tape's; NULL: nothing moves */
+    double factor;
+} ng_batch_moments;
 
 /* Whether the batch is that of several ranks. */
 static inline bool ng_is_joint(const ng_batch_call *call)
@@ -127,47 +180,71 @@ static inline bool ng_is_joint(const ng_batch_call *call)
     return call->training && call->group && ng_group_size(call->group) > 1;
 }
 
-/* The statistics of the batch of all ranks, and its numbers per channel: the same on each. */
-bool ng_group_statistics(ng_tape *tape, const ng_batch_call *call,
-                         const ng_column_norm_shape *shape, ng_statistics *statistics, double **var,
-                         double *count);
-
-/* ng_batch_norm in training where ng_is_joint; `shape` is from ng_batch_accepts. */
-ng_tensor *ng_group_batch_norm(ng_tape *tape, const ng_batch_call *call,
-                               const ng_column_norm_shape *shape);
-
-/* ng_batch_norm of a call, and of the positions of x where the mask is not 0. */
-ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *call);
-ng_tensor *ng_masked_batch_norm(ng_tape *tape, const ng_batch_call *call, ng_tensor *mask);
-
-/* The positions of call->x (N, C, ...) that the mask leaves as rows (M, C), and their numbers (M);
- * NULL with an error where the mask does not fit, or leaves too few to train on. And back: rows
- * where they stood in x, 0 elsewhere. */
-ng_tensor *ng_masked_rows(ng_tape *tape, const ng_batch_call *call, ng_tensor *mask,
-                          ng_tensor **index);
-ng_tensor *ng_unmasked(ng_tape *tape, ng_tensor *rows, ng_tensor *index, const ng_tensor *x);
-
 /* Whether operands and settings are in order; then *shape is x as the kernels see it. */
 bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *call, ng_column_norm_shape *shape);
 
-/* Moves the call's running mean and variance, or leaves that for later. */
-void ng_batch_moved(const ng_batch_call *call, ng_batch_moments moments);
+/* The output of ng_batch_norm, its mask not regarded, and the moments that ng_batch_move takes. */
+ng_tensor *ng_batch_norm_run(ng_tape *tape, const ng_batch_call *call, ng_batch_moments *moments);
+
+/* Moves the call's running mean and variance. */
+void ng_batch_move(const ng_batch_call *call, const ng_batch_moments *moments);
+
+/* ng_batch_norm of a call. */
+ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *call);
 
 /* running += momentum (factor batch - running), unless running is NG_NONE. */
 void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum);
 
+/* What a node of batch normalization keeps. */
+typedef struct {
+    ng_column_norm_shape shape;
+    ng_statistics statistics; /* (channels), the tape's */
+    double count;             /* values per channel */
+    bool fixed;               /* the statistics are running ones, constants */
+    ng_group *group;          /* whose ranks share the batch, or NULL */
+} ng_batch_norm_attributes;
+
+/* Takes the statistics of a call whose shape is in *saved, and *var (channels), the tape's; false
+ * with an error. */
+bool ng_batch_statistics(ng_tape *tape, const ng_batch_call *call, ng_batch_norm_attributes *saved,
+                         double **var);
+
+/* Makes the statistics of this rank those of all ranks of the call's group, and var and count. */
+bool ng_group_statistics(ng_tape *tape, const ng_batch_call *call, ng_batch_norm_attributes *saved,
+                         double *var);
+
+/* Batch normalization over the samples of all ranks. */
+extern const ng_op ng_group_batch_norm_op;
+
+/* *rows is the call with rows (M, C) for x (N, C, ...), the positions that its mask leaves, and
+ * *index their numbers (M); without a mask it is the call, and *index NULL. False with an error
+ * where the mask does not fit, or leaves too few to train on. */
+bool ng_batch_unpad(ng_tape *tape, const ng_batch_call *call, ng_batch_call *rows,
+                    ng_tensor **index);
+
+/* Rows of that index where they stood in x, 0 elsewhere; y itself without an index. */
+ng_tensor *ng_batch_pad(ng_tape *tape, ng_tensor *y, ng_tensor *index, const ng_tensor *x);
+
 /* ---- Softmax and losses ------------------------------------------------------------------- */
 
-/* Whether the reduction is one of the three; the losses reduced as it says. */
-bool ng_reduction_ok(const char *function, ng_reduction reduction);
+/* x - max x along an axis; x itself if it has no element. The maximum has no gradient, which is
+ * right in functions of x that a shift does not change. */
+ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x, int axis);
 
-/* Whether x and its target can be compared element by element, with options that count. */
-bool ng_loss_pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o);
+/* Whether the reduction is one of the three; the losses reduced by it. */
+bool ng_reduction_ok(const char *function, ng_reduction reduction);
 ng_tensor *ng_reduced(ng_tape *tape, ng_tensor *losses, ng_reduction reduction);
 
-/* Whether no target is outside [low, high] by more than rounding, 1e-5. One that requires a
- * gradient may be, for finite differences go beyond both ends. */
+/* Whether x and its target have one shape, and the options have an effect. */
+bool ng_loss_pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o);
+
+/* Whether all targets are in [low, high], give or take 1e-5 for rounding. A tensor that requires a
+ * gradient is not checked: finite differences go beyond both ends. */
 bool ng_targets_ok(const char *function, const ng_tensor *target, double low, double high);
+
+/* Whether x is (..., classes) and the labels (...); whether a row's label is a class. */
+bool ng_labels_fit(const char *function, const ng_tensor *x, const ng_tensor *labels);
+bool ng_label_ok(const char *function, int64_t label, int64_t row, int64_t classes);
 
 /* ng_cross_entropy with .weights, its other operands checked. */
 ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
@@ -184,10 +261,10 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window_options
 /* The settings alone: kernel, stride, padding and dilation. */
 bool ng_window_settings(const char *function, const ng_window_options *window, ng_windows *windows);
 
-/* Whether no window of a pooling is of padding alone; else an error. */
+/* Whether each window of a pooling has an element that is no padding; else an error. */
 bool ng_pool_padding_fits(const char *function, const ng_windows *windows);
 
-/* Settled windows by name, for the definitions. */
+/* Windows as options, for the definitions. */
 ng_window_options ng_window_of(const ng_windows *windows);
 
 /* The window of a convolution, whose kernel its weight has, from options of these names. */
@@ -205,36 +282,34 @@ ng_window_options ng_window_of(const ng_windows *windows);
 /* Whether x is (N, C, H, W); else an error. */
 bool ng_is_image(const char *function, ng_shape shape);
 
-/* x - max x along the last axis, x itself where there is nothing along it. The maximum is a
- * constant: what follows does not depend on a shift, and so it adds nothing to the gradient. */
-ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x);
-
 /* A call of a convolution, or of a transposed one, over images or lines. */
 typedef struct {
     const char *function;
     ng_tensor *x, *weight, *bias; /* bias may be NG_NONE */
     int axes;                     /* 2 of images, 1 of lines */
     int64_t groups;
-    ng_window_options window;  /* but for the kernel; of lines only what ends in _w */
+    ng_window_options window;  /* without the kernel; for lines the settings that end in _w */
     int64_t output_padding[2]; /* transposed: of rows and columns */
 } ng_conv_call;
 
-/* Whether operands are there, of one dtype and of the call's rank, the groups divide both x's
- * channels and weight's first dimension, and bias fits its `outputs`, 0 for weight's first
- * dimension or 1 for groups times the second; then the window has its kernel, groups their
- * default. */
+/* The result of the call. */
+ng_tensor *ng_convolution(ng_tape *tape, ng_conv_call call);
+ng_tensor *ng_transposed_convolution(ng_tape *tape, ng_conv_call call);
+
+/* Whether operands and groups are in order; then fills in the window's kernel and the default of
+ * groups. The result has as many channels as weight's dimension `outputs`: 0, or of a transposed
+ * convolution 1, times the groups. */
 bool ng_conv_accepts(ng_tape *tape, ng_conv_call *call, int outputs);
 
 /* Lines (N, C, L) as images (N, C, 1, L) and back; images as they are. */
 ng_tensor *ng_conv_as_images(ng_tape *tape, ng_tensor *x, const ng_conv_call *call);
 ng_tensor *ng_conv_as_given(ng_tape *tape, ng_tensor *y, const ng_conv_call *call);
 
-/* The convolution's product of the columns of x (N, C, H, W) and dy (N, O, OH, OW), summed over the
- * images, in the shape of weight: the gradient to it. */
+/* The gradient to the weight of a convolution of x (N, C, H, W), from dy (N, O, OH, OW). */
 ng_tensor *ng_conv2d_dweight(ng_tape *tape, ng_tensor *x, ng_tensor *dy,
                              const ng_conv_shape *shape);
 
-/* The settings of a convolution of that shape, for rules. */
-ng_conv2d_options ng_conv2d_settings(const ng_conv_shape *shape);
+/* A call of a convolution of that shape, or of its transposed one, for rules. */
+ng_conv_call ng_conv_call_of(ng_tensor *x, ng_tensor *weight, const ng_conv_shape *shape);
 
 #endif

@@ -13,14 +13,7 @@ static bool index_fits(const char *function, ng_shape x, int axis, const ng_tens
                 function, ng_shape_print(index->shape).text, ng_shape_print(x).text, axis);
         return false;
     }
-    const int64_t *at = index->data, length = x.dim[axis];
-    for (int64_t i = 0; i < index->size; i++) {
-        if (at[i] >= 0 && at[i] < length) continue;
-        ng_fail(NG_ESHAPE, "%s: index[%lld] is %lld, expected 0 .. %lld", function, (long long)i,
-                (long long)at[i], (long long)length - 1);
-        return false;
-    }
-    return true;
+    return ng_index_within(function, index, x.dim[axis]);
 }
 
 /* Converts indices along an axis to offsets among all elements of a tensor of this shape. */
@@ -149,6 +142,16 @@ static ng_tensor *ordered(ng_tape *tape, ng_tensor *x, int along, int64_t k, boo
     return y;
 }
 
+/* The first k elements along an axis, and their indices. */
+static ng_tensor *taken(ng_tape *tape, ng_tensor *x, int along, int64_t k, bool descending,
+                        ng_tensor **indices)
+{
+    ng_tensor *index = ordered(tape, x, along, k, descending);
+    ng_tensor *y = index ? ng_take_along_axis(tape, x, index, along) : NULL;
+    if (y && indices) *indices = index;
+    return y;
+}
+
 ng_tensor *ng_argsort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options)
 {
     static const char function[] = "ng_argsort";
@@ -166,10 +169,7 @@ ng_tensor *ng_sort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options)
     if (!ng_accepts(function, tape, 1, &x)) return NULL;
     const int along = ng_axis_index(function, options.axis, x->shape.rank);
     if (along < 0) return NULL;
-    ng_tensor *index = ordered(tape, x, along, x->shape.dim[along], options.descending);
-    ng_tensor *y = index ? ng_take_along_axis(tape, x, index, options.axis) : NULL;
-    if (y && options.index) *options.index = index;
-    return y;
+    return taken(tape, x, along, x->shape.dim[along], options.descending, options.index);
 }
 
 ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, int64_t k, ng_top_k_options options)
@@ -183,10 +183,7 @@ ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, int64_t k, ng_top_k_option
                 (long long)k, (long long)x->shape.dim[along], along, ng_shape_print(x->shape).text);
         return NULL;
     }
-    ng_tensor *index = ordered(tape, x, along, k, !options.smallest);
-    ng_tensor *y = index ? ng_take_along_axis(tape, x, index, along) : NULL;
-    if (y && options.index) *options.index = index;
-    return y;
+    return taken(tape, x, along, k, !options.smallest, options.index);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
@@ -199,17 +196,13 @@ NG_CASE_CALL(case_top_k, ng_top_k(tape, in[0], 2, -1))
 NG_CASE_CALL(case_smallest, ng_top_k(tape, in[0], 3, 0, .smallest = true))
 
 const ng_case ng_op_cases_order[] = {
-    {.name = "take_along_axis",
-     .call = case_take,
-     .inputs = {NG_CASE_ANY("x", 2, 4, 3), NG_CASE_INDEX("index", 4, 2, 5, 3)}},
-    {.name = "scatter_add_along_axis",
-     .call = case_scatter,
-     .inputs = {NG_CASE_ANY("x", 2, 5, 3), NG_CASE_INDEX("index", 4, 2, 5, 3)}},
-    {.name = "sort", .call = case_sort, .inputs = {NG_CASE_ANY("x", 2, 5, 3)}},
-    {.name = "sort (descending, first axis)",
-     .call = case_sort_descending,
-     .inputs = {NG_CASE_ANY("x", 6, 2)}},
-    {.name = "top_k", .call = case_top_k, .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "top_k (smallest)", .call = case_smallest, .inputs = {NG_CASE_ANY("x", 5, 2)}},
+    NG_CASE("take_along_axis", case_take, NG_CASE_ANY("x", 2, 4, 3),
+            NG_CASE_INDEX("index", 4, 2, 5, 3)),
+    NG_CASE("scatter_add_along_axis", case_scatter, NG_CASE_ANY("x", 2, 5, 3),
+            NG_CASE_INDEX("index", 4, 2, 5, 3)),
+    NG_CASE("sort", case_sort, NG_CASE_ANY("x", 2, 5, 3)),
+    NG_CASE("sort (descending, first axis)", case_sort_descending, NG_CASE_ANY("x", 6, 2)),
+    NG_CASE("top_k", case_top_k, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE("top_k (smallest)", case_smallest, NG_CASE_ANY("x", 5, 2)),
 };
 const int ng_op_cases_order_count = NG_CASE_COUNT(ng_op_cases_order);

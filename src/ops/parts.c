@@ -148,13 +148,12 @@ static ng_tensor *case_chunk(ng_tape *tape, ng_tensor *const *in, void *context)
 }
 
 const ng_case ng_op_cases_parts[] = {
-    {.name = "squeeze", .call = case_squeeze, .inputs = {NG_CASE_ANY("x", 3, 1, 2)}},
-    {.name = "unsqueeze", .call = case_unsqueeze, .inputs = {NG_CASE_ANY("x", 3, 2)}},
-    {.name = "stack",
-     .call = case_stack,
-     .inputs = {NG_CASE_ANY("a", 2, 3), NG_CASE_ANY("b", 2, 3), NG_CASE_ANY("c", 2, 3)}},
-    {.name = "chunk", .call = case_chunk, .inputs = {NG_CASE_ANY("x", 2, 6)}},
-    {.name = "tril", .call = case_tril, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "triu", .call = case_triu, .inputs = {NG_CASE_ANY("x", 4, 3)}},
+    NG_CASE("squeeze", case_squeeze, NG_CASE_ANY("x", 3, 1, 2)),
+    NG_CASE("unsqueeze", case_unsqueeze, NG_CASE_ANY("x", 3, 2)),
+    NG_CASE("stack", case_stack, NG_CASE_ANY("a", 2, 3), NG_CASE_ANY("b", 2, 3),
+            NG_CASE_ANY("c", 2, 3)),
+    NG_CASE("chunk", case_chunk, NG_CASE_ANY("x", 2, 6)),
+    NG_CASE("tril", case_tril, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("triu", case_triu, NG_CASE_ANY("x", 4, 3)),
 };
 const int ng_op_cases_parts_count = NG_CASE_COUNT(ng_op_cases_parts);

@@ -43,8 +43,8 @@ ng_tensor *ng_cumsum(ng_tape *tape, ng_tensor *x, int axis)
 
 /* ---- prod: halves are multiplied until one element is left --------------------------------- */
 
-/* The product along an axis, which keeps length 1. No division: what a factor is multiplied with
- * stands on the tape, so that a zero has its gradient, and two have theirs of second order. */
+/* The product along an axis, which keeps length 1. It is made of multiplications on the tape, so
+ * that gradients are right where a factor is 0, and those of second order where two are. */
 static ng_tensor *product_along(ng_tape *tape, ng_tensor *x, int axis)
 {
     for (int64_t n; x && (n = x->shape.dim[axis]) > 1;) {
@@ -59,21 +59,12 @@ static ng_tensor *product_along(ng_tape *tape, ng_tensor *x, int axis)
     return x;
 }
 
-/* A shape without its marked axes, or with length 1 for each. */
-static ng_shape without(ng_shape shape, const bool *reduced, bool keepdim)
-{
-    ng_shape left = NG_SCALAR;
-    for (int i = 0; i < shape.rank; i++)
-        if (!reduced[i] || keepdim) left.dim[left.rank++] = reduced[i] ? 1 : shape.dim[i];
-    return left;
-}
-
 ng_tensor *ng_prod_with(ng_tape *tape, ng_reduce_options options)
 {
     bool reduced[NG_MAX_RANK];
     if (!ng_accepts_reduction("ng_prod", tape, &options, reduced)) return NULL;
     ng_tensor *y = options.x;
-    const ng_shape shape = without(y->shape, reduced, options.keepdim);
+    const ng_shape shape = ng_reduced_shape(y->shape, reduced, options.keepdim);
     for (int i = 0; y && i < options.x->shape.rank; i++) {
         if (!reduced[i]) continue;
         if (y->shape.dim[i] == 0) /* of nothing: 1 */
@@ -94,7 +85,7 @@ static void norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
 {
     const norm_axes *axes = node->attributes;
     ng_tensor *x = node->inputs[0];
-    const ng_shape kept = without(x->shape, axes->reduced, true);
+    const ng_shape kept = ng_reduced_shape(x->shape, axes->reduced, true);
     ng_tensor *y = ng_reshape(tape, node->output, kept);
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     ng_tensor *one = ng_full(tape, x->dtype, NG_SCALAR, 1);
@@ -135,10 +126,10 @@ ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options)
     norm_axes axes;
     ng_tensor *x = options.x;
     if (!ng_accepts_reduction("ng_norm", tape, &options, axes.reduced)) return NULL;
-    const ng_shape shape = without(x->shape, axes.reduced, options.keepdim);
+    const ng_shape shape = ng_reduced_shape(x->shape, axes.reduced, options.keepdim);
     if (x->size == 0) return ng_sum_with(tape, options);
     const bool was = ng_tape_set_recording(tape, false);
-    const ng_shape ones = without(x->shape, axes.reduced, true);
+    const ng_shape ones = ng_reduced_shape(x->shape, axes.reduced, true);
     ng_tensor *kept = x->dtype == NG_F32 ? norm_of_floats(tape, x, axes.reduced)
                                          : scaled_norm(tape, x, options.axes, ones);
     ng_tensor *y = kept ? ng_result_view(tape, kept, shape) : NULL;
@@ -163,7 +154,7 @@ ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
     const double eps = ng_option(options.eps, 1e-8);
     if (axis < 0) return NULL;
     if (!ng_option_range(function, "eps", eps, 0, HUGE_VAL)) return NULL;
-    const double most = a->dtype == NG_F32 ? (double)FLT_MAX : DBL_MAX;
+    const double most = ng_largest(a->dtype);
     const ng_axes along = {.count = 1, .axis = {axis}};
     ng_tensor *of[2];
     for (int i = 0; i < 2; i++) {
@@ -196,23 +187,16 @@ static ng_tensor *case_prod_of_a_zero(ng_tape *tape, ng_tensor *const *in, void 
 }
 
 const ng_case ng_op_cases_products[] = {
-    {.name = "cumsum", .call = case_cumsum, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "cumsum (last axis)", .call = case_cumsum_last, .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "prod", .call = case_prod, .inputs = {NG_CASE_ANY("x", 2, 3)}},
-    {.name = "prod (middle axis, keepdim)",
-     .call = case_prod_axis,
-     .inputs = {NG_CASE_ANY("x", 2, 5, 3)}},
-    {.name = "prod (outer axes)", .call = case_prod_axes, .inputs = {NG_CASE_ANY("x", 2, 3, 3)}},
-    {.name = "prod (with a zero)", .call = case_prod_of_a_zero, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "norm", .call = case_norm, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "norm (outer axes, keepdim)",
-     .call = case_norm_axes,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "cosine_similarity",
-     .call = case_cosine,
-     .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
-    {.name = "cosine_similarity (first axis)",
-     .call = case_cosine_first,
-     .inputs = {NG_CASE_ANY("a", 4, 3), NG_CASE_ANY("b", 4, 3)}},
+    NG_CASE("cumsum", case_cumsum, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("cumsum (last axis)", case_cumsum_last, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE("prod", case_prod, NG_CASE_ANY("x", 2, 3)),
+    NG_CASE("prod (middle axis, keepdim)", case_prod_axis, NG_CASE_ANY("x", 2, 5, 3)),
+    NG_CASE("prod (outer axes)", case_prod_axes, NG_CASE_ANY("x", 2, 3, 3)),
+    NG_CASE("prod (with a zero)", case_prod_of_a_zero, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("norm", case_norm, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("norm (outer axes, keepdim)", case_norm_axes, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("cosine_similarity", case_cosine, NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)),
+    NG_CASE("cosine_similarity (first axis)", case_cosine_first, NG_CASE_ANY("a", 4, 3),
+            NG_CASE_ANY("b", 4, 3)),
 };
 const int ng_op_cases_products_count = NG_CASE_COUNT(ng_op_cases_products);

@@ -1,8 +1,8 @@
 /* Recurrent layers, all steps of one direction: rnn, gru, lstm.
  *
- * The kernels (kernels/recurrent.c) leave h, and of an LSTM c, after the last step behind the steps
- * of y where they are wanted: y (N, T + 2, H), of which the results are slices. So the gradients of
- * all of them arrive as one. */
+ * Where last states are wanted, the kernels (kernels/recurrent.c) append h, and of an LSTM c, to
+ * the steps of y: y (N, T + 2, H), of which the results are slices. So one tensor has all
+ * gradients. */
 #include "ops/recurrent.h"
 #include "ops/op.h"
 #include <math.h>
@@ -19,14 +19,10 @@ typedef struct {
 /* Whether all elements are finite, and so small that what is computed from them is finite too. */
 static bool is_harmless(const ng_tensor *x, int64_t begin, int64_t end)
 {
-    bool harmless = true;
-    if (x->dtype == NG_F32)
-        for (int64_t i = begin; i < end; i++)
-            harmless &= fabsf(((const float *)x->data)[i]) < 0x1p60F;
-    else
-        for (int64_t i = begin; i < end; i++)
-            harmless &= fabs(((const double *)x->data)[i]) < 0x1p500;
-    return harmless;
+    const double most = x->dtype == NG_F32 ? 0x1p60 : 0x1p500;
+    for (int64_t i = begin; i < end; i++)
+        if (!(fabs(ng_tensor_load(x, i)) < most)) return false;
+    return true;
 }
 
 /* (N, T): 1 at the steps before the length of a row. */
@@ -40,8 +36,8 @@ static ng_tensor *taken_steps(ng_tape *tape, const ng_tensor *lengths, ng_dtype 
     return mask;
 }
 
-/* x (N, T, F) with 0 behind the rows' lengths where something stands there, Inf or NaN, that would
- * show in the weights' gradients. */
+/* x (N, T, F) with 0 after the rows' lengths if it has Inf, NaN or huge numbers there, which would
+ * spoil the weights' gradients. */
 static ng_tensor *without_padding(ng_tape *tape, ng_tensor *x, const ng_tensor *lengths)
 {
     if (ng_is_none(lengths)) return x;
@@ -60,14 +56,7 @@ static ng_tensor *without_padding(ng_tape *tape, ng_tensor *x, const ng_tensor *
 /* Step t of x (N, T, n): (N, n) */
 static ng_tensor *at_step(ng_tape *tape, ng_tensor *x, int64_t t)
 {
-    ng_tensor *part = ng_slice(tape, x, 1, t, t + 1);
-    return part ? ng_reshape(tape, part, NG_SHAPE(x->shape.dim[0], x->shape.dim[2])) : NULL;
-}
-
-/* The i-th of the gates (N, G H). */
-static ng_tensor *gate(ng_tape *tape, ng_tensor *gates, int64_t i, int64_t hidden)
-{
-    return ng_slice(tape, gates, -1, i * hidden, (i + 1) * hidden);
+    return ng_squeeze(tape, ng_slice(tape, x, 1, t, t + 1), 1);
 }
 
 static ng_tensor *with_bias(ng_tape *tape, ng_tensor *x, ng_tensor *bias)
@@ -110,8 +99,9 @@ static ng_tensor *gru_step(ng_tape *tape, const ng_recurrent_composition *of, ng
     ng_tensor *open =
         ng_add(tape, ng_slice(tape, a, -1, 0, 2 * n), ng_slice(tape, p, -1, 0, 2 * n));
     open = ng_sigmoid(tape, open);
-    ng_tensor *r = gate(tape, open, 0, n), *z = gate(tape, open, 1, n);
-    ng_tensor *new = ng_add(tape, gate(tape, a, 2, n), ng_mul(tape, r, gate(tape, p, 2, n)));
+    ng_tensor *r = ng_features(tape, open, 0, n), *z = ng_features(tape, open, 1, n);
+    ng_tensor *new =
+        ng_add(tape, ng_features(tape, a, 2, n), ng_mul(tape, r, ng_features(tape, p, 2, n)));
     new = ng_tanh(tape, new);
     return ng_add(tape, new, ng_mul(tape, z, ng_sub(tape, h, new)));
 }
@@ -124,15 +114,15 @@ static ng_tensor *lstm_step(ng_tape *tape, const ng_recurrent_composition *of, n
     const int64_t n = h->shape.dim[1];
     ng_tensor *gates = ng_add(tape, a, recurrent_product(tape, of, NG_PLACE_HIDDEN, h, mask));
     ng_tensor *open = ng_sigmoid(tape, ng_slice(tape, gates, -1, 0, 2 * n)); /* i and f */
-    ng_tensor *g = ng_tanh(tape, gate(tape, gates, 2, n));
-    ng_tensor *o = ng_sigmoid(tape, gate(tape, gates, 3, n));
-    *c = ng_add(tape, ng_mul(tape, gate(tape, open, 1, n), *c),
-                ng_mul(tape, gate(tape, open, 0, n), g));
+    ng_tensor *g = ng_tanh(tape, ng_features(tape, gates, 2, n));
+    ng_tensor *o = ng_sigmoid(tape, ng_features(tape, gates, 3, n));
+    *c = ng_add(tape, ng_mul(tape, ng_features(tape, open, 1, n), *c),
+                ng_mul(tape, ng_features(tape, open, 0, n), g));
     ng_tensor *seen = of->norm ? of->norm(of->layer, tape, NG_PLACE_STATE, *c, mask) : *c;
     return ng_mul(tape, o, ng_tanh(tape, seen));
 }
 
-/* Whether a row takes step t. */
+/* Whether any row takes step t. */
 static bool is_taken(const ng_tensor *lengths, int64_t t)
 {
     bool taken = false;
@@ -148,8 +138,8 @@ static ng_tensor *moved(ng_tape *tape, const ng_recurrent_composition *of, ng_te
     return rnn_step(tape, of, a, state->h, mask);
 }
 
-/* The state, moved by step t, which the rows take whose column of taken (N, T) says so; the step's
- * y. Step 0 is computed also if no row takes it: then y is 0, with gradients of 0. */
+/* The y of step t, and *state after it, for the rows that taken (N, T) has 1 for; the others keep
+ * their state and have y = 0. Step 0 is computed also if no row takes it: the gradients are 0. */
 static ng_tensor *step(ng_tape *tape, const ng_recurrent_composition *of, ng_tensor *a,
                        ng_tensor *taken, int64_t t, ng_recurrent_state *state)
 {
@@ -183,7 +173,7 @@ ng_tensor *ng_recurrent_composed(ng_tape *tape, ng_tensor *x, const ng_recurrent
     x = without_padding(tape, x, of->lengths);
     ng_tensor *a = recurrent_product(tape, of, NG_PLACE_INPUT, x, taken);
     if (!a || !taken || !last->h || !last->c) return NULL;
-    if (rows == 0 || steps == 0) return gate(tape, a, 0, hidden); /* empty, as y is */
+    if (rows == 0 || steps == 0) return ng_features(tape, a, 0, hidden); /* empty, as y is */
     ng_tensor **y = ng_tape_memory(tape, (size_t)steps * sizeof(ng_tensor *));
     if (!y) return NULL;
     for (int64_t i = 0; i < steps; i++) {
@@ -265,7 +255,7 @@ static const ng_op lstm_op = {
 bool ng_lengths_ok(const char *function, ng_tape *tape, ng_tensor *lengths, int64_t rows,
                    int64_t steps)
 {
-    if (!ng_norm_given(function, "lengths", lengths)) return false;
+    if (!ng_given_or_none(function, "lengths", lengths)) return false;
     if (ng_is_none(lengths)) return true;
     if (!ng_accepts_index(function, tape, "lengths", lengths)) return false;
     if (!ng_has_shape(function, "lengths", lengths, NG_SHAPE(rows))) return false;
@@ -297,30 +287,19 @@ static bool recurrent_weights_fit(const char *function, const ng_tensor *x, int6
            ng_has_shape(function, "bias_hh", w->bias_hh, NG_SHAPE(hh.dim[0]));
 }
 
-/* Whether none of x, W_ih, W_hh, b_ih, b_hh, h0, c0 is NULL. */
-static bool all_given(const char *function, ng_tensor *const *in)
-{
-    static const char *const names[] = {"x",       "weight_ih", "weight_hh", "bias_ih",
-                                        "bias_hh", "h",         "c"};
-    for (int i = 0; i < LENGTHS; i++)
-        if (i < BIAS_IH ? !ng_given(function, names[i], in[i])
-                        : !ng_norm_given(function, names[i], in[i]))
-            return false;
-    return true;
-}
-
-bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x, ng_cell cell,
+bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x,
                        const ng_recurrent_composition *of)
 {
     const ng_recurrent_weights *w = &of->weights;
     ng_tensor *const in[] = {x,          w->weight_ih, w->weight_hh, w->bias_ih,
                              w->bias_hh, of->first.h,  of->first.c};
-    if (!all_given(function, in) || !ng_accepts(function, tape, BIAS_IH, in) ||
-        !ng_accepts_optional(function, tape, LENGTHS, in) ||
-        !recurrent_weights_fit(function, x, ng_cell_gates(cell), w))
+    static const char *const names[] = {"x",       "weight_ih", "weight_hh", "bias_ih",
+                                        "bias_hh", "h",         "c"};
+    if (!ng_accepts_named(function, tape, BIAS_IH, LENGTHS, in, names) ||
+        !recurrent_weights_fit(function, x, ng_cell_gates(of->cell), w))
         return false;
     const ng_shape state = NG_SHAPE(x->shape.dim[0], w->weight_hh->shape.dim[1]);
-    if (cell != NG_CELL_LSTM && !ng_is_none(of->first.c)) {
+    if (of->cell != NG_CELL_LSTM && !ng_is_none(of->first.c)) {
         ng_fail(NG_EVALUE, "%s: c is %s, expected NG_NONE: only an LSTM has one", function,
                 ng_shape_print(of->first.c->shape).text);
         return false;
@@ -349,28 +328,36 @@ static bool recurrent_keep(ng_tape *tape, ng_dtype dtype, const ng_recurrent_sha
 /* The i-th of the last states, which follow the steps of y: (N, H) */
 static ng_tensor *last_state(ng_tape *tape, ng_tensor *y, const ng_recurrent_shape *s, int64_t i)
 {
-    ng_tensor *state = ng_slice(tape, y, 1, s->steps + i, s->steps + i + 1);
-    return ng_reshape(tape, state, NG_SHAPE(s->rows, s->hidden));
+    return ng_squeeze(tape, ng_slice(tape, y, 1, s->steps + i, s->steps + i + 1), 1);
 }
 
-static ng_tensor *recur(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,
-                        const ng_recurrent_composition *of, ng_recurrent_state *last)
+static ng_tensor *recur(const char *function, const ng_op *op, ng_cell cell, ng_tape *tape,
+                        ng_tensor *x, const ng_recurrent_weights *w, ng_recurrent_state first,
+                        const ng_recurrent_options *options)
 {
-    if (!ng_recurrent_fits(function, tape, x, of->cell, of)) return NULL;
-    x = without_padding(tape, x, of->lengths);
+    const ng_recurrent_composition of = {.cell = cell,
+                                         .reverse = options->reverse,
+                                         .weights = *w,
+                                         .first = first,
+                                         .lengths = options->lengths};
+    const bool relu = options->relu && ng_cell_gates(cell) > 1;
+    if (!ng_option_idle(function, "relu", relu, "in ng_rnn") ||
+        !ng_recurrent_fits(function, tape, x, &of))
+        return NULL;
+    x = without_padding(tape, x, of.lengths);
     if (!x) return NULL;
-    const ng_recurrent_weights *w = &of->weights;
     ng_tensor *const in[INPUTS] = {x,          w->weight_ih, w->weight_hh, w->bias_ih,
-                                   w->bias_hh, of->first.h,  of->first.c,  of->lengths};
-    const int64_t states = of->cell == NG_CELL_LSTM ? 2 : 1;
-    recurrent_attributes saved = {.shape = {.cell = of->cell,
+                                   w->bias_hh, first.h,      first.c,      of.lengths};
+    ng_recurrent_state *last = options->last;
+    const int64_t states = cell == NG_CELL_LSTM ? 2 : 1;
+    recurrent_attributes saved = {.shape = {.cell = cell,
                                             .rows = x->shape.dim[0],
                                             .steps = x->shape.dim[1],
                                             .features = x->shape.dim[2],
                                             .hidden = w->weight_hh->shape.dim[1],
                                             .last = last ? states : 0,
-                                            .lengths = of->lengths->data,
-                                            .reverse = of->reverse}};
+                                            .lengths = of.lengths->data,
+                                            .reverse = of.reverse}};
     const ng_recurrent_shape *s = &saved.shape;
     if (ng_shape_size(function, NG_SHAPE(s->rows, s->steps, w->weight_hh->shape.dim[0])) < 0)
         return NULL;
@@ -385,39 +372,23 @@ static ng_tensor *recur(const char *function, ng_tape *tape, const ng_op *op, ng
     return last->h && last->c ? ng_slice(tape, y, 1, 0, s->steps) : NULL;
 }
 
-static ng_recurrent_composition composition(ng_cell cell, ng_recurrent_weights weights,
-                                            ng_recurrent_state state,
-                                            const ng_recurrent_options *options)
-{
-    return (ng_recurrent_composition){.cell = cell,
-                                      .reverse = options->reverse,
-                                      .weights = weights,
-                                      .first = state,
-                                      .lengths = options->lengths};
-}
-
 ng_tensor *ng_rnn_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
                        ng_recurrent_state state, ng_recurrent_options options)
 {
-    const ng_recurrent_composition of =
-        composition(options.relu ? NG_CELL_RELU : NG_CELL_TANH, weights, state, &options);
-    return recur("ng_rnn", tape, &rnn_op, x, &of, options.last);
+    const ng_cell cell = options.relu ? NG_CELL_RELU : NG_CELL_TANH;
+    return recur("ng_rnn", &rnn_op, cell, tape, x, &weights, state, &options);
 }
 
 ng_tensor *ng_gru_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
                        ng_recurrent_state state, ng_recurrent_options options)
 {
-    const ng_recurrent_composition of = composition(NG_CELL_GRU, weights, state, &options);
-    if (!ng_option_idle("ng_gru", "relu", options.relu, "in ng_rnn")) return NULL;
-    return recur("ng_gru", tape, &gru_op, x, &of, options.last);
+    return recur("ng_gru", &gru_op, NG_CELL_GRU, tape, x, &weights, state, &options);
 }
 
 ng_tensor *ng_lstm_with(ng_tape *tape, ng_tensor *x, ng_recurrent_weights weights,
                         ng_recurrent_state state, ng_recurrent_options options)
 {
-    const ng_recurrent_composition of = composition(NG_CELL_LSTM, weights, state, &options);
-    if (!ng_option_idle("ng_lstm", "relu", options.relu, "in ng_rnn")) return NULL;
-    return recur("ng_lstm", tape, &lstm_op, x, &of, options.last);
+    return recur("ng_lstm", &lstm_op, NG_CELL_LSTM, tape, x, &weights, state, &options);
 }
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
@@ -471,25 +442,17 @@ NG_CASE_CALL(case_lstm, ng_lstm(tape, in[0], NO_BIAS, NG_NO_STATE, NG_NONE))
         NG_CASE_ANY("bias_hh", gates *h)
 
 const ng_case ng_op_cases_recurrent[] = {
-    {.name = "rnn", .call = case_rnn, .inputs = {CELL_INPUTS(1, 3)}},
-    {.name = "rnn (relu)", .call = case_rnn_relu, .inputs = {CELL_INPUTS(1, 3)}},
-    {.name = "rnn (reverse, lengths, states)",
-     .call = case_rnn_all,
-     .inputs = {CELL_INPUTS(1, 2), NG_CASE_ANY("h0", 2, 2), NG_CASE_INDEX("lengths", 4, 2)}},
-    {.name = "gru (no bias, reverse)",
-     .call = case_gru,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2), NG_CASE_ANY("weight_ih", 6, 2),
-                NG_CASE_ANY("weight_hh", 6, 2)}},
-    {.name = "gru (lengths, states)",
-     .call = case_gru_all,
-     .inputs = {CELL_INPUTS(3, 2), NG_CASE_ANY("h0", 2, 2), NG_CASE_INDEX("lengths", 4, 2)}},
-    {.name = "lstm (no bias)",
-     .call = case_lstm,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2), NG_CASE_ANY("weight_ih", 8, 2),
-                NG_CASE_ANY("weight_hh", 8, 2)}},
-    {.name = "lstm (reverse, lengths, states)",
-     .call = case_lstm_all,
-     .inputs = {CELL_INPUTS(4, 2), NG_CASE_ANY("h0", 2, 2), NG_CASE_ANY("c0", 2, 2),
-                NG_CASE_INDEX("lengths", 4, 2)}},
+    NG_CASE("rnn", case_rnn, CELL_INPUTS(1, 3)),
+    NG_CASE("rnn (relu)", case_rnn_relu, CELL_INPUTS(1, 3)),
+    NG_CASE("rnn (reverse, lengths, states)", case_rnn_all, CELL_INPUTS(1, 2),
+            NG_CASE_ANY("h0", 2, 2), NG_CASE_INDEX("lengths", 4, 2)),
+    NG_CASE("gru (no bias, reverse)", case_gru, NG_CASE_ANY("x", 2, 3, 2),
+            NG_CASE_ANY("weight_ih", 6, 2), NG_CASE_ANY("weight_hh", 6, 2)),
+    NG_CASE("gru (lengths, states)", case_gru_all, CELL_INPUTS(3, 2), NG_CASE_ANY("h0", 2, 2),
+            NG_CASE_INDEX("lengths", 4, 2)),
+    NG_CASE("lstm (no bias)", case_lstm, NG_CASE_ANY("x", 2, 3, 2), NG_CASE_ANY("weight_ih", 8, 2),
+            NG_CASE_ANY("weight_hh", 8, 2)),
+    NG_CASE("lstm (reverse, lengths, states)", case_lstm_all, CELL_INPUTS(4, 2),
+            NG_CASE_ANY("h0", 2, 2), NG_CASE_ANY("c0", 2, 2), NG_CASE_INDEX("lengths", 4, 2)),
 };
 const int ng_op_cases_recurrent_count = NG_CASE_COUNT(ng_op_cases_recurrent);

@@ -33,7 +33,7 @@ bool ng_lengths_ok(const char *function, ng_tape *tape, ng_tensor *lengths, int6
                    int64_t steps);
 
 /* Whether the operands of a layer fit each other; else an error of `function`. */
-bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x, ng_cell cell,
+bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x,
                        const ng_recurrent_composition *of);
 
 #endif

@@ -9,43 +9,31 @@ typedef struct {
     double scale;
 } reduction;
 
-static bool accepts_unbiased(const char *function, ng_tape *tape, const ng_reduce_options *options,
-                             bool *reduced)
-{
-    return ng_accepts(function, tape, 1, &options->x) &&
-           ng_axes_mark(function, options->axes, options->x->shape.rank, reduced);
-}
-
 bool ng_accepts_reduction(const char *function, ng_tape *tape, const ng_reduce_options *options,
                           bool *reduced)
 {
-    return accepts_unbiased(function, tape, options, reduced) &&
+    return ng_accepts(function, tape, 1, &options->x) &&
+           ng_axes_mark(function, options->axes, options->x->shape.rank, reduced) &&
            ng_option_idle(function, "unbiased", options->unbiased, "in ng_variance");
 }
 
-static bool accepts(const char *function, ng_tape *tape, const ng_reduce_options *options,
-                    reduction *r)
+ng_shape ng_reduced_shape(ng_shape shape, const bool *reduced, bool keepdim)
 {
-    r->scale = 1;
-    return ng_accepts_reduction(function, tape, options, r->reduced);
+    ng_shape left = NG_SCALAR;
+    for (int i = 0; i < shape.rank; i++)
+        if (!reduced[i] || keepdim) left.dim[left.rank++] = reduced[i] ? 1 : shape.dim[i];
+    return left;
 }
 
 /* x's shape with length 1 for every reduced axis, which broadcasts to x. */
 static ng_shape kept_shape(ng_shape shape, const reduction *r)
 {
-    for (int i = 0; i < shape.rank; i++)
-        if (r->reduced[i]) shape.dim[i] = 1;
-    return shape;
+    return ng_reduced_shape(shape, r->reduced, true);
 }
 
-static ng_shape reduced_shape(const ng_reduce_options *options, const reduction *r)
+static ng_shape result_shape(const ng_reduce_options *options, const reduction *r)
 {
-    const ng_shape shape = options->x->shape;
-    if (options->keepdim) return kept_shape(shape, r);
-    ng_shape left = NG_SCALAR;
-    for (int i = 0; i < shape.rank; i++)
-        if (!r->reduced[i]) left.dim[left.rank++] = shape.dim[i];
-    return left;
+    return ng_reduced_shape(options->x->shape, r->reduced, options->keepdim);
 }
 
 /* The number of elements per result. */
@@ -71,7 +59,7 @@ static bool has_elements(const char *function, const ng_tensor *x, const reducti
 typedef void axis_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
                        int64_t inner, double scale);
 
-/* Between two passes sums are in double, and so not scaled yet where x is not. */
+/* Sums between two passes are in double, and are scaled in the last pass only. */
 static void sum_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
                      int64_t inner, double scale)
 {
@@ -81,7 +69,7 @@ static void sum_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t
         ng_kernels_for(from)->sum_to_f64(x, y, outer, n, inner, false);
 }
 
-/* Of floats; between two passes they are squared already. */
+/* Squares floats in the first pass; later passes only add. */
 static void square_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer,
                         int64_t n, int64_t inner, double scale)
 {
@@ -172,8 +160,8 @@ ng_tensor *ng_sum_of_squares(ng_tape *tape, const ng_tensor *x, const bool *redu
 
 /* ---- Sum and mean: y = scale sum x -------------------------------------------------------- */
 
-/* dx = scale dy, repeated along the reduced axes. Of a mean of nothing scale is infinite, and dx
- * has no element that could depend on dy. */
+/* dx = scale dy, repeated along the reduced axes. The scale of a mean of no elements is infinite;
+ * dx has no elements then. */
 static void sum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const reduction *r = node->attributes;
@@ -188,17 +176,17 @@ static const ng_op sum_to_op = {.name = "sum_to", .gradient = sum_gradient};
 
 ng_tensor *ng_sum_with(ng_tape *tape, ng_reduce_options options)
 {
-    reduction r;
-    if (!accepts("ng_sum", tape, &options, &r)) return NULL;
-    return reduce(tape, &sum_op, sum_pass, options.x, r, reduced_shape(&options, &r));
+    reduction r = {.scale = 1};
+    if (!ng_accepts_reduction("ng_sum", tape, &options, r.reduced)) return NULL;
+    return reduce(tape, &sum_op, sum_pass, options.x, r, result_shape(&options, &r));
 }
 
 ng_tensor *ng_mean_with(ng_tape *tape, ng_reduce_options options)
 {
-    reduction r;
-    if (!accepts("ng_mean", tape, &options, &r)) return NULL;
+    reduction r = {.scale = 1};
+    if (!ng_accepts_reduction("ng_mean", tape, &options, r.reduced)) return NULL;
     r.scale = 1 / (double)reduced_count(options.x->shape, &r);
-    return reduce(tape, &mean_op, sum_pass, options.x, r, reduced_shape(&options, &r));
+    return reduce(tape, &mean_op, sum_pass, options.x, r, result_shape(&options, &r));
 }
 
 /* x -> shape: sums over leading axes, and over axes that were repeated. */
@@ -235,7 +223,9 @@ static ng_tensor *near_zero(ng_tape *tape, ng_tensor *x, ng_axes axes)
 ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options)
 {
     reduction r;
-    if (!accepts_unbiased("ng_variance", tape, &options, r.reduced)) return NULL;
+    ng_reduce_options biased = options;
+    biased.unbiased = false;
+    if (!ng_accepts_reduction("ng_variance", tape, &biased, r.reduced)) return NULL;
     const int64_t count = reduced_count(options.x->shape, &r);
     const double n = (double)(options.unbiased && count > 0 ? count - 1 : count);
     ng_tensor *x = near_zero(tape, options.x, options.axes);
@@ -263,17 +253,19 @@ static const ng_op max_op = {.name = "max", .gradient = max_gradient};
 
 ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options)
 {
-    reduction r;
-    if (!accepts("ng_max", tape, &options, &r) || !has_elements("ng_max", options.x, &r))
+    reduction r = {.scale = 1};
+    if (!ng_accepts_reduction("ng_max", tape, &options, r.reduced) ||
+        !has_elements("ng_max", options.x, &r))
         return NULL;
-    return reduce(tape, &max_op, max_pass, options.x, r, reduced_shape(&options, &r));
+    return reduce(tape, &max_op, max_pass, options.x, r, result_shape(&options, &r));
 }
 
 /* min x = -max -x, also for NaN and equal elements. */
 ng_tensor *ng_min_with(ng_tape *tape, ng_reduce_options options)
 {
-    reduction r;
-    if (!accepts("ng_min", tape, &options, &r) || !has_elements("ng_min", options.x, &r))
+    reduction r = {.scale = 1};
+    if (!ng_accepts_reduction("ng_min", tape, &options, r.reduced) ||
+        !has_elements("ng_min", options.x, &r))
         return NULL;
     options.x = ng_neg(tape, options.x);
     return ng_neg(tape, ng_max_with(tape, options));
@@ -291,9 +283,8 @@ static ng_tensor *largest_of(ng_tape *tape, ng_tensor *x, const reduction *r)
     return shift;
 }
 
-/* The axis along which ng_softmax is e^(x - y) and takes less time than the ops that are the same:
- * if only one is reduced, to so many y that threads have enough rows, all of them finite. Else
- * -1. */
+/* The axis along which e^(x - y) is ng_softmax, which takes less time than the other ops if there
+ * are many y: the only reduced one, where all y are finite. -1 if there is none. */
 static int softmax_axis(const ng_node *node)
 {
     const reduction *r = node->attributes;
@@ -338,11 +329,11 @@ static ng_tensor *shifted_logsumexp(ng_tape *tape, ng_tensor *x, const reduction
 
 ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
 {
-    reduction r;
-    if (!accepts("ng_logsumexp", tape, &options, &r)) return NULL;
+    reduction r = {.scale = 1};
+    if (!ng_accepts_reduction("ng_logsumexp", tape, &options, r.reduced)) return NULL;
     const bool was = ng_tape_set_recording(tape, false);
     ng_tensor *y =
-        ng_reshape(tape, shifted_logsumexp(tape, options.x, &r), reduced_shape(&options, &r));
+        ng_reshape(tape, shifted_logsumexp(tape, options.x, &r), result_shape(&options, &r));
     ng_tape_set_recording(tape, was);
     return ng_record(tape, &logsumexp_op, y, &options.x, 1, &r, sizeof r);
 }
@@ -396,8 +387,7 @@ static ng_tensor *reduce_argmax(const char *function, ng_tape *tape, ng_tensor *
     reduction r = {.reduced = {false}};
     r.reduced[along] = true;
     if (!has_elements(function, x, &r)) return NULL;
-    const ng_reduce_options options = {.x = x};
-    ng_tensor *y = ng_result(tape, NG_I64, reduced_shape(&options, &r));
+    ng_tensor *y = ng_result(tape, NG_I64, ng_reduced_shape(x->shape, r.reduced, false));
     if (!y || y->size == 0) return y;
     ng_kernels_for(x->dtype)->argmax(x->data, y->data, ng_shape_span(x->shape, 0, along),
                                      x->shape.dim[along],
@@ -448,50 +438,30 @@ NG_CASE_CALL(case_sum_to, ng_sum_to(tape, in[0], NG_SHAPE(3, 1)))
 NG_CASE_CALL(case_sum_to_scalar, ng_sum_to(tape, in[0], NG_SCALAR))
 
 const ng_case ng_op_cases_reduce[] = {
-    {.name = "sum", .call = case_sum, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "sum (first axis)", .call = case_sum_first, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "sum (middle axis, keepdim)",
-     .call = case_sum_middle,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "sum (last axis)", .call = case_sum_last, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "sum (outer axes)", .call = case_sum_outer, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "mean", .call = case_mean, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "mean (middle axis)", .call = case_mean_middle, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "mean (outer axes, keepdim)",
-     .call = case_mean_outer,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "variance", .call = case_variance, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "variance (last axis, keepdim)",
-     .call = case_variance_last,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "variance (unbiased)",
-     .call = case_variance_unbiased,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "max", .call = case_max, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "max (middle axis)", .call = case_max_middle, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "max (outer axes, keepdim)",
-     .call = case_max_outer,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "min", .call = case_min, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "min (middle axis, keepdim)",
-     .call = case_min_middle,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "logsumexp", .call = case_logsumexp, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "logsumexp (last axis)",
-     .call = case_logsumexp_last,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "logsumexp (outer axes, keepdim)",
-     .call = case_logsumexp_outer,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "logsumexp (last axis, several)",
-     .call = case_logsumexp_last,
-     .inputs = {NG_CASE_ANY("x", 4, 4, 3)}},
-    {.name = "logsumexp (outer axes, several)",
-     .call = case_logsumexp_outer,
-     .inputs = {NG_CASE_ANY("x", 2, 16, 2)}},
-    {.name = "dot", .call = case_dot, .inputs = {NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
-    {.name = "dot (with itself)", .call = case_dot_itself, .inputs = {NG_CASE_ANY("x", 3, 4)}},
-    {.name = "sum_to", .call = case_sum_to, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "sum_to (scalar)", .call = case_sum_to_scalar, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
+    NG_CASE("sum", case_sum, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("sum (first axis)", case_sum_first, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("sum (middle axis, keepdim)", case_sum_middle, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("sum (last axis)", case_sum_last, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("sum (outer axes)", case_sum_outer, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("mean", case_mean, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("mean (middle axis)", case_mean_middle, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("mean (outer axes, keepdim)", case_mean_outer, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("variance", case_variance, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("variance (last axis, keepdim)", case_variance_last, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("variance (unbiased)", case_variance_unbiased, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("max", case_max, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("max (middle axis)", case_max_middle, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("max (outer axes, keepdim)", case_max_outer, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("min", case_min, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("min (middle axis, keepdim)", case_min_middle, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("logsumexp", case_logsumexp, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("logsumexp (last axis)", case_logsumexp_last, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("logsumexp (outer axes, keepdim)", case_logsumexp_outer, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("logsumexp (last axis, several)", case_logsumexp_last, NG_CASE_ANY("x", 4, 4, 3)),
+    NG_CASE("logsumexp (outer axes, several)", case_logsumexp_outer, NG_CASE_ANY("x", 2, 16, 2)),
+    NG_CASE("dot", case_dot, NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)),
+    NG_CASE("dot (with itself)", case_dot_itself, NG_CASE_ANY("x", 3, 4)),
+    NG_CASE("sum_to", case_sum_to, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("sum_to (scalar)", case_sum_to_scalar, NG_CASE_ANY("x", 2, 3, 4)),
 };
 const int ng_op_cases_reduce_count = NG_CASE_COUNT(ng_op_cases_reduce);

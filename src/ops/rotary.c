@@ -1,5 +1,5 @@
 /* Rotary positions: each pair of features of a head is turned by an angle that grows with the
- * position, so that a product of two rotated heads depends on how far they are apart alone.
+ * position, so that a product of two rotated heads depends on their distance only.
  *
  *     y[t, 2i]     = x[t, 2i] cos a - x[t, 2i + 1] sin a
  *     y[t, 2i + 1] = x[t, 2i] sin a + x[t, 2i + 1] cos a,   a = (start + t) base^(-2i / dim)
@@ -83,10 +83,7 @@ ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options)
                 (long long)a.dim, (long long)a.over, (long long)features);
         return NULL;
     }
-    if (!(a.base > 0 && isfinite(a.base))) {
-        ng_fail(NG_EVALUE, "ng_rotary: base is %g, expected a finite number above 0", a.base);
-        return NULL;
-    }
+    if (!ng_above_zero("ng_rotary", "base", a.base)) return NULL;
     return rotary_rotate(tape, x, &a);
 }
 
@@ -96,9 +93,7 @@ NG_CASE_CALL(case_rotary, ng_rotary(tape, in[0]))
 NG_CASE_CALL(case_rotary_part, ng_rotary(tape, in[0], .dim = 2, .over = 4, .base = 50, .start = 3))
 
 const ng_case ng_op_cases_rotary[] = {
-    {.name = "rotary", .call = case_rotary, .inputs = {NG_CASE_ANY("x", 2, 3, 4)}},
-    {.name = "rotary (heads, part of the features)",
-     .call = case_rotary_part,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 5)}},
+    NG_CASE("rotary", case_rotary, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("rotary (heads, part of the features)", case_rotary_part, NG_CASE_ANY("x", 2, 3, 5)),
 };
 const int ng_op_cases_rotary_count = NG_CASE_COUNT(ng_op_cases_rotary);

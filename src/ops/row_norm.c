@@ -1,4 +1,4 @@
-/* Row-wise normalization: LayerNorm, RMSNorm and what lies between.
+/* Row-wise normalization: LayerNorm, RMSNorm, pRMSNorm.
  *
  * x is seen as (rows, n), a row being the last `dims` dimensions; gamma and beta are (n).
  *
@@ -17,25 +17,15 @@
  *
  * where D is what the variance divides by. Elements past the first `over` have dx = rstd g.
  *
- * A gradient that must itself have one is recorded as the op row_norm_dx, whose own gradient stands
- * in kernels/norm_second.inc; where `over` < n, it is that of the definition.
+ * A recorded gradient is the op row_norm_dx, whose own gradient is in kernels/norm_second.inc;
+ * where `over` < n, it is the gradient of the definition.
  */
 #include "ops/op.h"
-#include <math.h>
 
 typedef struct {
     ng_row_norm_shape shape;
     ng_statistics statistics; /* (rows), the tape's; no mean for RMSNorm */
 } row_norm_attributes;
-
-/* The operands and settings of one call. */
-typedef struct {
-    ng_tensor *x, *gamma, *beta;
-    double eps;
-    int dims;
-    bool rms, unbiased;
-    double partial;
-} row_norm_call;
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
 
@@ -177,55 +167,31 @@ static ng_shape trailing(ng_shape shape, int dims)
     return last;
 }
 
-static bool operands_given(const char *function, const row_norm_call *o)
-{
-    return ng_given(function, "x", o->x) && ng_norm_given(function, "gamma", o->gamma) &&
-           ng_norm_given(function, "beta", o->beta);
-}
-
-static bool affine_fits(const char *function, const char *name, const ng_tensor *affine,
-                        const ng_tensor *x, int dims)
-{
-    const ng_shape row = trailing(x->shape, dims);
-    if (ng_is_none(affine) || ng_shape_equal(affine->shape, row)) return true;
-    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for x of shape %s", function, name,
-            ng_shape_print(affine->shape).text, ng_shape_print(row).text,
-            ng_shape_print(x->shape).text);
-    return false;
-}
-
 /* How many trailing dimensions make a row; 0 with an error. */
-static int row_dims(const char *function, const row_norm_call *o)
+static int row_dims(const char *function, const ng_tensor *x, const ng_tensor *gamma,
+                    const ng_row_norm_options *o)
 {
-    const ng_tensor *affine = ng_is_none(o->gamma) ? o->beta : o->gamma;
+    const ng_tensor *affine = ng_is_none(gamma) ? o->beta : gamma;
     int dims = o->dims;
     if (dims == 0) dims = ng_is_none(affine) ? 1 : affine->shape.rank;
-    if (dims >= 1 && dims <= o->x->shape.rank) return dims;
+    if (dims >= 1 && dims <= x->shape.rank) return dims;
     ng_fail(NG_ESHAPE, "%s: rows of %d dimension%s, expected at least 1 and at most those of x %s",
-            function, dims, dims == 1 ? "" : "s", ng_shape_print(o->x->shape).text);
+            function, dims, dims == 1 ? "" : "s", ng_shape_print(x->shape).text);
     return 0;
 }
 
-static bool settings_ok(const char *function, const row_norm_call *o)
+bool ng_row_norm_settings_ok(const char *function, const ng_row_norm_options *o)
 {
-    if (!(o->eps >= 0 && isfinite(o->eps))) {
-        ng_fail(NG_EVALUE, "%s: eps = %g, expected a finite number of at least 0", function,
-                o->eps);
-        return false;
-    }
-    if (!(o->partial > 0 && o->partial <= 1)) {
-        ng_fail(NG_EVALUE, "%s: partial = %g, expected 0 < partial <= 1", function, o->partial);
-        return false;
-    }
-    if (o->partial < 1 && !o->rms) {
+    if (!ng_norm_eps_ok(function, o->eps)) return false;
+    if (!(o->partial > 0 && o->partial <= 1))
+        ng_fail(NG_EVALUE, "%s: partial is %g, expected 0 < partial <= 1", function, o->partial);
+    else if (o->partial < 1 && !o->rms)
         ng_fail(NG_EVALUE, "%s: partial statistics are for .rms, not for centred rows", function);
-        return false;
-    }
-    if (o->unbiased && o->rms) {
+    else if (o->unbiased && o->rms)
         ng_fail(NG_EVALUE, "%s: an unbiased variance needs centred rows, not .rms", function);
-        return false;
-    }
-    return true;
+    else
+        return true;
+    return false;
 }
 
 /* The share `partial` of n, rounded down, but at least one. The small addend takes back what the
@@ -238,10 +204,9 @@ static int64_t share_of(int64_t n, double partial)
 }
 
 /* The kernel's view of x; false with an error for rows that are too short. */
-static bool rows_of(const char *function, const row_norm_call *o, int dims,
+static bool rows_of(const char *function, ng_shape x, const ng_row_norm_options *o, int dims,
                     ng_row_norm_shape *shape)
 {
-    const ng_shape x = o->x->shape;
     const int64_t n = ng_shape_span(x, x.rank - dims, x.rank);
     *shape = (ng_row_norm_shape){.rows = ng_shape_span(x, 0, x.rank - dims),
                                  .n = n,
@@ -258,25 +223,24 @@ static bool rows_of(const char *function, const row_norm_call *o, int dims,
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, const row_norm_call *o)
+/* The op; o->eps and o->partial have no default any more. */
+static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, ng_tensor *x,
+                                    ng_tensor *gamma, const ng_row_norm_options *o)
 {
-    ng_tensor *inputs[] = {o->x, o->gamma, o->beta};
-    if (!operands_given(function, o) || !ng_accepts(function, tape, 1, inputs) ||
-        !ng_accepts_optional(function, tape, 3, inputs) || !settings_ok(function, o))
+    ng_tensor *const beta = o->beta, *inputs[] = {x, gamma, beta};
+    if (!ng_norm_accepts(function, tape, inputs) || !ng_row_norm_settings_ok(function, o))
         return NULL;
-    const ng_tensor *x = o->x;
-    const int dims = row_dims(function, o);
+    const int dims = row_dims(function, x, gamma, o);
     row_norm_attributes saved = {0};
-    if (dims == 0 || !affine_fits(function, "gamma", o->gamma, x, dims) ||
-        !affine_fits(function, "beta", o->beta, x, dims) ||
-        !rows_of(function, o, dims, &saved.shape))
+    if (dims == 0 || !ng_affine_fits(function, gamma, beta, trailing(x->shape, dims), x) ||
+        !rows_of(function, x->shape, o, dims, &saved.shape))
         return NULL;
 
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     if (!y || !ng_statistics_new(tape, x, saved.shape.rows, !o->rms, &saved.statistics))
         return NULL;
-    ng_kernels_for(x->dtype)->row_norm(&saved.shape, x->data, o->gamma->data, o->beta->data,
-                                       y->data, saved.statistics);
+    ng_kernels_for(x->dtype)->row_norm(&saved.shape, x->data, gamma->data, beta->data, y->data,
+                                       saved.statistics);
     const ng_op *op = saved.shape.over < saved.shape.n ? &partial_rms_norm_op
                       : o->rms                         ? &rms_norm_op
                                                        : &layer_norm_op;
@@ -286,28 +250,21 @@ static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, const r
 ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                             ng_row_norm_options options)
 {
-    const row_norm_call call = {.x = x,
-                                .gamma = gamma,
-                                .beta = options.beta,
-                                .eps = ng_option(options.eps, options.rms ? 1e-6 : 1e-5),
-                                .dims = options.dims,
-                                .rms = options.rms,
-                                .unbiased = options.unbiased,
-                                .partial = ng_option(options.partial, 1)};
-    return recorded_row_norm("ng_row_norm", tape, &call);
+    options.eps = ng_option(options.eps, options.rms ? 1e-6 : 1e-5);
+    options.partial = ng_option(options.partial, 1);
+    return recorded_row_norm("ng_row_norm", tape, x, gamma, &options);
 }
 
 ng_tensor *ng_layer_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)
 {
-    const row_norm_call call = {.x = x, .gamma = gamma, .beta = beta, .eps = eps, .partial = 1};
-    return recorded_row_norm("ng_layer_norm", tape, &call);
+    const ng_row_norm_options options = {.eps = eps, .partial = 1, .beta = beta};
+    return recorded_row_norm("ng_layer_norm", tape, x, gamma, &options);
 }
 
 ng_tensor *ng_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, double eps)
 {
-    const row_norm_call call = {
-        .x = x, .gamma = gamma, .beta = NG_NONE, .eps = eps, .rms = true, .partial = 1};
-    return recorded_row_norm("ng_rms_norm", tape, &call);
+    const ng_row_norm_options options = {.eps = eps, .rms = true, .partial = 1, .beta = NG_NONE};
+    return recorded_row_norm("ng_rms_norm", tape, x, gamma, &options);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
@@ -326,55 +283,26 @@ NG_CASE_CALL(case_rms_norm_partial,
              ng_row_norm(tape, in[0], in[1], NG_NONE, .eps = 1e-6, .rms = true, .partial = 0.5))
 
 const ng_case ng_op_cases_row_norm[] = {
-    {.name = "layer_norm",
-     .call = case_layer_norm,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 5)},
-                {.name = "gamma", .shape = NG_CASE_SHAPE(5)},
-                {.name = "beta", .shape = NG_CASE_SHAPE(5)}}},
-    {.name = "layer_norm (no gamma)",
-     .call = case_layer_norm_no_gamma,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)},
-                {.name = "beta", .shape = NG_CASE_SHAPE(5)}}},
-    {.name = "layer_norm (no beta)",
-     .call = case_layer_norm_no_beta,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)},
-                {.name = "gamma", .shape = NG_CASE_SHAPE(5)}}},
-    {.name = "layer_norm (no affine)",
-     .call = case_layer_norm_plain,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)}}},
-    {.name = "layer_norm (two dimensions)",
-     .call = case_layer_norm,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 2, 4)},
-                {.name = "gamma", .shape = NG_CASE_SHAPE(2, 4)},
-                {.name = "beta", .shape = NG_CASE_SHAPE(2, 4)}}},
-    {.name = "layer_norm (two dimensions, no affine)",
-     .call = case_row_norm_dims,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 2, 4)}}},
-    {.name = "layer_norm (unbiased)",
-     .call = case_layer_norm_unbiased,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)},
-                {.name = "gamma", .shape = NG_CASE_SHAPE(5)},
-                {.name = "beta", .shape = NG_CASE_SHAPE(5)}}},
-    {.name = "layer_norm (one feature)",
-     .call = case_layer_norm,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(4, 1)},
-                {.name = "gamma", .shape = NG_CASE_SHAPE(1)},
-                {.name = "beta", .shape = NG_CASE_SHAPE(1)}}},
-    {.name = "rms_norm",
-     .call = case_rms_norm,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)},
-                {.name = "gamma", .shape = NG_CASE_SHAPE(5)}}},
-    {.name = "rms_norm (no affine)",
-     .call = case_rms_norm_plain,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)}}},
-    {.name = "rms_norm (beta, two dimensions)",
-     .call = case_rms_norm_beta,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 2, 3)},
-                {.name = "gamma", .shape = NG_CASE_SHAPE(2, 3)},
-                {.name = "beta", .shape = NG_CASE_SHAPE(2, 3)}}},
-    {.name = "rms_norm (partial)",
-     .call = case_rms_norm_partial,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 7)},
-                {.name = "gamma", .shape = NG_CASE_SHAPE(7)}}},
+    NG_CASE("layer_norm", case_layer_norm, NG_CASE_ANY("x", 2, 3, 5), NG_CASE_ANY("gamma", 5),
+            NG_CASE_ANY("beta", 5)),
+    NG_CASE("layer_norm (no gamma)", case_layer_norm_no_gamma, NG_CASE_ANY("x", 3, 5),
+            NG_CASE_ANY("beta", 5)),
+    NG_CASE("layer_norm (no beta)", case_layer_norm_no_beta, NG_CASE_ANY("x", 3, 5),
+            NG_CASE_ANY("gamma", 5)),
+    NG_CASE("layer_norm (no affine)", case_layer_norm_plain, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE("layer_norm (two dimensions)", case_layer_norm, NG_CASE_ANY("x", 3, 2, 4),
+            NG_CASE_ANY("gamma", 2, 4), NG_CASE_ANY("beta", 2, 4)),
+    NG_CASE("layer_norm (two dimensions, no affine)", case_row_norm_dims,
+            NG_CASE_ANY("x", 3, 2, 4)),
+    NG_CASE("layer_norm (unbiased)", case_layer_norm_unbiased, NG_CASE_ANY("x", 3, 5),
+            NG_CASE_ANY("gamma", 5), NG_CASE_ANY("beta", 5)),
+    NG_CASE("layer_norm (one feature)", case_layer_norm, NG_CASE_ANY("x", 4, 1),
+            NG_CASE_ANY("gamma", 1), NG_CASE_ANY("beta", 1)),
+    NG_CASE("rms_norm", case_rms_norm, NG_CASE_ANY("x", 3, 5), NG_CASE_ANY("gamma", 5)),
+    NG_CASE("rms_norm (no affine)", case_rms_norm_plain, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE("rms_norm (beta, two dimensions)", case_rms_norm_beta, NG_CASE_ANY("x", 3, 2, 3),
+            NG_CASE_ANY("gamma", 2, 3), NG_CASE_ANY("beta", 2, 3)),
+    NG_CASE("rms_norm (partial)", case_rms_norm_partial, NG_CASE_ANY("x", 3, 7),
+            NG_CASE_ANY("gamma", 7)),
 };
 const int ng_op_cases_row_norm_count = NG_CASE_COUNT(ng_op_cases_row_norm);

@@ -3,7 +3,7 @@
 
 /* ---- Index operands ----------------------------------------------------------------------- */
 
-static bool within(const char *function, const ng_tensor *index, int64_t bound)
+bool ng_index_within(const char *function, const ng_tensor *index, int64_t bound)
 {
     const int64_t *at = index->data;
     for (int64_t i = 0; i < index->size; i++) {
@@ -17,12 +17,6 @@ static bool within(const char *function, const ng_tensor *index, int64_t bound)
         return false;
     }
     return true;
-}
-
-/* Rows of a tensor: the dimensions after the first `leading` ones. */
-static int64_t row_width(ng_shape shape, int leading)
-{
-    return ng_shape_span(shape, leading, shape.rank);
 }
 
 /* ---- gather_rows: y[i, :] = table[index[i], :] --------------------------------------------- */
@@ -50,7 +44,8 @@ static ng_status gather_backward(ng_tape *tape, const ng_node *node, const ng_te
                                  ng_slot *dx)
 {
     const ng_shape table = node->inputs[0]->shape;
-    const bool done = scatter(tape, dy, node->inputs[1], dx[0], table.dim[0], row_width(table, 1));
+    const bool done = scatter(tape, dy, node->inputs[1], dx[0], table.dim[0],
+                              ng_shape_span(table, 1, table.rank));
     return done ? NG_OK : NG_ENOMEM;
 }
 
@@ -79,7 +74,7 @@ static bool gathered_shape(const ng_tensor *table, const ng_tensor *index, ng_sh
 
 static void gather_any(const ng_tensor *table, const ng_tensor *index, ng_tensor *y)
 {
-    const int64_t width = row_width(table->shape, 1);
+    const int64_t width = ng_shape_span(table->shape, 1, table->shape.rank);
     if (table->dtype != NG_I64) {
         ng_kernels_for(table->dtype)
             ->gather_rows(table->data, index->data, y->data, index->size, width);
@@ -97,7 +92,7 @@ ng_tensor *ng_gather_rows(ng_tape *tape, ng_tensor *table, ng_tensor *index)
     if (!ng_accepts_any("ng_gather_rows", tape, 1, &table) ||
         !ng_accepts_index("ng_gather_rows", tape, "index", index) ||
         !gathered_shape(table, index, &shape) ||
-        !within("ng_gather_rows", index, table->shape.dim[0]))
+        !ng_index_within("ng_gather_rows", index, table->shape.dim[0]))
         return NULL;
     ng_tensor *y = ng_result(tape, table->dtype, shape);
     if (!y) return NULL;
@@ -134,11 +129,11 @@ ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, in
         shape.rank++;
     }
     if (ng_shape_size("ng_scatter_add_rows", shape) < 0 ||
-        !within("ng_scatter_add_rows", index, rows))
+        !ng_index_within("ng_scatter_add_rows", index, rows))
         return NULL;
     ng_tensor *y = ng_result(tape, x->dtype, shape);
-    if (!y ||
-        !scatter(tape, x, index, (ng_slot){y->data, false}, rows, row_width(x->shape, leading)))
+    if (!y || !scatter(tape, x, index, (ng_slot){y->data, false}, rows,
+                       ng_shape_span(x->shape, leading, x->shape.rank)))
         return NULL;
     ng_tensor *const inputs[] = {x, index};
     return ng_record(tape, &scatter_op, y, inputs, 2, NULL, 0);
@@ -212,26 +207,15 @@ static ng_tensor *case_where(ng_tape *tape, ng_tensor *const *in, void *context)
 NG_CASE_CALL(case_gather, ng_gather_rows(tape, in[0], in[1]))
 NG_CASE_CALL(case_scatter_rows, ng_scatter_add_rows(tape, in[0], in[1], 5))
 
-#define CONDITION(...)                                                                             \
-    {                                                                                              \
-        .name = "condition", .shape = NG_CASE_SHAPE(__VA_ARGS__), .constant = true                 \
-    }
-
 const ng_case ng_op_cases_select[] = {
-    {.name = "gather_rows",
-     .call = case_gather,
-     .inputs = {NG_CASE_ANY("table", 5, 3), NG_CASE_INDEX("index", 5, 4)}},
-    {.name = "gather_rows (two-dimensional index)",
-     .call = case_gather,
-     .inputs = {NG_CASE_ANY("table", 5, 2, 2), NG_CASE_INDEX("index", 5, 2, 3)}},
-    {.name = "scatter_add_rows",
-     .call = case_scatter_rows,
-     .inputs = {NG_CASE_ANY("x", 7, 3), NG_CASE_INDEX("index", 5, 7)}},
-    {.name = "where",
-     .call = case_where,
-     .inputs = {CONDITION(3, 4), NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)}},
-    {.name = "where (broadcasting)",
-     .call = case_where,
-     .inputs = {CONDITION(3, 1), NG_CASE_ANY("a", 4), NG_CASE_ANY("b", 2, 1, 1)}},
+    NG_CASE("gather_rows", case_gather, NG_CASE_ANY("table", 5, 3), NG_CASE_INDEX("index", 5, 4)),
+    NG_CASE("gather_rows (two-dimensional index)", case_gather, NG_CASE_ANY("table", 5, 2, 2),
+            NG_CASE_INDEX("index", 5, 2, 3)),
+    NG_CASE("scatter_add_rows", case_scatter_rows, NG_CASE_ANY("x", 7, 3),
+            NG_CASE_INDEX("index", 5, 7)),
+    NG_CASE("where", case_where, NG_CASE_CONSTANT("condition", 3, 4), NG_CASE_ANY("a", 3, 4),
+            NG_CASE_ANY("b", 3, 4)),
+    NG_CASE("where (broadcasting)", case_where, NG_CASE_CONSTANT("condition", 3, 1),
+            NG_CASE_ANY("a", 4), NG_CASE_ANY("b", 2, 1, 1)),
 };
 const int ng_op_cases_select_count = NG_CASE_COUNT(ng_op_cases_select);

@@ -1,5 +1,4 @@
-/* Norms of a line or two: ScaleNorm, DetachNorm and LocalResponseNorm, composed of other ops;
- * DynamicTanh, fused. */
+/* ScaleNorm, DetachNorm and LocalResponseNorm, composed of other ops; DynamicTanh, fused. */
 #include "ops/op.h"
 #include <math.h>
 
@@ -81,51 +80,39 @@ static ng_tensor *mean_of_neighbours(ng_tape *tape, ng_tensor *x, int64_t size)
     return ng_reshape(tape, ng_avg_pool2d(tape, x, size, .kernel_w = 1, .stride = 1), s);
 }
 
-static bool is_amount(const char *function, const char *option, double value)
+bool ng_local_response_settings_ok(const char *function, const ng_local_response_norm_options *o)
 {
-    if (isfinite(value) && value >= 0) return true;
-    ng_fail(NG_EVALUE, "%s: %s is %g, expected a finite number of at least 0", function, option,
-            value);
-    return false;
+    if (o->size < 1 || o->size > INT32_MAX) {
+        ng_fail(NG_EVALUE, "%s: size is %lld, expected a positive number of channels", function,
+                (long long)o->size);
+        return false;
+    }
+    return ng_option_range(function, "alpha", o->alpha, 0, HUGE_VAL) &&
+           ng_option_range(function, "beta", o->beta, 0, HUGE_VAL) &&
+           ng_option_range(function, "k", o->k, 0, HUGE_VAL);
 }
 
 ng_tensor *ng_local_response_norm_with(ng_tape *tape, ng_tensor *x,
                                        ng_local_response_norm_options options)
 {
     static const char name[] = "ng_local_response_norm";
-    const double alpha = ng_option(options.alpha, 1e-4), beta = ng_option(options.beta, 0.75);
-    const double k = ng_option(options.k, 1);
+    options.alpha = ng_option(options.alpha, 1e-4);
+    options.beta = ng_option(options.beta, 0.75);
+    options.k = ng_option(options.k, 1);
     if (!ng_accepts(name, tape, 1, &x)) return NULL;
     if (x->shape.rank < 2) {
         ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, ...)", name,
                 ng_shape_print(x->shape).text);
         return NULL;
     }
-    if (options.size < 1 || options.size > INT32_MAX) {
-        ng_fail(NG_EVALUE, "%s: size is %lld, expected a positive number of channels", name,
-                (long long)options.size);
-        return NULL;
-    }
-    if (!is_amount(name, "alpha", alpha) || !is_amount(name, "beta", beta) ||
-        !is_amount(name, "k", k))
-        return NULL;
+    if (!ng_local_response_settings_ok(name, &options)) return NULL;
     if (x->size == 0) return ng_mul_scalar(tape, x, 1);
     ng_tensor *near = mean_of_neighbours(tape, ng_square(tape, x), options.size);
-    ng_tensor *base = ng_add_scalar(tape, ng_mul_scalar(tape, near, alpha), k);
-    return ng_mul(tape, x, ng_pow_scalar(tape, base, -beta));
+    ng_tensor *base = ng_add_scalar(tape, ng_mul_scalar(tape, near, options.alpha), options.k);
+    return ng_mul(tape, x, ng_pow_scalar(tape, base, -options.beta));
 }
 
 /* ---- DynamicTanh: y = gamma tanh(alpha x) + beta. Zhu et al. 2025 --------------------------- */
-
-static bool row_fits(const char *function, const char *name, const ng_tensor *c, const ng_tensor *x)
-{
-    const ng_shape expected = NG_SHAPE(x->shape.dim[x->shape.rank - 1]);
-    if (ng_is_none(c) || ng_shape_equal(c->shape, expected)) return true;
-    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected %s for x of shape %s", function, name,
-            ng_shape_print(c->shape).text, ng_shape_print(expected).text,
-            ng_shape_print(x->shape).text);
-    return false;
-}
 
 static ng_tanh_shape tanh_shape_of(const ng_tensor *x, const ng_tensor *alpha)
 {
@@ -168,10 +155,11 @@ ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha, ng_ten
                            ng_tensor *beta)
 {
     static const char name[] = "ng_dynamic_tanh";
+    static const char *const names[] = {"x", "alpha", "gamma", "beta"};
     ng_tensor *inputs[] = {x, alpha, gamma, beta};
-    if (!ng_accepts(name, tape, 2, inputs) || !ng_accepts_optional(name, tape, 4, inputs) ||
-        !ng_has_rows(name, x) || !one_number(name, "alpha", alpha) ||
-        !row_fits(name, "gamma", gamma, x) || !row_fits(name, "beta", beta, x))
+    if (!ng_accepts_named(name, tape, 2, 4, inputs, names) || !ng_has_rows(name, x) ||
+        !one_number(name, "alpha", alpha) ||
+        !ng_affine_fits(name, gamma, beta, NG_SHAPE(ng_dim(x, -1)), x))
         return NULL;
     const ng_tanh_shape shape = tanh_shape_of(x, alpha);
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
@@ -199,35 +187,21 @@ NG_CASE_CALL(case_local_response_even,
              ng_local_response_norm(tape, in[0], 4, .alpha = 2, .beta = 0.5))
 
 const ng_case ng_op_cases_simple_norms[] = {
-    {.name = "scale_norm",
-     .call = case_scale_norm,
-     .inputs = {NG_CASE_ANY("x", 3, 5), NG_CASE_ANY("g", 1)}},
-    {.name = "scale_norm (eps)",
-     .call = case_scale_norm_eps,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3), NG_CASE_ANY("g", 1)}},
-    {.name = "detach_norm (both)", .call = case_detach_both, .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "detach_norm (deviation)",
-     .call = case_detach_deviation,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "detach_norm (mean)", .call = case_detach_mean, .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "detach_norm (neither)",
-     .call = case_detach_neither,
-     .inputs = {NG_CASE_ANY("x", 3, 5)}},
-    {.name = "dynamic_tanh",
-     .call = case_dynamic_tanh,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 4), NG_CASE_ANY("alpha", 1), NG_CASE_ANY("gamma", 4),
-                NG_CASE_ANY("beta", 4)}},
-    {.name = "dynamic_tanh (no gamma)",
-     .call = case_dynamic_tanh_no_gamma,
-     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("alpha", 1), NG_CASE_ANY("beta", 4)}},
-    {.name = "dynamic_tanh (no affine)",
-     .call = case_dynamic_tanh_plain,
-     .inputs = {NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("alpha", 1)}},
-    {.name = "local_response_norm",
-     .call = case_local_response,
-     .inputs = {NG_CASE_ANY("x", 2, 5, 2, 2)}},
-    {.name = "local_response_norm (even, N, C, L)",
-     .call = case_local_response_even,
-     .inputs = {NG_CASE_ANY("x", 2, 3, 2)}},
+    NG_CASE("scale_norm", case_scale_norm, NG_CASE_ANY("x", 3, 5), NG_CASE_ANY("g", 1)),
+    NG_CASE("scale_norm (eps)", case_scale_norm_eps, NG_CASE_ANY("x", 2, 2, 3),
+            NG_CASE_ANY("g", 1)),
+    NG_CASE("detach_norm (both)", case_detach_both, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE("detach_norm (deviation)", case_detach_deviation, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE("detach_norm (mean)", case_detach_mean, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE("detach_norm (neither)", case_detach_neither, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE("dynamic_tanh", case_dynamic_tanh, NG_CASE_ANY("x", 2, 2, 4), NG_CASE_ANY("alpha", 1),
+            NG_CASE_ANY("gamma", 4), NG_CASE_ANY("beta", 4)),
+    NG_CASE("dynamic_tanh (no gamma)", case_dynamic_tanh_no_gamma, NG_CASE_ANY("x", 3, 4),
+            NG_CASE_ANY("alpha", 1), NG_CASE_ANY("beta", 4)),
+    NG_CASE("dynamic_tanh (no affine)", case_dynamic_tanh_plain, NG_CASE_ANY("x", 3, 4),
+            NG_CASE_ANY("alpha", 1)),
+    NG_CASE("local_response_norm", case_local_response, NG_CASE_ANY("x", 2, 5, 2, 2)),
+    NG_CASE("local_response_norm (even, N, C, L)", case_local_response_even,
+            NG_CASE_ANY("x", 2, 3, 2)),
 };
 const int ng_op_cases_simple_norms_count = NG_CASE_COUNT(ng_op_cases_simple_norms);

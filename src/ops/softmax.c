@@ -12,15 +12,12 @@ static axis_span span_of(const ng_tensor *x, int axis)
                        ng_shape_span(x->shape, axis + 1, x->shape.rank)};
 }
 
-/* x - max x along an axis, as ng_shifted. */
-static ng_tensor *shifted(ng_tape *tape, ng_tensor *x, int axis)
+ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x, int axis)
 {
     if (!x || ng_dim(x, axis) == 0) return x;
     ng_tensor *max = ng_max(tape, ng_detach(tape, x), .axes = NG_AXES(axis), .keepdim = true);
     return ng_sub(tape, x, max);
 }
-
-ng_tensor *ng_shifted(ng_tape *tape, ng_tensor *x) { return shifted(tape, x, -1); }
 
 /* What a node keeps. */
 typedef struct {
@@ -47,7 +44,7 @@ static ng_status softmax_op_backward(ng_tape *tape, const ng_node *node, const n
 static ng_tensor *softmax_definition(ng_tape *tape, const ng_node *node)
 {
     const softmax_attributes *a = node->attributes;
-    ng_tensor *z = shifted(tape, node->inputs[0], a->axis), *e = ng_exp(tape, z);
+    ng_tensor *z = ng_shifted(tape, node->inputs[0], a->axis), *e = ng_exp(tape, z);
     ng_tensor *sum = ng_sum(tape, e, .axes = NG_AXES(a->axis), .keepdim = true);
     return a->log ? ng_sub(tape, z, ng_log(tape, sum)) : ng_div(tape, e, sum);
 }
@@ -100,26 +97,13 @@ NG_CASE_CALL(case_log_softmax, ng_log_softmax(tape, in[0], -1))
 NG_CASE_CALL(case_log_softmax_first, ng_log_softmax(tape, in[0], 0))
 
 const ng_case ng_op_cases_softmax[] = {
-    {.name = "softmax",
-     .call = case_softmax,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)}}},
-    {.name = "softmax (axis 0)",
-     .call = case_softmax_first,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(4, 3)}}},
-    {.name = "softmax (axis 1 of 3)",
-     .call = case_softmax_middle,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 4, 3)}}},
-    {.name = "softmax (axis 1 of 3, columns)",
-     .call = case_softmax_middle,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 9)}}},
-    {.name = "log_softmax (axis 1 of 3, columns)",
-     .call = case_log_softmax_middle,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(2, 3, 9)}}},
-    {.name = "log_softmax",
-     .call = case_log_softmax,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(3, 5)}}},
-    {.name = "log_softmax (axis 0)",
-     .call = case_log_softmax_first,
-     .inputs = {{.name = "x", .shape = NG_CASE_SHAPE(4, 3)}}},
+    NG_CASE("softmax", case_softmax, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE("softmax (axis 0)", case_softmax_first, NG_CASE_ANY("x", 4, 3)),
+    NG_CASE("softmax (axis 1 of 3)", case_softmax_middle, NG_CASE_ANY("x", 2, 4, 3)),
+    NG_CASE("softmax (axis 1 of 3, columns)", case_softmax_middle, NG_CASE_ANY("x", 2, 3, 9)),
+    NG_CASE("log_softmax (axis 1 of 3, columns)", case_log_softmax_middle,
+            NG_CASE_ANY("x", 2, 3, 9)),
+    NG_CASE("log_softmax", case_log_softmax, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE("log_softmax (axis 0)", case_log_softmax_first, NG_CASE_ANY("x", 4, 3)),
 };
 const int ng_op_cases_softmax_count = NG_CASE_COUNT(ng_op_cases_softmax);

@@ -20,9 +20,8 @@ static ng_status swiglu_op_backward(ng_tape *tape, const ng_node *node, const ng
 static ng_tensor *swiglu_definition(ng_tape *tape, const ng_node *node)
 {
     ng_tensor *x = node->inputs[0];
-    ng_tensor *a = ng_slice(tape, x, -1, 0, half_of(x));
-    ng_tensor *b = ng_slice(tape, x, -1, half_of(x), NG_END);
-    return ng_mul(tape, ng_silu(tape, a), b);
+    const int64_t n = half_of(x);
+    return ng_mul(tape, ng_silu(tape, ng_features(tape, x, 0, n)), ng_features(tape, x, 1, n));
 }
 
 static const ng_op swiglu_op = {
@@ -30,12 +29,7 @@ static const ng_op swiglu_op = {
 
 ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x)
 {
-    if (!ng_accepts("ng_swiglu", tape, 1, &x)) return NULL;
-    if (x->shape.rank < 1 || x->shape.dim[x->shape.rank - 1] % 2 != 0) {
-        ng_fail(NG_ESHAPE, "ng_swiglu: x is %s, expected an even last dimension",
-                ng_shape_print(x->shape).text);
-        return NULL;
-    }
+    if (!ng_accepts("ng_swiglu", tape, 1, &x) || !ng_has_halves("ng_swiglu", x)) return NULL;
     const int64_t n = half_of(x);
     ng_shape shape = x->shape;
     shape.dim[shape.rank - 1] = n;
@@ -50,7 +44,7 @@ ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x)
 NG_CASE_CALL(case_swiglu, ng_swiglu(tape, in[0]))
 
 const ng_case ng_op_cases_swiglu[] = {
-    {.name = "swiglu", .call = case_swiglu, .inputs = {NG_CASE_ANY("x", 2, 3, 8)}},
-    {.name = "swiglu (one row)", .call = case_swiglu, .inputs = {NG_CASE_ANY("x", 6)}},
+    NG_CASE("swiglu", case_swiglu, NG_CASE_ANY("x", 2, 3, 8)),
+    NG_CASE("swiglu (one row)", case_swiglu, NG_CASE_ANY("x", 6)),
 };
 const int ng_op_cases_swiglu_count = NG_CASE_COUNT(ng_op_cases_swiglu);

@@ -99,24 +99,27 @@ static bool places_of(ng_tape *tape, ng_dtype dtype, const ng_interpolate_option
     return true;
 }
 
+bool ng_resize_mode_ok(const char *function, ng_interpolation mode, bool align_corners)
+{
+    if (mode != NG_NEAREST && mode != NG_LINEAR)
+        ng_fail(NG_EVALUE, "%s: mode is %d, expected NG_NEAREST or NG_LINEAR", function, (int)mode);
+    else if (align_corners && mode != NG_LINEAR)
+        ng_fail(NG_EVALUE, "%s: .align_corners with NG_NEAREST, expected it with NG_LINEAR only",
+                function);
+    else
+        return true;
+    return false;
+}
+
 static bool settings_fit(const char *function, const ng_tensor *x, const ng_interpolate_options *o)
 {
     const ng_shape shape = x->shape;
-    const bool linear = o->mode == NG_LINEAR;
     if ((shape.rank != 3 && shape.rank != 4) || ng_shape_span(shape, 2, shape.rank) == 0) {
         ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, L) or (N, C, H, W) with elements in each",
                 function, ng_shape_print(shape).text);
         return false;
     }
-    if (o->mode != NG_NEAREST && !linear) {
-        ng_fail(NG_EVALUE, "%s: mode is %d, expected NG_NEAREST or NG_LINEAR", function,
-                (int)o->mode);
-        return false;
-    }
-    if (!o->align_corners || linear) return true;
-    ng_fail(NG_EVALUE, "%s: .align_corners with NG_NEAREST, expected it with NG_LINEAR only",
-            function);
-    return false;
+    return ng_resize_mode_ok(function, o->mode, o->align_corners);
 }
 
 /* o->size has one length for each axis of x after the channels. */
@@ -179,20 +182,12 @@ NG_CASE_CALL(case_to_size, ng_interpolate(tape, in[0], NG_SHAPE(5, 2)))
 NG_CASE_CALL(case_linear_to_size, ng_interpolate(tape, in[0], NG_SHAPE(2, 5), .mode = NG_LINEAR))
 
 const ng_case ng_op_cases_upsample[] = {
-    {.name = "upsample", .call = case_nearest, .inputs = {NG_CASE_ANY("x", 2, 2, 2, 3)}},
-    {.name = "upsample (lines)", .call = case_nearest, .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
-    {.name = "upsample (bilinear)",
-     .call = case_upsample_linear,
-     .inputs = {NG_CASE_ANY("x", 1, 2, 2, 3)}},
-    {.name = "upsample (linear, lines)",
-     .call = case_upsample_linear,
-     .inputs = {NG_CASE_ANY("x", 2, 2, 3)}},
-    {.name = "upsample (bilinear, corners)",
-     .call = case_corners,
-     .inputs = {NG_CASE_ANY("x", 1, 2, 2, 3)}},
-    {.name = "interpolate", .call = case_to_size, .inputs = {NG_CASE_ANY("x", 1, 2, 3, 4)}},
-    {.name = "interpolate (bilinear)",
-     .call = case_linear_to_size,
-     .inputs = {NG_CASE_ANY("x", 1, 2, 3, 4)}},
+    NG_CASE("upsample", case_nearest, NG_CASE_ANY("x", 2, 2, 2, 3)),
+    NG_CASE("upsample (lines)", case_nearest, NG_CASE_ANY("x", 2, 2, 3)),
+    NG_CASE("upsample (bilinear)", case_upsample_linear, NG_CASE_ANY("x", 1, 2, 2, 3)),
+    NG_CASE("upsample (linear, lines)", case_upsample_linear, NG_CASE_ANY("x", 2, 2, 3)),
+    NG_CASE("upsample (bilinear, corners)", case_corners, NG_CASE_ANY("x", 1, 2, 2, 3)),
+    NG_CASE("interpolate", case_to_size, NG_CASE_ANY("x", 1, 2, 3, 4)),
+    NG_CASE("interpolate (bilinear)", case_linear_to_size, NG_CASE_ANY("x", 1, 2, 3, 4)),
 };
 const int ng_op_cases_upsample_count = NG_CASE_COUNT(ng_op_cases_upsample);

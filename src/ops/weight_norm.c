@@ -1,5 +1,5 @@
-/* Weights that are functions of other weights: their direction and length apart (weight
- * normalization), or divided by their largest singular value (spectral normalization). */
+/* Weight normalization, a weight of given direction and length; spectral normalization, a weight
+ * divided by its largest singular value. */
 #include "ops/op.h"
 #include <math.h>
 
@@ -8,16 +8,6 @@ static bool weight_has_rows(const char *function, const char *name, const ng_ten
     if (w->shape.rank >= 1 && w->size > 0) return true;
     ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected (out, ...) with at least 1 element", function,
             name, ng_shape_print(w->shape).text);
-    return false;
-}
-
-static bool fits(const char *function, const char *name, const ng_tensor *c, int64_t expected,
-                 const ng_tensor *w)
-{
-    if (c->shape.rank == 1 && c->size == expected) return true;
-    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected (%lld,) for a weight of shape %s", function,
-            name, ng_shape_print(c->shape).text, (long long)expected,
-            ng_shape_print(w->shape).text);
     return false;
 }
 
@@ -60,7 +50,8 @@ ng_tensor *ng_weight_norm(ng_tape *tape, ng_tensor *v, ng_tensor *g)
     if (!ng_accepts(name, tape, 2, (ng_tensor *[]){v, g}) || !weight_has_rows(name, "v", v))
         return NULL;
     const int64_t rows = g->size == 1 ? 1 : v->shape.dim[0], n = v->size / rows;
-    if (!fits(name, "g", g, rows, v) || !replace_zero_rows(tape, &v, &g)) return NULL;
+    if (!ng_operand_fits(name, "g", g, NG_SHAPE(rows), v) || !replace_zero_rows(tape, &v, &g))
+        return NULL;
     ng_tensor *direction = ng_rms_norm(tape, ng_reshape(tape, v, NG_SHAPE(rows, n)), NG_NONE, 0);
     ng_tensor *length =
         ng_mul_scalar(tape, ng_reshape(tape, g, NG_SHAPE(rows, 1)), 1 / sqrt((double)n));
@@ -81,7 +72,9 @@ ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor
     if (!ng_accepts(name, tape, 3, (ng_tensor *[]){w, u, v}) || !weight_has_rows(name, "w", w))
         return NULL;
     const int64_t out = w->shape.dim[0], n = w->size / out;
-    if (!fits(name, "u", u, out, w) || !fits(name, "v", v, n, w)) return NULL;
+    if (!ng_operand_fits(name, "u", u, NG_SHAPE(out), w) ||
+        !ng_operand_fits(name, "v", v, NG_SHAPE(n), w))
+        return NULL;
     if (u->requires_grad || v->requires_grad) {
         ng_fail(NG_EGRAD, "%s: u and v have no gradient, but one of them requires it", name);
         return NULL;
@@ -100,26 +93,14 @@ ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor
 NG_CASE_CALL(case_weight_norm, ng_weight_norm(tape, in[0], in[1]))
 NG_CASE_CALL(case_spectral_norm, ng_spectral_norm(tape, in[0], in[1], in[2]))
 
-#define CONSTANT(label, n)                                                                         \
-    {                                                                                              \
-        .name = label, .shape = NG_CASE_SHAPE(n), .low = 0.5, .high = 2, .constant = true          \
-    }
-
 const ng_case ng_op_cases_weight_norm[] = {
-    {.name = "weight_norm",
-     .call = case_weight_norm,
-     .inputs = {NG_CASE_ANY("v", 3, 4), NG_CASE_ANY("g", 3)}},
-    {.name = "weight_norm (kernel)",
-     .call = case_weight_norm,
-     .inputs = {NG_CASE_ANY("v", 2, 3, 2, 2), NG_CASE_ANY("g", 2)}},
-    {.name = "weight_norm (whole)",
-     .call = case_weight_norm,
-     .inputs = {NG_CASE_ANY("v", 3, 4), NG_CASE_ANY("g", 1)}},
-    {.name = "spectral_norm",
-     .call = case_spectral_norm,
-     .inputs = {NG_CASE_POSITIVE("w", 3, 4), CONSTANT("u", 3), CONSTANT("v", 4)}},
-    {.name = "spectral_norm (kernel)",
-     .call = case_spectral_norm,
-     .inputs = {NG_CASE_POSITIVE("w", 2, 2, 1, 2), CONSTANT("u", 2), CONSTANT("v", 4)}},
+    NG_CASE("weight_norm", case_weight_norm, NG_CASE_ANY("v", 3, 4), NG_CASE_ANY("g", 3)),
+    NG_CASE("weight_norm (kernel)", case_weight_norm, NG_CASE_ANY("v", 2, 3, 2, 2),
+            NG_CASE_ANY("g", 2)),
+    NG_CASE("weight_norm (whole)", case_weight_norm, NG_CASE_ANY("v", 3, 4), NG_CASE_ANY("g", 1)),
+    NG_CASE("spectral_norm", case_spectral_norm, NG_CASE_POSITIVE("w", 3, 4),
+            NG_CASE_POSITIVE_CONSTANT("u", 3), NG_CASE_POSITIVE_CONSTANT("v", 4)),
+    NG_CASE("spectral_norm (kernel)", case_spectral_norm, NG_CASE_POSITIVE("w", 2, 2, 1, 2),
+            NG_CASE_POSITIVE_CONSTANT("u", 2), NG_CASE_POSITIVE_CONSTANT("v", 4)),
 };
 const int ng_op_cases_weight_norm_count = NG_CASE_COUNT(ng_op_cases_weight_norm);

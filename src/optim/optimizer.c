@@ -5,22 +5,35 @@
 
 /* ---- State --------------------------------------------------------------------------------- */
 
-/* Bytes of one state array of a parameter, in whole cache lines. */
-static int64_t state_bytes(const ng_tensor *weight)
+/* Bytes of `count` elements of the weight's dtype, in whole cache lines. */
+static int64_t bytes_like(const ng_tensor *weight, int64_t count)
 {
-    const int64_t bytes = weight->size * (int64_t)ng_dtype_bytes(weight->dtype);
-    return (bytes + 63) / 64 * 64;
+    return (count * (int64_t)ng_dtype_bytes(weight->dtype) + 63) / 64 * 64;
 }
 
-/* Zeroed state for a list of parameters in their present dtypes; NULL without memory. */
+/* Bytes of one state array of a parameter. */
+static int64_t state_bytes(const ng_tensor *weight) { return bytes_like(weight, weight->size); }
+
+static int64_t scratch_bytes(const ng_optimizer *self, const ng_tensor *weight)
+{
+    return self->type->scratch ? bytes_like(weight, self->type->scratch(weight)) : 0;
+}
+
+/* Zeroed state for a list of parameters in their present dtypes, and the scratch of the one that
+ * needs most; NULL without memory. */
 static void *state_new(const char *function, const ng_optimizer *self, ng_moved *list, int count)
 {
-    int64_t bytes = 0;
-    for (int i = 0; i < count; i++) bytes += state_bytes(list[i].weight);
-    char *const slab = ng_calloc(function, bytes, (size_t)self->states);
+    int64_t bytes = 0, scratch = 0;
+    for (int i = 0; i < count; i++) {
+        bytes += self->states * state_bytes(list[i].weight);
+        const int64_t own = scratch_bytes(self, list[i].weight);
+        if (own > scratch) scratch = own;
+    }
+    char *const slab = ng_calloc(function, bytes + scratch, 1);
     char *at = slab;
     for (int i = 0; slab && i < count; i++) {
         list[i].dtype = list[i].weight->dtype;
+        list[i].scratch = slab + bytes;
         for (int k = 0; k < self->states; k++) {
             list[i].state[k] = at;
             at += state_bytes(list[i].weight);

@@ -5,6 +5,7 @@
 #include "core/tensor.h"
 #include "kernels/kernels.h"
 #include "nn/module.h"
+#include <math.h>
 #include <normgrad/optim.h>
 
 enum { NG_OPTIMIZER_STATES = 3 };
@@ -18,6 +19,7 @@ typedef struct {
     double lr_scale, weight_decay; /* of its group; NaN: those of the optimizer */
     uint32_t grad_epoch;           /* of `weight` at the last step (core/tensor.h) */
     void *state[NG_OPTIMIZER_STATES];
+    void *scratch; /* type->scratch(weight) elements, which all parameters share */
 } ng_moved;
 
 /* Settings for the parameters that a pattern matches. */
@@ -30,6 +32,17 @@ typedef struct {
 static inline double ng_decay_of(const ng_moved *moved, double own)
 {
     return moved->weight_decay >= 0 ? moved->weight_decay : own;
+}
+
+static inline double ng_norm_of(const ng_kernels *kernels, const void *x, int64_t n)
+{
+    return sqrt(kernels->dot(x, x, n));
+}
+
+/* The trust ratio scale |w| / norm; 1 if either norm is 0 or NaN. */
+static inline double ng_trust_ratio(double scale, double w, double norm)
+{
+    return w > 0 && norm > 0 ? scale * w / norm : 1;
 }
 
 /* A setting of an optimizer, as a number. */
@@ -50,6 +63,9 @@ typedef struct {
 
     /* Lists its own settings and returns their number. */
     int (*settings)(const ng_optimizer *self, ng_setting *settings);
+
+    /* The elements of memory that a move of this parameter needs; NULL: none. */
+    int64_t (*scratch)(const ng_tensor *weight);
 } ng_optimizer_class;
 
 struct ng_optimizer {
@@ -60,7 +76,7 @@ struct ng_optimizer {
     ng_schedule schedule;
     int64_t steps;
     int states;  /* per parameter */
-    void *state; /* one slab for all, zeroed at first */
+    void *state; /* one slab for all, zeroed at first, and the scratch behind it */
     ng_moved *moved;
     int count;
     ng_parameter_group *groups; /* in the order they were given */

@@ -39,7 +39,7 @@ static int rmsprop_settings(const ng_optimizer *self, ng_setting *settings)
 }
 
 static const ng_optimizer_class rmsprop_class = {"RMSProp", sizeof(rmsprop), rmsprop_move,
-                                                 rmsprop_settings};
+                                                 rmsprop_settings, NULL};
 
 ng_optimizer *ng_rmsprop_new_with(ng_rmsprop_new_options options)
 {

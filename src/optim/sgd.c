@@ -13,12 +13,13 @@ static void sgd_move(const ng_optimizer *self, const ng_kernels *kernels, const 
                      double lr)
 {
     const sgd *own = (const sgd *)self;
+    const bool first = moved->steps == 1;
     const ng_sgd_step step = {.lr = lr,
                               .weight_decay = ng_decay_of(moved, own->weight_decay),
                               .momentum = own->momentum,
-                              .dampening = own->dampening,
-                              .nesterov = own->nesterov,
-                              .first = moved->steps == 1};
+                              .keep = first ? 0 : own->momentum,
+                              .fresh = first ? 1 : 1 - own->dampening,
+                              .nesterov = own->nesterov};
     const ng_tensor *weight = moved->weight;
     kernels->sgd(weight->data, weight->grad->data, moved->state[0], weight->size, &step);
 }
@@ -33,7 +34,7 @@ static int sgd_settings(const ng_optimizer *self, ng_setting *settings)
     return 4;
 }
 
-static const ng_optimizer_class sgd_class = {"SGD", sizeof(sgd), sgd_move, sgd_settings};
+static const ng_optimizer_class sgd_class = {"SGD", sizeof(sgd), sgd_move, sgd_settings, NULL};
 
 static bool options_accepted(const ng_sgd_new_options *options)
 {

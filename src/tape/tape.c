@@ -233,8 +233,8 @@ static bool tape_accepts(const char *function, ng_tape *tape, int count, ng_tens
         if (first < 0) first = i;
         if (x->dtype != inputs[first]->dtype) {
             ng_fail(NG_EDTYPE,
-                    "%s: dtypes differ: operand %d%s is %s, operand %d%s is %s; convert the "
-                    "module with ng_module_to, or make x in the other dtype",
+                    "%s: dtypes differ: operand %d%s is %s, operand %d%s is %s; ng_module_to "
+                    "converts a module, ng_cast a tensor",
                     function, first + 1, of_module(inputs[first]),
                     ng_dtype_name(inputs[first]->dtype), i + 1, of_module(x),
                     ng_dtype_name(x->dtype));

@@ -421,13 +421,28 @@ static ng_optimizer *optimizer_of(player *p, ng_module *net)
 {
     const ng_schedule schedule = {
         (ng_schedule_kind)one_of(p, 4), setting(p), setting(p), setting(p), number(p), number(p)};
-    switch (decide(p, 3)) {
+    switch (decide(p, 7)) {
     case 0:
         return ng_sgd_new(net, .lr = number(p), .momentum = number(p), .dampening = number(p),
                           .nesterov = flag(p), .schedule = schedule);
     case 1:
         return ng_adamw_new(net, .lr = number(p), .beta1 = number(p), .beta2 = number(p),
-                            .eps = number(p), .weight_decay = number(p), .schedule = schedule);
+                            .eps = number(p), .weight_decay = number(p), .amsgrad = flag(p),
+                            .schedule = schedule);
+    case 2:
+        return ng_lion_new(net, .lr = number(p), .beta1 = number(p), .beta2 = number(p),
+                           .weight_decay = number(p), .schedule = schedule);
+    case 3:
+        return ng_lars_new(net, .lr = number(p), .momentum = number(p), .trust = number(p),
+                           .weight_decay = number(p), .matrices_only = flag(p),
+                           .schedule = schedule);
+    case 4:
+        return ng_lamb_new(net, .lr = number(p), .beta1 = number(p), .beta2 = number(p),
+                           .eps = number(p), .weight_decay = number(p), .matrices_only = flag(p),
+                           .schedule = schedule);
+    case 5:
+        return ng_muon_new(net, .lr = number(p), .momentum = number(p), .steps = decide(p, 9),
+                           .no_nesterov = flag(p), .adam_scale = number(p), .schedule = schedule);
     default:
         return ng_rmsprop_new(net, .lr = number(p), .alpha = number(p), .momentum = number(p),
                               .centered = flag(p), .schedule = schedule);

@@ -1,12 +1,12 @@
-/* A training of 8 members on the processes of MPI, for tests/mpi/run.sh:
+/* A training of 8 ranks on the processes of MPI, for tests/mpi/run.sh:
  *
  *     check train       prints a digest of all losses and of the network, which is one line
  *     check fast        prints the loss of each step, of sums in MPI's order
  *     check fast-f64    the same in double
- *     check fail        member 1 meets bad data: every process says so, and ends
- *     check hunger      the same of a member for which there is no memory
+ *     check fail        rank 1 meets bad data: every process says so, and ends
+ *     check hunger      the same of a rank for which there is no memory
  *     check kill        process 0 kills itself in the middle
- *     check stop STATE  as train, but stops half way; each member's state is in STATE.RANK
+ *     check stop STATE  as train, but stops half way; each rank's state is in STATE.RANK
  *     check go-on STATE goes on from there */
 #include "../labelled.h"
 #include <inttypes.h>
@@ -43,10 +43,10 @@ typedef struct {
     ng_tape *tape;
     ng_training *run;
     double history; /* the losses' digest, exact in a double: its low 52 bits */
-} member;
+} rank_state;
 
-/* The loss of all members, the same bits on each. */
-static double total_of(member *m, double loss)
+/* The loss of all ranks, the same bits on each. */
+static double total_of(rank_state *m, double loss)
 {
     double all[64], sum = 0;
     if (ng_group_gather(m->group, &loss, 1, all)) return 0;
@@ -54,7 +54,7 @@ static double total_of(member *m, double loss)
     return sum / ng_group_size(m->group);
 }
 
-static bool step(job *j, member *m, const ng_batch *batch, int64_t at)
+static bool step(job *j, rank_state *m, const ng_batch *batch, int64_t at)
 {
     const bool astray = at == 50 && ng_group_rank(m->group) == 1;
     if (is(j, "kill") && at == 50 && ng_group_rank(m->group) == 0) raise(SIGKILL);
@@ -74,8 +74,8 @@ static bool step(job *j, member *m, const ng_batch *batch, int64_t at)
     return true;
 }
 
-/* Whether all members' states are of one step. */
-static bool taken_up(member *m)
+/* Whether all ranks' states are of one step. */
+static bool taken_up(rank_state *m)
 {
     if (ng_training_resume(m->run)) return false;
     const double at = (double)ng_training_at(m->run).step, mean = total_of(m, at);
@@ -84,7 +84,7 @@ static bool taken_up(member *m)
     return ng_group_agree(m->group) == NG_OK;
 }
 
-static void train(job *j, member *m, ng_dataset *mine)
+static void train(job *j, rank_state *m, ng_dataset *mine)
 {
     char path[256] = "";
     if (j->state) snprintf(path, sizeof path, "%s.%d", j->state, ng_group_rank(m->group));
@@ -123,7 +123,7 @@ static ng_status program(ng_group *group, void *with)
     const ng_dtype dtype = is(j, "fast-f64") ? NG_F64 : NG_F32;
     ng_dataset *all = labelled_data(dtype, SAMPLES, FEATURES);
     ng_dataset *mine = ng_dataset_shard(all, ng_group_rank(group), ng_group_size(group));
-    member m = {.group = group};
+    rank_state m = {.group = group};
     m.net = ng_sequential_new(ng_linear_new(FEATURES, 24), ng_batch_norm_new(24, .group = group),
                               ng_relu_new(), ng_dropout_new(0.2), ng_linear_new(24, 200),
                               ng_layer_norm_new(200), ng_gelu_new(), ng_linear_new(200, CLASSES));

@@ -1,0 +1,63 @@
+/* Derf: y = gamma erf(alpha x + s) + beta, in place of a norm, without statistics. */
+#include "nn/module.h"
+#include "ops/op.h"
+#include <math.h>
+
+typedef struct {
+    ng_module base;
+    ng_derf_new_options options;
+    ng_tensor *alpha, *shift; /* (1) */
+    ng_tensor *gamma, *beta;  /* (dim), or NG_NONE */
+} derf;
+
+static ng_tensor *derf_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const derf *layer = (const derf *)self;
+    if (!ng_features_fit(self, x, layer->options.dim)) return NULL;
+    ng_tensor *inner = ng_mul(tape, x, ng_parameter_value(tape, layer->alpha));
+    ng_tensor *y = ng_erf(tape, ng_add(tape, inner, ng_parameter_value(tape, layer->shift)));
+    if (layer->options.no_affine) return y;
+    y = ng_mul(tape, y, ng_parameter_value(tape, layer->gamma));
+    return ng_add(tape, y, ng_parameter_value(tape, layer->beta));
+}
+
+static void derf_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_derf_new_options *options = &((const derf *)self)->options;
+    snprintf(text, bytes, "%lld, alpha=%s%s", (long long)options->dim,
+             ng_number_print(options->alpha).text, options->no_affine ? ", no affine" : "");
+}
+
+static const ng_module_class derf_class = {
+    .name = "Derf", .size = sizeof(derf), .forward = derf_forward, .describe = derf_describe};
+
+ng_module *ng_derf_new_with(ng_derf_new_options options)
+{
+    static const char name[] = "ng_derf_new";
+    options.alpha = ng_option(options.alpha, 0.5);
+    if (!ng_option_positive(name, "dim", options.dim, "features") ||
+        !ng_option_range(name, "alpha", options.alpha, -HUGE_VAL, HUGE_VAL))
+        return NULL;
+    derf *self = (derf *)ng_module_new(&derf_class);
+    if (!self) return NULL;
+    ng_module *base = &self->base;
+    const ng_shape row = NG_SHAPE(options.dim);
+    self->options = options;
+    self->alpha = ng_module_add_parameter(base, "alpha", NG_SHAPE(1), .value = options.alpha);
+    self->shift = ng_module_add_parameter(base, "shift", NG_SHAPE(1));
+    self->gamma =
+        ng_module_add_parameter(base, "weight", row, .value = 1, .left_out = options.no_affine);
+    self->beta = ng_module_add_parameter(base, "bias", row, .left_out = options.no_affine);
+    return ng_module_built(base);
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_MODULE(case_derf, ng_derf_new(5))
+NG_CASE_MODULE(case_derf_no_affine, ng_derf_new(5, .alpha = 0.8, .no_affine = true))
+
+const ng_case ng_layer_cases_derf[] = {
+    NG_CASE_LAYER("Derf", case_derf, NG_CASE_ANY("x", 3, 5)),
+    NG_CASE_LAYER("Derf (no affine)", case_derf_no_affine, NG_CASE_ANY("x", 3, 5)),
+};
+const int ng_layer_cases_derf_count = NG_CASE_COUNT(ng_layer_cases_derf);

@@ -1,0 +1,121 @@
+/* FiLM: y = (1 + scale(c)) * x + shift(c), scale and shift of each channel made of a condition. The
+ * conditional norms have one as a child. */
+#include "norms/film.h"
+#include "ops/op.h"
+
+typedef struct {
+    ng_module base;
+    ng_film_new_options options;
+    ng_tensor *weight, *bias; /* (2 channels, condition) and (2 channels): shift, scale; or scale */
+} film;
+
+/* Whether c is (N, condition) or (N, condition, ...) with the positions of x (N, channels, ...). */
+static bool film_condition_fits(const film *layer, const ng_tensor *x, const ng_tensor *c)
+{
+    ng_shape expected = x->shape;
+    expected.dim[1] = layer->options.condition;
+    if (c->shape.rank == 2) expected.rank = 2;
+    return ng_has_shape("FiLM", "condition", c, expected);
+}
+
+/* x (N, channels, ...) with the channels last, and back. */
+static ng_tensor *film_turn(ng_tape *tape, ng_tensor *x)
+{
+    return x && x->shape.rank > 2 ? ng_transpose(tape, x, 1, -1) : x;
+}
+
+/* Shift and scale side by side, in a shape that broadcasts against x. */
+static ng_tensor *film_modulation(const film *layer, ng_tape *tape, const ng_tensor *x,
+                                  ng_tensor *c)
+{
+    ng_tensor *weight = ng_parameter_value(tape, layer->weight),
+              *bias = ng_parameter_value(tape, layer->bias);
+    if (layer->options.features_last) {
+        if (!ng_features_fit(&layer->base, x, layer->options.channels)) return NULL;
+        return ng_linear(tape, c, weight, bias);
+    }
+    if (!ng_channels_fit(&layer->base, x, layer->options.channels) ||
+        !film_condition_fits(layer, x, c))
+        return NULL;
+    ng_tensor *made = film_turn(tape, ng_linear(tape, film_turn(tape, c), weight, bias));
+    if (!made || made->shape.rank == x->shape.rank) return made;
+    ng_shape wide = made->shape;
+    while (wide.rank < x->shape.rank) wide.dim[wide.rank++] = 1;
+    return ng_reshape(tape, made, wide);
+}
+
+static ng_tensor *film_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *c)
+{
+    const film *layer = (const film *)self;
+    const int64_t channels = layer->options.channels;
+    const int axis = layer->options.features_last ? -1 : 1;
+    ng_tensor *made = film_modulation(layer, tape, x, c);
+    if (layer->options.no_shift) return ng_mul(tape, ng_add_scalar(tape, made, 1), x);
+    ng_tensor *shift = ng_slice(tape, made, axis, 0, channels);
+    ng_tensor *scale = ng_slice(tape, made, axis, channels, NG_END);
+    return ng_add(tape, ng_mul(tape, ng_add_scalar(tape, scale, 1), x), shift);
+}
+
+static void film_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_film_new_options *options = &((const film *)self)->options;
+    snprintf(text, bytes, "%lld, condition=%lld%s%s", (long long)options->channels,
+             (long long)options->condition, options->features_last ? ", features last" : "",
+             options->no_shift ? ", no shift" : "");
+}
+
+static const ng_module_class film_class = {.name = "FiLM",
+                                           .size = sizeof(film),
+                                           .forward_conditioned = film_forward,
+                                           .describe = film_describe};
+
+ng_module *ng_film_new_with(ng_film_new_options options)
+{
+    static const char name[] = "ng_film_new";
+    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
+        !ng_option_positive(name, "condition", options.condition, "features"))
+        return NULL;
+    film *self = (film *)ng_module_new(&film_class);
+    if (!self) return NULL;
+    const int64_t made = (options.no_shift ? 1 : 2) * options.channels;
+    self->options = options;
+    self->weight =
+        ng_module_add_parameter(&self->base, "weight", NG_SHAPE(made, options.condition));
+    self->bias = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(made));
+    return ng_module_built(&self->base);
+}
+
+/* ---- In the conditional norms ---- */
+
+ng_module *ng_add_modulation(ng_module *self, ng_film_new_options options)
+{
+    if (options.condition == 0) return NULL;
+    return ng_module_add_child(self, "modulation", ng_film_new_with(options));
+}
+
+ng_tensor *ng_modulate(const ng_module *self, ng_module *modulation, ng_tape *tape, ng_tensor *y,
+                       ng_tensor *condition)
+{
+    if (!modulation) return y;
+    if (!ng_is_none(condition)) return ng_forward_conditioned(modulation, tape, y, condition);
+    ng_fail(NG_EVALUE, "%s: it was made with .condition, expected ng_forward_conditioned",
+            self->type->name);
+    return NULL;
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_MODULE(case_film, ng_film_new(3, .condition = 2))
+NG_CASE_MODULE(case_film_features,
+               ng_film_new(3, .condition = 2, .features_last = true, .no_shift = true))
+
+const ng_case ng_layer_cases_film[] = {
+    NG_CASE_LAYER("FiLM (N, C)", case_film, NG_CASE_ANY("x", 4, 3), NG_CASE_ANY("condition", 4, 2)),
+    NG_CASE_LAYER("FiLM (N, C, H, W)", case_film, NG_CASE_ANY("x", 2, 3, 2, 2),
+                  NG_CASE_ANY("condition", 2, 2)),
+    NG_CASE_LAYER("FiLM (maps)", case_film, NG_CASE_ANY("x", 2, 3, 2, 3),
+                  NG_CASE_ANY("condition", 2, 2, 2, 3)),
+    NG_CASE_LAYER("FiLM (features last, no shift)", case_film_features, NG_CASE_ANY("x", 2, 4, 3),
+                  NG_CASE_ANY("condition", 2, 1, 2)),
+};
+const int ng_layer_cases_film_count = NG_CASE_COUNT(ng_layer_cases_film);

@@ -1,0 +1,14 @@
+/* What the norms with .condition share: a FiLM as their child modulation. */
+#ifndef NG_NORMS_FILM_H
+#define NG_NORMS_FILM_H
+
+#include "nn/module.h"
+
+/* Registers it; NULL, and nothing is registered, if options.condition is 0. */
+ng_module *ng_add_modulation(ng_module *self, ng_film_new_options options);
+
+/* y scaled and shifted by it; y itself if it is NULL. Without a condition an error of self. */
+ng_tensor *ng_modulate(const ng_module *self, ng_module *modulation, ng_tape *tape, ng_tensor *y,
+                       ng_tensor *condition);
+
+#endif

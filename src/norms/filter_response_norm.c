@@ -1,0 +1,88 @@
+/* Filter response normalization, y = gamma x / sqrt(mean(x^2) + eps) + beta over the positions of a
+ * channel, and the thresholded linear unit, max(y, tau). */
+#include "nn/module.h"
+#include "ops/op.h"
+
+typedef struct {
+    ng_module base;
+    ng_filter_response_norm_new_options options;
+    ng_tensor *gamma, *beta; /* (channels) */
+    ng_tensor *tau;          /* (channels), or NG_NONE */
+    ng_tensor *eps;          /* (1), or NG_NONE */
+} filter_response_norm;
+
+/* x / sqrt(mean(x^2) + eps + |learned eps|) over the last dimension. */
+static ng_tensor *divide_by_rms(const filter_response_norm *layer, ng_tape *tape, ng_tensor *x)
+{
+    ng_tensor *learned = ng_parameter_value(tape, layer->eps);
+    if (ng_is_none(learned)) return ng_rms_norm(tape, x, NG_NONE, layer->options.eps);
+    ng_tensor *square = ng_mean(tape, ng_square(tape, x), .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *eps = ng_add_scalar(tape, ng_abs(tape, learned), layer->options.eps);
+    return ng_mul(tape, x, ng_rsqrt(tape, ng_add(tape, square, eps)));
+}
+
+static ng_tensor *filter_response_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const filter_response_norm *layer = (const filter_response_norm *)self;
+    if (!ng_channels_fit(self, x, layer->options.channels)) return NULL;
+    const ng_shape s = x->shape, rows = NG_SHAPE(s.dim[0], s.dim[1], ng_shape_span(s, 2, s.rank));
+    ng_tensor *y = ng_reshape(tape, divide_by_rms(layer, tape, ng_reshape(tape, x, rows)), s);
+    y = ng_affine_composed(tape, y, ng_parameter_value(tape, layer->gamma),
+                           ng_parameter_value(tape, layer->beta));
+    if (layer->options.no_threshold) return y;
+    return ng_maximum(tape, y, ng_per_channel(tape, ng_parameter_value(tape, layer->tau), x));
+}
+
+static void filter_response_norm_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_filter_response_norm_new_options *options =
+        &((const filter_response_norm *)self)->options;
+    snprintf(text, bytes, "%lld, eps=%s%s%s", (long long)options->channels,
+             ng_number_print(options->eps).text, options->learned_eps ? ", learned eps" : "",
+             options->no_threshold ? ", no threshold" : "");
+}
+
+static const ng_module_class filter_response_norm_class = {.name = "FilterResponseNorm",
+                                                           .size = sizeof(filter_response_norm),
+                                                           .forward = filter_response_norm_forward,
+                                                           .describe =
+                                                               filter_response_norm_describe};
+
+ng_module *ng_filter_response_norm_new_with(ng_filter_response_norm_new_options options)
+{
+    static const char name[] = "ng_filter_response_norm_new";
+    options.eps = ng_option(options.eps, 1e-6);
+    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
+        !ng_norm_eps_ok(name, options.eps))
+        return NULL;
+    filter_response_norm *self = (filter_response_norm *)ng_module_new(&filter_response_norm_class);
+    if (!self) return NULL;
+    ng_module *base = &self->base;
+    const ng_shape shape = NG_SHAPE(options.channels);
+    self->options = options;
+    self->gamma = ng_module_add_parameter(base, "weight", shape, .value = 1);
+    self->beta = ng_module_add_parameter(base, "bias", shape);
+    self->tau = ng_module_add_parameter(base, "tau", shape, .left_out = options.no_threshold);
+    self->eps = ng_module_add_parameter(base, "eps", NG_SHAPE(1), .value = 1e-4,
+                                        .left_out = !options.learned_eps);
+    return ng_module_built(base);
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_MODULE(case_filter_response_norm, ng_filter_response_norm_new(3))
+NG_CASE_MODULE(case_filter_response_norm_learned,
+               ng_filter_response_norm_new(3, .eps = 0.1, .learned_eps = true))
+NG_CASE_MODULE(case_filter_response_norm_smooth,
+               ng_filter_response_norm_new(3, .no_threshold = true))
+
+const ng_case ng_layer_cases_filter_response_norm[] = {
+    NG_CASE_LAYER("FilterResponseNorm", case_filter_response_norm,
+                  NG_CASE_NOT_ZERO("x", 2, 3, 2, 2)),
+    NG_CASE_LAYER("FilterResponseNorm (learned eps)", case_filter_response_norm_learned,
+                  NG_CASE_NOT_ZERO("x", 2, 3, 4)),
+    NG_CASE_LAYER("FilterResponseNorm (no threshold)", case_filter_response_norm_smooth,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+};
+const int ng_layer_cases_filter_response_norm_count =
+    NG_CASE_COUNT(ng_layer_cases_filter_response_norm);

@@ -1,0 +1,77 @@
+/* Gated RMSNorm: y = norm(x silu(z)) gamma, or norm(x) gamma silu(z), z being the condition. */
+#include "nn/module.h"
+#include "ops/op.h"
+
+typedef struct {
+    ng_module base;
+    ng_gated_rms_norm_new_options options;
+    ng_tensor *gamma; /* (dim) */
+} gated_rms_norm;
+
+/* x (..., dim) normalized in groups of neighbouring features, times gamma. */
+static ng_tensor *norm_of_groups(const gated_rms_norm *layer, ng_tape *tape, ng_tensor *x)
+{
+    const ng_gated_rms_norm_new_options *options = &layer->options;
+    ng_tensor *gamma = ng_parameter_value(tape, layer->gamma);
+    if (options->groups == 1 || !x) return ng_rms_norm(tape, x, gamma, options->eps);
+    const ng_shape shape = x->shape;
+    const int64_t n = options->dim / options->groups;
+    ng_tensor *parts = ng_reshape(tape, x, NG_SHAPE(ng_size(x) / n, n));
+    parts = ng_rms_norm(tape, parts, NG_NONE, options->eps);
+    return ng_mul(tape, ng_reshape(tape, parts, shape), gamma);
+}
+
+static ng_tensor *gated_rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *z)
+{
+    const gated_rms_norm *layer = (const gated_rms_norm *)self;
+    if (!ng_features_fit(self, x, layer->options.dim) ||
+        !ng_has_shape("GatedRMSNorm", "condition", z, x->shape))
+        return NULL;
+    ng_tensor *gate = ng_silu(tape, z);
+    if (layer->options.norm_first) return ng_mul(tape, norm_of_groups(layer, tape, x), gate);
+    return norm_of_groups(layer, tape, ng_mul(tape, x, gate));
+}
+
+static void gated_rms_norm_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_gated_rms_norm_new_options *options = &((const gated_rms_norm *)self)->options;
+    snprintf(text, bytes, "%lld, groups=%lld, eps=%s%s", (long long)options->dim,
+             (long long)options->groups, ng_number_print(options->eps).text,
+             options->norm_first ? ", norm first" : "");
+}
+
+static const ng_module_class gated_rms_norm_class = {.name = "GatedRMSNorm",
+                                                     .size = sizeof(gated_rms_norm),
+                                                     .forward_conditioned = gated_rms_norm_forward,
+                                                     .describe = gated_rms_norm_describe};
+
+ng_module *ng_gated_rms_norm_new_with(ng_gated_rms_norm_new_options options)
+{
+    static const char name[] = "ng_gated_rms_norm_new";
+    options.eps = ng_option(options.eps, 1e-5);
+    if (options.groups == 0) options.groups = 1;
+    if (!ng_option_positive(name, "dim", options.dim, "features") ||
+        !ng_groups_divide(name, options.groups, options.dim) || !ng_norm_eps_ok(name, options.eps))
+        return NULL;
+    gated_rms_norm *self = (gated_rms_norm *)ng_module_new(&gated_rms_norm_class);
+    if (!self) return NULL;
+    self->options = options;
+    self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim), .value = 1);
+    return ng_module_built(&self->base);
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_MODULE(case_gated_rms_norm, ng_gated_rms_norm_new(4))
+NG_CASE_MODULE(case_gated_rms_norm_groups, ng_gated_rms_norm_new(6, .groups = 2))
+NG_CASE_MODULE(case_gated_rms_norm_first, ng_gated_rms_norm_new(4, .norm_first = true))
+
+const ng_case ng_layer_cases_gated_rms_norm[] = {
+    NG_CASE_LAYER("GatedRMSNorm", case_gated_rms_norm, NG_CASE_ANY("x", 2, 2, 4),
+                  NG_CASE_ANY("condition", 2, 2, 4)),
+    NG_CASE_LAYER("GatedRMSNorm (groups)", case_gated_rms_norm_groups, NG_CASE_ANY("x", 3, 6),
+                  NG_CASE_ANY("condition", 3, 6)),
+    NG_CASE_LAYER("GatedRMSNorm (norm first)", case_gated_rms_norm_first, NG_CASE_ANY("x", 3, 4),
+                  NG_CASE_ANY("condition", 3, 4)),
+};
+const int ng_layer_cases_gated_rms_norm_count = NG_CASE_COUNT(ng_layer_cases_gated_rms_norm);

@@ -1,0 +1,132 @@
+/* InstanceNorm: each channel of each sample normalized over its positions; in evaluation by running
+ * statistics if it keeps them. */
+#include "norms/batch_state.h"
+#include "norms/film.h"
+
+typedef struct {
+    ng_module base;
+    ng_instance_norm_new_options options;
+    ng_batch_state state;  /* with a running variance */
+    ng_module *modulation; /* with a condition: FiLM */
+} instance_norm_layer;
+
+/* The output before a condition scales and shifts it. */
+static ng_tensor *by_instance(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const instance_norm_layer *layer = (const instance_norm_layer *)self;
+    const ng_instance_norm_new_options *options = &layer->options;
+    const ng_batch_state *state = &layer->state;
+    ng_tensor *gamma = ng_parameter_value(tape, state->gamma),
+              *beta = ng_parameter_value(tape, state->beta);
+    if (!ng_channels_fit(self, x, options->channels)) return NULL;
+    if (options->running_stats && (!self->training || self->frozen))
+        return ng_batch_norm(tape, x, gamma, beta, state->mean, state->spread, .eps = options->eps);
+    if (ng_shape_span(x->shape, 2, x->shape.rank) == 1) {
+        ng_fail(NG_ESHAPE, "InstanceNorm: x is %s, expected more than one position a channel",
+                ng_shape_print(x->shape).text);
+        return NULL;
+    }
+    ng_tensor *y = ng_instance_norm(tape, x, gamma, beta, options->eps);
+    if (y && options->running_stats && !ng_batch_state_move(state, tape, x, options->momentum))
+        return NULL;
+    return y;
+}
+
+/* x (N, C, ...) as (N, C, positions). */
+static ng_tensor *by_positions(ng_tape *tape, ng_tensor *x)
+{
+    const ng_shape s = x->shape;
+    return ng_reshape(tape, x, NG_SHAPE(s.dim[0], s.dim[1], ng_shape_span(s, 2, s.rank)));
+}
+
+/* sqrt(var + eps) xhat + mean, by the positions of the style s (N, C, ...). */
+static ng_tensor *in_style(ng_tape *tape, ng_tensor *xhat, ng_tensor *s, double eps)
+{
+    ng_shape expected = s->shape;
+    for (int i = 0; i < 2; i++) expected.dim[i] = xhat->shape.dim[i];
+    if (expected.rank < 2) expected.rank = 2;
+    if (ng_is_none(s))
+        ng_fail(NG_EVALUE, "InstanceNorm: it was made with .style, expected "
+                           "ng_forward_conditioned");
+    if (ng_is_none(s) || !ng_has_shape("InstanceNorm", "style", s, expected)) return NULL;
+    s = by_positions(tape, s);
+    ng_tensor *mean = ng_mean(tape, s, .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *var = ng_variance(tape, s, .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *scale = ng_sqrt(tape, ng_add_scalar(tape, var, eps));
+    ng_tensor *y = ng_add(tape, ng_mul(tape, by_positions(tape, xhat), scale), mean);
+    return ng_reshape(tape, y, xhat->shape);
+}
+
+static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
+                                        ng_tensor *condition)
+{
+    ng_tensor *y = by_instance(self, tape, x);
+    const instance_norm_layer *layer = (const instance_norm_layer *)self;
+    if (y && layer->options.style) return in_style(tape, y, condition, layer->options.eps);
+    return ng_modulate(self, layer->modulation, tape, y, condition);
+}
+
+static void instance_norm_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_instance_norm_new_options *options = &((const instance_norm_layer *)self)->options;
+    char momentum[48] = "";
+    if (options->running_stats)
+        snprintf(momentum, sizeof momentum, ", momentum=%s",
+                 ng_number_print(options->momentum).text);
+    snprintf(text, bytes, "%lld, eps=%s%s%s%s", (long long)options->channels,
+             ng_number_print(options->eps).text, momentum, options->affine ? ", affine" : "",
+             options->style ? ", style" : "");
+}
+
+static const ng_module_class instance_norm_class = {.name = "InstanceNorm",
+                                                    .size = sizeof(instance_norm_layer),
+                                                    .forward = ng_forward_unconditioned,
+                                                    .forward_conditioned = instance_norm_forward,
+                                                    .describe = instance_norm_describe};
+
+ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
+{
+    static const char name[] = "ng_instance_norm_new";
+    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
+        !ng_batch_settings_ok(name, options.eps, options.momentum) ||
+        !ng_option_idle(name, "momentum",
+                        !options.running_stats && ng_option_given(options.momentum),
+                        "with .running_stats") ||
+        !ng_option_apart(name, "condition", options.condition, "affine", options.affine) ||
+        !ng_option_apart(name, "style", options.style, "affine", options.affine) ||
+        !ng_option_apart(name, "style", options.style, "condition", options.condition))
+        return NULL;
+    options.eps = ng_option(options.eps, 1e-5);
+    options.momentum = ng_option(options.momentum, 0.1);
+    instance_norm_layer *self = (instance_norm_layer *)ng_module_new(&instance_norm_class);
+    if (!self) return NULL;
+    self->options = options;
+    self->state = ng_batch_state_add(&self->base, options.channels, "running_var", !options.affine,
+                                     !options.running_stats);
+    self->modulation =
+        ng_add_modulation(&self->base, (ng_film_new_options){.channels = options.channels,
+                                                             .condition = options.condition});
+    return ng_module_built(&self->base);
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_MODULE(case_instance_norm, ng_instance_norm_new(3))
+NG_CASE_MODULE(case_instance_norm_affine, ng_instance_norm_new(3, .affine = true))
+NG_CASE_MODULE(case_instance_norm_running,
+               ng_instance_norm_new(3, .affine = true, .running_stats = true))
+NG_CASE_MODULE(case_instance_norm_conditional, ng_instance_norm_new(3, .condition = 2))
+NG_CASE_MODULE(case_instance_norm_style, ng_instance_norm_new(3, .style = true))
+
+const ng_case ng_layer_cases_instance_norm[] = {
+    NG_CASE_LAYER("InstanceNorm (N, C, L)", case_instance_norm, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("InstanceNorm (affine)", case_instance_norm_affine, NG_CASE_ANY("x", 2, 3, 2, 2)),
+    NG_CASE_LAYER("InstanceNorm (running)", case_instance_norm_running, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_EVAL("InstanceNorm (running, eval)", case_instance_norm_running,
+                 NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("InstanceNorm (conditional)", case_instance_norm_conditional,
+                  NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 2)),
+    NG_CASE_LAYER("InstanceNorm (style)", case_instance_norm_style, NG_CASE_ANY("x", 2, 3, 2, 2),
+                  NG_CASE_ANY("style", 2, 3, 5)),
+};
+const int ng_layer_cases_instance_norm_count = NG_CASE_COUNT(ng_layer_cases_instance_norm);

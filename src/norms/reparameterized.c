@@ -1,0 +1,35 @@
+/* What layers share that replace the parameter "weight" of a module by a function of it. */
+#include "norms/reparameterized.h"
+#include <string.h>
+
+/* The parameter "weight" of the module itself: names of parameters of a child have a '.'. */
+static ng_tensor *weight_of(ng_module *module)
+{
+    ng_named_tensor parameter;
+    for (int i = 0; ng_module_parameter(module, i, &parameter); i++)
+        if (strcmp(parameter.name, "weight") == 0) return parameter.tensor;
+    return NULL;
+}
+
+bool ng_reparameterize(const char *function, ng_module *inner, ng_reparameterized *r)
+{
+    if (!ng_given(function, "inner", inner)) return false;
+    *r = (ng_reparameterized){inner, weight_of(inner)};
+    if (!r->weight)
+        ng_fail(NG_EVALUE, "%s: a %s has no parameter \"weight\" of its own", function,
+                inner->type->name);
+    else if (r->weight->shape.rank == 0 || r->weight->size == 0)
+        ng_fail(NG_ESHAPE, "%s: the weight of a %s is %s, expected rows", function,
+                inner->type->name, ng_shape_print(r->weight->shape).text);
+    else
+        return true;
+    return false;
+}
+
+ng_tensor *ng_forward_reparameterized(const ng_reparameterized *r, ng_tensor *weight, ng_tape *tape,
+                                      ng_tensor *x)
+{
+    if (!weight) return NULL;
+    const ng_replaced replaced = {.parameters = &r->weight, .values = &weight, .count = 1};
+    return ng_forward_replaced(r->inner, tape, x, NG_NONE, replaced);
+}

@@ -1,0 +1,58 @@
+/* LARS: r = trust |w| / (|g| + weight_decay |w|);
+ *      v = momentum v + lr r (g + weight_decay w);  w -= v */
+#include "optim/optimizer.h"
+
+typedef struct {
+    ng_optimizer base;
+    double momentum, trust, weight_decay;
+    bool matrices_only;
+} lars;
+
+static void lars_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
+                      double lr)
+{
+    const lars *own = (const lars *)self;
+    const ng_tensor *weight = moved->weight;
+    const double decay = ng_decay_of(moved, own->weight_decay);
+    double ratio = 1;
+    if (!own->matrices_only || weight->shape.rank >= 2) {
+        const double w = ng_norm_of(kernels, weight->data, weight->size);
+        const double g = ng_norm_of(kernels, weight->grad->data, weight->size);
+        ratio = ng_trust_ratio(own->trust, w, g + decay * w);
+    }
+    const ng_sgd_step step = {
+        .lr = 1, .weight_decay = decay, .keep = own->momentum, .fresh = lr * ratio};
+    kernels->sgd(weight->data, weight->grad->data, moved->state[0], weight->size, &step);
+}
+
+static int lars_settings(const ng_optimizer *self, ng_setting *settings)
+{
+    const lars *own = (const lars *)self;
+    settings[0] = (ng_setting){.name = "momentum", .value = own->momentum};
+    settings[1] = (ng_setting){.name = "trust", .value = own->trust};
+    settings[2] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
+    settings[3] = (ng_setting){.name = "matrices_only", .value = own->matrices_only};
+    return 4;
+}
+
+static const ng_optimizer_class lars_class = {
+    .name = "LARS", .size = sizeof(lars), .move = lars_move, .settings = lars_settings};
+
+ng_optimizer *ng_lars_new_with(ng_lars_new_options options)
+{
+    static const char name[] = "ng_lars_new";
+    options.momentum = ng_option(options.momentum, 0.9);
+    options.trust = ng_option(options.trust, 1e-3);
+    if (!ng_option_range(name, "momentum", options.momentum, 0, HUGE_VAL) ||
+        !ng_option_range(name, "trust", options.trust, 0, HUGE_VAL) ||
+        !ng_option_range(name, "weight_decay", options.weight_decay, 0, HUGE_VAL))
+        return NULL;
+    lars *self = (lars *)ng_optimizer_make(&lars_class, name, options.module,
+                                           ng_option(options.lr, 1), options.schedule, 1);
+    if (!self) return NULL;
+    self->momentum = options.momentum;
+    self->trust = options.trust;
+    self->weight_decay = options.weight_decay;
+    self->matrices_only = options.matrices_only;
+    return &self->base;
+}

@@ -1,0 +1,172 @@
+/* Muon, of weights (rows, columns): v = momentum v + g;  U = g + momentum v (Nesterov), or v;
+ *      X = U / (|U| + 1e-7), and `steps` times X = a X + b (X X') X + c (X X')^2 X;
+ *      w -= lr (weight_decay w + sqrt(max(1, rows / columns)) X)
+ * The iteration takes the singular values of X near 1. Other parameters are moved by AdamW. */
+#include "optim/optimizer.h"
+
+typedef struct {
+    ng_optimizer base;
+    double momentum, weight_decay, adam_scale, beta1, beta2, eps;
+    int steps;
+    bool no_nesterov;
+} muon;
+
+static bool muon_is_matrix(const ng_tensor *weight) { return weight->shape.rank == 2; }
+
+/* X and its successor, X X' and the polynomial of it; X' X of a tall X. */
+static int64_t muon_scratch(const ng_tensor *weight)
+{
+    if (!muon_is_matrix(weight)) return 0;
+    const int64_t *dims = weight->shape.dim, side = dims[0] < dims[1] ? dims[0] : dims[1];
+    return 2 * (weight->size + side * side);
+}
+
+/* x (rows, columns) becomes the factor of its polar decomposition, nearly; `next` is of its size,
+ * gram and poly (side, side) with the smaller of rows and columns. */
+static void newton_schulz(const ng_kernels *kernels, int64_t rows, int64_t columns, int steps,
+                          void *x, void *next, void *gram, void *poly)
+{
+    const double a = 3.4445, b = -4.7750, c = 2.0315;
+    const bool tall = rows > columns;
+    const int64_t side = tall ? columns : rows, n = rows * columns;
+    const ng_factor plain = {.at = x, .row = columns};
+    const ng_factor transposed = {.at = x, .row = columns, .transposed = true};
+    const ng_factor squares = {.at = gram, .row = side}, mixed = {.at = poly, .row = side};
+    const ng_product gram_of_x = {.m = side,
+                                  .n = side,
+                                  .k = tall ? rows : columns,
+                                  .a = tall ? transposed : plain,
+                                  .b = tall ? plain : transposed,
+                                  .c = gram,
+                                  .c_row = side};
+    const ng_product square = {.m = side,
+                               .n = side,
+                               .k = side,
+                               .a = squares,
+                               .b = squares,
+                               .c = poly,
+                               .c_row = side,
+                               .accumulate = true};
+    const ng_product by_x = {.m = rows,
+                             .n = columns,
+                             .k = side,
+                             .a = tall ? plain : mixed,
+                             .b = tall ? mixed : plain,
+                             .c = next,
+                             .c_row = columns,
+                             .accumulate = true};
+    for (int i = 0; i < steps; i++) {
+        kernels->gemm(&gram_of_x);
+        kernels->axpy(b / c, gram, poly, side * side, false);
+        kernels->gemm(&square);
+        kernels->axpy(a / c, x, next, n, false);
+        kernels->gemm(&by_x);
+        kernels->axpy(c, next, x, n, false);
+    }
+}
+
+static void muon_move_matrix(const muon *own, const ng_kernels *kernels, const ng_moved *moved,
+                             double lr)
+{
+    const ng_tensor *weight = moved->weight;
+    const int64_t n = weight->size, rows = weight->shape.dim[0], columns = weight->shape.dim[1];
+    const size_t bytes = (size_t)n * ng_dtype_bytes(weight->dtype);
+    const int64_t side = rows < columns ? rows : columns;
+    char *x = moved->scratch, *next = x + bytes, *gram = next + bytes;
+    char *poly = gram + (size_t)(side * side) * ng_dtype_bytes(weight->dtype);
+
+    const ng_sgd_step velocity = {.lr = -1, /* from 0, SGD's step then ends at +U */
+                                  .momentum = own->momentum,
+                                  .keep = own->momentum,
+                                  .fresh = 1,
+                                  .nesterov = !own->no_nesterov};
+    kernels->fill(next, n, 0);
+    kernels->sgd(next, weight->grad->data, moved->state[0], n, &velocity);
+    kernels->axpy(1 / (ng_norm_of(kernels, next, n) + 1e-7), next, x, n, false);
+    newton_schulz(kernels, rows, columns, own->steps, x, next, gram, poly);
+
+    const double scale = rows > columns ? sqrt((double)rows / (double)columns) : 1;
+    const double decay = ng_decay_of(moved, own->weight_decay);
+    const ng_sgd_step step = {.lr = lr * scale, .weight_decay = decay / scale};
+    kernels->sgd(weight->data, x, NULL, n, &step);
+}
+
+static void muon_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
+                      double lr)
+{
+    const muon *own = (const muon *)self;
+    const ng_tensor *weight = moved->weight;
+    if (muon_is_matrix(weight)) {
+        muon_move_matrix(own, kernels, moved, lr);
+        return;
+    }
+    const double t = (double)moved->steps;
+    const ng_adam_step step = {.lr = own->adam_scale * lr,
+                               .beta1 = own->beta1,
+                               .beta2 = own->beta2,
+                               .eps = own->eps,
+                               .weight_decay = ng_decay_of(moved, own->weight_decay),
+                               .correction1 = 1 - pow(own->beta1, t),
+                               .correction2 = 1 - pow(own->beta2, t),
+                               .decoupled = true};
+    kernels->adam(weight->data, weight->grad->data, moved->state[0], moved->state[1], NULL,
+                  weight->size, &step);
+}
+
+static int muon_settings(const ng_optimizer *self, ng_setting *settings)
+{
+    const muon *own = (const muon *)self;
+    settings[0] = (ng_setting){.name = "momentum", .value = own->momentum};
+    settings[1] = (ng_setting){.name = "no_nesterov", .value = own->no_nesterov};
+    settings[2] = (ng_setting){.name = "steps", .value = own->steps};
+    settings[3] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
+    settings[4] = (ng_setting){.name = "adam_scale", .value = own->adam_scale};
+    settings[5] = (ng_setting){.name = "beta1", .value = own->beta1};
+    settings[6] = (ng_setting){.name = "beta2", .value = own->beta2};
+    settings[7] = (ng_setting){.name = "eps", .value = own->eps};
+    return 8;
+}
+
+static const ng_optimizer_class muon_class = {.name = "Muon",
+                                              .size = sizeof(muon),
+                                              .move = muon_move,
+                                              .settings = muon_settings,
+                                              .scratch = muon_scratch};
+
+static bool muon_accepts(const char *name, const ng_muon_new_options *options)
+{
+    if (options->steps < 0) {
+        ng_fail(NG_EVALUE, "%s: steps is %d, expected a positive number of steps", name,
+                options->steps);
+        return false;
+    }
+    return ng_option_range(name, "momentum", options->momentum, 0, 1) &&
+           ng_option_range(name, "weight_decay", options->weight_decay, 0, HUGE_VAL) &&
+           ng_option_range(name, "adam_scale", options->adam_scale, 0, HUGE_VAL) &&
+           ng_option_range(name, "beta1", options->beta1, 0, 1) &&
+           ng_option_range(name, "beta2", options->beta2, 0, 1) &&
+           ng_option_range(name, "eps", options->eps, 0, HUGE_VAL);
+}
+
+ng_optimizer *ng_muon_new_with(ng_muon_new_options options)
+{
+    static const char name[] = "ng_muon_new";
+    options.momentum = ng_option(options.momentum, 0.95);
+    options.adam_scale = ng_option(options.adam_scale, 0.015);
+    options.beta1 = ng_option(options.beta1, 0.9);
+    options.beta2 = ng_option(options.beta2, 0.95);
+    options.eps = ng_option(options.eps, 1e-10);
+    if (!muon_accepts(name, &options)) return NULL;
+    muon *self = (muon *)ng_optimizer_make(&muon_class, name, options.module,
+                                           ng_option(options.lr, 0.02), options.schedule, 2);
+    if (!self) return NULL;
+    self->momentum = options.momentum;
+    self->no_nesterov = options.no_nesterov;
+    self->steps = options.steps ? options.steps : 5;
+    self->weight_decay = options.weight_decay;
+    self->adam_scale = options.adam_scale;
+    self->beta1 = options.beta1;
+    self->beta2 = options.beta2;
+    self->eps = options.eps;
+    return &self->base;
+}
