@@ -219,7 +219,9 @@ static bool write_history(const job *j)
             ng_history_log(history, "seconds", step, c->seconds[k]);
         }
     }
+    static const char *const drawn[] = {"loss", "val_loss", NULL};
     const bool written = write_dat(history, o->out);
+    if (written) look_plot(history, o->out, drawn, "step");
     ng_history_free(history);
     return written;
 }
@@ -524,9 +526,7 @@ static int work(job *j)
     look_end(&j->options.look);
     if (!ng_failed() && has_reports(j)) {
         print_table(j);
-        if (write_history(j))
-            printf("Curves: %s.dat. To draw them: gnuplot -c plots/char_transformer.gp %s\n",
-                   o->out, o->out);
+        write_history(j);
     }
     if (ng_failed()) return EXIT_FAILED;
     if (interrupted) printf("Interrupted%s.\n", has_reports(j) ? "" : ": no curves are saved");

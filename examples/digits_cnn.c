@@ -171,7 +171,9 @@ static bool write_history(const options *o, ng_dataset *data, const curves *all)
              o->batch, o->seeds - 1);
     ng_history *history = ng_history_new(what);
     for (int i = 0; i < NORMS; i++) log_curves(history, norms[i].name, &all[i]);
+    static const char *const drawn[] = {"train_loss", "val_accuracy", NULL};
     const bool written = write_dat(history, o->out);
+    if (written) putchar('\n'), look_plot(history, o->out, drawn, "epoch");
     ng_history_free(history);
     return written;
 }
@@ -234,7 +236,7 @@ static void work(options *o, ng_dataset *data, curves *all)
     const bool any = has_results(all, NORMS);
     if (any) {
         print_results(all);
-        if (write_history(o, data, all)) printf("\nCurves: %s.dat\n", o->out);
+        write_history(o, data, all);
     }
     if (interrupted) printf("Interrupted%s.\n", any ? "" : ": no curves are saved");
 }

@@ -54,6 +54,20 @@ static inline void look_draw(look *l, const char *status)
 
 static inline void look_end(look *l) { ng_history_free(l->curves), l->curves = NULL; }
 
+/* Draws PREFIX.svg, a panel for each series, and prints where it is. */
+static inline void look_plot(ng_history *history, const char *prefix, const char *const *series,
+                             const char *x_label)
+{
+    char path[LONGEST_PREFIX + 100];
+    snprintf(path, sizeof path, "%s.svg", prefix);
+    if (ng_failed()) return;
+    const bool drawn = ng_plot(history, path, .x_label = x_label, .series = series, .log_y = true,
+                               .band = true, .panels = true) == NG_OK;
+    printf("Curves: %s.dat%s%s\n", prefix, drawn ? ", drawn in " : "; ",
+           drawn ? path : ng_error_text());
+    ng_clear_error();
+}
+
 /* Begins to watch a network. Returns its history, or NULL. */
 static inline ng_history *look_watch(const look *l, ng_module *net, const char *name)
 {

@@ -90,8 +90,8 @@ NG_API ng_status ng_watch(ng_module *net, ng_history *history, int64_t step);
 
 /* Draws what ng_watch has logged in the last block that has it: layers from top to bottom, steps
  * from left to right, a panel each for the outputs' deviation, the share of zeros, the norm of the
- * gradient and the ratio of update to weight. A panel has only the layers with values. Path, .title, .width, .height and .keep are those of ng_plot. NG_EVALUE if nothing
- * was watched. */
+ * gradient and the ratio of update to weight. A panel has only the layers with values. Path,
+ * .title, .width, .height and .keep are those of ng_plot. NG_EVALUE if nothing was watched. */
 typedef struct {
     const char *title;
     int width, height;

@@ -110,7 +110,7 @@ static struct winsize screen_size(void)
 
 int ng_figure_width(const ng_figure *f)
 {
-    const int each = f->columns == 1 ? 800 : f->columns == 2 ? 540 : 430;
+    const int each = f->columns == 1 ? 800 : f->columns == 2 ? 540 : 480;
     if (f->width > 0) return f->width;
     return kind_of(f->path) == TEXT ? screen_size().ws_col - 1 : each * f->columns;
 }

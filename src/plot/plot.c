@@ -189,15 +189,23 @@ static void pad_range(range *r, double share)
     }
 }
 
+/* A round distance of tics, at most `most` of them in the range. */
+static double tic_distance(const range *r, int most)
+{
+    const double each = (r->high - r->low) / most, unit = pow(10, floor(log10(each)));
+    return unit * (each > 5 * unit ? 10 : each > 2 * unit ? 5 : each > unit ? 2 : 1);
+}
+
 static void print_range(ng_text *text, char axis, const range *r)
 {
     const double decades = r->log ? log10(r->high / r->low) : 0;
     ng_text_print(text, "set %crange [%.9g:%.9g]\nset format %c '%s'\nset %ctics autofreq\n", axis,
                   r->low, r->high, axis, decades >= 2 ? "10^{%T}" : "%g", axis);
     ng_text_print(text, r->log ? "set logscale %c\n" : "unset logscale %c\n", axis);
+    if (!r->log && axis == 'x') ng_text_print(text, "set xtics %.9g\n", tic_distance(r, 6));
     if (!r->log || decades >= 2) return;
     /* By itself gnuplot would mark powers of ten alone. */
-    const double least = decades > 0.7 ? 0 : pow(10, floor(log10(r->high - r->low))) / 2;
+    const double least = decades > 0.7 ? 0 : tic_distance(r, 8);
     const char *between = "(";
     ng_text_print(text, "set %ctics ", axis);
     for (double tic = least > 0 ? least * ceil(r->low / least) : pow(10, floor(log10(r->low)));
