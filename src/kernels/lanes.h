@@ -139,15 +139,6 @@ NG_INLINE void store_some(REAL *x, vec v, int64_t count)
 #endif
 }
 
-/* v, held in a register. Without it a compiler reads the operand from memory at each use. */
-NG_INLINE vec barrier(vec v)
-{
-#if defined NG_REGISTER && !defined __clang__ /* clang keeps it there by itself */
-    __asm__("" : "+" NG_REGISTER(v));
-#endif
-    return v;
-}
-
 NG_INLINE vec splat(REAL value) { return value - (vec){0}; }
 
 /* LANES elements of REAL as doubles, and back. */
@@ -174,13 +165,15 @@ NG_INLINE void put_lanes(REAL *to, f64vec value, int64_t count, bool add)
 #define fused OF_REAL(fused_f32, fused_f64)
 #define fused_vec OF_REAL(fused_f32vec, fused_f64vec)
 
-/* to (+)= a b; stored past the caches if `stream`. */
-NG_INLINE void put_product(REAL *to, vec a, vec b, bool add, const bool stream)
+/* The first `count` elements of to (+)= a b. A whole vector goes past the caches if `stream`. */
+NG_INLINE void put_product(REAL *to, vec a, vec b, int64_t count, bool add, bool stream)
 {
-    if (stream)
+    if (stream && count == VEC)
         stream_vector(to, (f64vec)(a * b));
+    else if (add)
+        store_some(to, fused_vec(a, b, load_some(to, count, 0)), count);
     else
-        store_vec(to, add ? fused_vec(a, b, load_vec(to)) : a * b);
+        store_some(to, a * b, count);
 }
 
 /* The sum of a vector's elements, in double. */
