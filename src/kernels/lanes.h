@@ -17,7 +17,7 @@
 #define NG_INLINE static inline __attribute__((always_inline))
 #define NG_APART __attribute__((noinline))
 
-/* No pass of the loop that follows reads what another writes. */
+/* The iterations of the next loop are independent. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed" /* with calls of libm it is no vector */
 #define NG_NO_ORDER _Pragma("clang loop vectorize(assume_safety)")
@@ -67,9 +67,9 @@ NG_INLINE f64vec load_f64(const double *x)
 NG_INLINE f64vec splat_f64(double value) { return value - (f64vec){0}; }
 NG_INLINE void store_f64(double *x, f64vec v) { memcpy(x, &v, sizeof v); }
 
-/* a b + c, rounded once where the instruction set can; elsewhere twice. The kernels are compiled
- * without leave to fuse anything else: what a compiler fuses in one copy of a loop and not in
- * another would give other bits in each. */
+/* a b + c, rounded once if the instruction set can, else twice. The compiler may not fuse anything
+ * else (-ffp-contract=off): if it fused one copy of a loop and not another, their bits would
+ * differ. */
 NG_INLINE double fused_f64(double a, double b, double c)
 {
     return NG_FUSES ? __builtin_fma(a, b, c) : a * b + c;
@@ -80,8 +80,8 @@ NG_INLINE float fused_f32(float a, float b, float c)
     return NG_FUSES ? __builtin_fmaf(a, b, c) : a * b + c;
 }
 
-/* glibc has vector versions of these in libmvec; told so, gcc calls them from plain loops. They
- * are good to 4 ulp, so that only float uses them. */
+/* glibc has vector versions of these in libmvec, which gcc calls from plain loops if they are
+ * declared so. Their error is up to 4 ulp, so only float uses them. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define NG_SIMD __attribute__((simd("notinbranch")))
 NG_SIMD float expf(float);
@@ -112,8 +112,8 @@ NG_INLINE vec load_vec(const REAL *x)
 
 NG_INLINE void store_vec(REAL *x, vec v) { memcpy(x, &v, sizeof v); }
 
-/* The first `count` elements of a vector, at most VEC, with `rest` in place of the others. What is
- * left of an array is so computed as its whole vectors are, to the same bits. */
+/* The first `count` elements of a vector, at most VEC, with `rest` in place of the others. The end
+ * of an array is thus computed like its whole vectors, to the same bits. */
 NG_INLINE vec load_some(const REAL *x, int64_t count, REAL rest)
 {
     if (count == VEC) return load_vec(x);
@@ -244,8 +244,7 @@ static double dot_run(const REAL *x, const REAL *y, int64_t n)
     return sum;
 }
 
-/* Terms that are added in REAL before their sum is added in double: vectors in each of the sums
- * side by side. */
+/* Vectors that each parallel accumulator adds in REAL before its sum is added in double. */
 #define RUN 32
 
 /* sum x y in REAL over short runs. */
@@ -268,8 +267,8 @@ NG_INLINE double dot_in_real(const REAL *x, const REAL *y, int64_t n)
     return sum;
 }
 
-/* Whether `out`, one of `arrays` of the same size in rows of n, is to be streamed, which wants each
- * row aligned. */
+/* Whether `out`, one of `arrays` of the same size in rows of n, is streamed. Each row must be
+ * aligned. */
 NG_INLINE bool is_streamed(const void *out, int arrays, int64_t rows, int64_t n)
 {
     const int64_t row_bytes = n * (int64_t)sizeof(REAL);
@@ -277,7 +276,7 @@ NG_INLINE bool is_streamed(const void *out, int arrays, int64_t rows, int64_t n)
            (uintptr_t)out % NG_VECTOR == 0;
 }
 
-/* Brings what no cache holds to the second one: the first waits for too few lines at a time. */
+/* Prefetches to the L2 cache; the L1 cache waits for too few lines at a time. */
 NG_INLINE void fetch(const REAL *x) { __builtin_prefetch(x, 0, 2); }
 
 /* The larger; a NaN if either is one. */
