@@ -3,15 +3,14 @@
  * With K = channels kernel_h kernel_w and L = out_h out_w, an image's columns are (K, L):
  *
  *     Y = W columns(X) + b                W (outputs, K), Y (outputs, L)
- *     dX = columns^T(W^T dY)              what a place gave to several columns comes back summed
+ *     dX = columns^T(W^T dY)              sums what an element gave to several columns
  *     dW = sum over images of dY columns(X)^T
  *     db = sum over images and places of dY
  *
- * for each group of channels apart. Small images are taken several at a time, a bundle, whose
- * columns stand side by side: L is then that of all together. The images are cut into blocks, which
- * threads share; each has memory for a bundle and for its part of dW. Bundles and blocks depend on
- * the shape alone, and the parts are added in their order. Groups of few channels are done tap by
- * tap. */
+ * for each group of channels. Several small images make a bundle: their columns stand side by side,
+ * and L is the sum of theirs. Threads share blocks of images; each block has memory for a bundle
+ * and for its part of dW. Bundles and blocks depend on the shape alone, and the parts are added in
+ * order. Groups of few channels are computed by taps.inc. */
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
 #include <string.h>
@@ -170,7 +169,7 @@ static const char *columns_of(const conv_work *w, const bundle *b)
     return b->columns;
 }
 
-/* The bundle's dY: an image alone has it where it stands. */
+/* The bundle's dY. That of a single image is not copied. */
 static const char *gradient_of(const conv_work *w, const bundle *b)
 {
     if (w->bundle == 1) return conv_in(w, w->dy, b->first * output_size(w));

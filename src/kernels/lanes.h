@@ -17,7 +17,7 @@
 #define NG_INLINE static inline __attribute__((always_inline))
 #define NG_APART __attribute__((noinline))
 
-/* No pass of the loop that follows reads what another writes. */
+/* The iterations of the next loop are independent. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed" /* with calls of libm it is no vector */
 #define NG_NO_ORDER _Pragma("clang loop vectorize(assume_safety)")
@@ -67,9 +67,9 @@ NG_INLINE f64vec load_f64(const double *x)
 NG_INLINE f64vec splat_f64(double value) { return value - (f64vec){0}; }
 NG_INLINE void store_f64(double *x, f64vec v) { memcpy(x, &v, sizeof v); }
 
-/* a b + c, rounded once where the instruction set can; elsewhere twice. The kernels are compiled
- * without leave to fuse anything else: what a compiler fuses in one copy of a loop and not in
- * another would give other bits in each. */
+/* a b + c, rounded once if the instruction set can, else twice. The compiler may not fuse anything
+ * else (-ffp-contract=off): if it fused one copy of a loop and not another, their bits would
+ * differ. */
 NG_INLINE double fused_f64(double a, double b, double c)
 {
     return NG_FUSES ? __builtin_fma(a, b, c) : a * b + c;
@@ -80,8 +80,8 @@ NG_INLINE float fused_f32(float a, float b, float c)
     return NG_FUSES ? __builtin_fmaf(a, b, c) : a * b + c;
 }
 
-/* glibc has vector versions of these in libmvec; told so, gcc calls them from plain loops. They
- * are good to 4 ulp, so that only float uses them. */
+/* glibc has vector versions of these in libmvec, which gcc calls from plain loops if they are
+ * declared so. Their error is up to 4 ulp, so only float uses them. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define NG_SIMD __attribute__((simd("notinbranch")))
 NG_SIMD float expf(float);
@@ -112,8 +112,8 @@ NG_INLINE vec load_vec(const REAL *x)
 
 NG_INLINE void store_vec(REAL *x, vec v) { memcpy(x, &v, sizeof v); }
 
-/* The first `count` elements of a vector, at most VEC, with `rest` in place of the others. What is
- * left of an array is so computed as its whole vectors are, to the same bits. */
+/* The first `count` elements of a vector, at most VEC, with `rest` in place of the others. The end
+ * of an array is thus computed like its whole vectors, to the same bits. */
 NG_INLINE vec load_some(const REAL *x, int64_t count, REAL rest)
 {
     if (count == VEC) return load_vec(x);
@@ -137,15 +137,6 @@ NG_INLINE void store_some(REAL *x, vec v, int64_t count)
 #else
     for (int64_t i = 0; i < count; i++) x[i] = v[i];
 #endif
-}
-
-/* v, held in a register. Without it a compiler reads the operand from memory at each use. */
-NG_INLINE vec barrier(vec v)
-{
-#if defined NG_REGISTER && !defined __clang__ /* clang keeps it there by itself */
-    __asm__("" : "+" NG_REGISTER(v));
-#endif
-    return v;
 }
 
 NG_INLINE vec splat(REAL value) { return value - (vec){0}; }
@@ -174,13 +165,15 @@ NG_INLINE void put_lanes(REAL *to, f64vec value, int64_t count, bool add)
 #define fused OF_REAL(fused_f32, fused_f64)
 #define fused_vec OF_REAL(fused_f32vec, fused_f64vec)
 
-/* to (+)= a b; stored past the caches if `stream`. */
-NG_INLINE void put_product(REAL *to, vec a, vec b, bool add, const bool stream)
+/* The first `count` elements of to (+)= a b. A whole vector goes past the caches if `stream`. */
+NG_INLINE void put_product(REAL *to, vec a, vec b, int64_t count, bool add, bool stream)
 {
-    if (stream)
+    if (stream && count == VEC)
         stream_vector(to, (f64vec)(a * b));
+    else if (add)
+        store_some(to, fused_vec(a, b, load_some(to, count, 0)), count);
     else
-        store_vec(to, add ? fused_vec(a, b, load_vec(to)) : a * b);
+        store_some(to, a * b, count);
 }
 
 /* The sum of a vector's elements, in double. */
@@ -251,8 +244,7 @@ static double dot_run(const REAL *x, const REAL *y, int64_t n)
     return sum;
 }
 
-/* Terms that are added in REAL before their sum is added in double: vectors in each of the sums
- * side by side. */
+/* Vectors that each parallel accumulator adds in REAL before its sum is added in double. */
 #define RUN 32
 
 /* sum x y in REAL over short runs. */
@@ -275,8 +267,8 @@ NG_INLINE double dot_in_real(const REAL *x, const REAL *y, int64_t n)
     return sum;
 }
 
-/* Whether `out`, one of `arrays` of the same size in rows of n, is to be streamed, which wants each
- * row aligned. */
+/* Whether `out`, one of `arrays` of the same size in rows of n, is streamed. Each row must be
+ * aligned. */
 NG_INLINE bool is_streamed(const void *out, int arrays, int64_t rows, int64_t n)
 {
     const int64_t row_bytes = n * (int64_t)sizeof(REAL);
@@ -284,7 +276,7 @@ NG_INLINE bool is_streamed(const void *out, int arrays, int64_t rows, int64_t n)
            (uintptr_t)out % NG_VECTOR == 0;
 }
 
-/* Brings what no cache holds to the second one: the first waits for too few lines at a time. */
+/* Prefetches to the L2 cache; the L1 cache waits for too few lines at a time. */
 NG_INLINE void fetch(const REAL *x) { __builtin_prefetch(x, 0, 2); }
 
 /* The larger; a NaN if either is one. */

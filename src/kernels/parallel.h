@@ -1,4 +1,4 @@
-/* In what blocks kernels cut their work, and how they store and fetch. */
+/* How kernels divide their work into blocks, and when they store past the caches. */
 #ifndef NG_KERNELS_PARALLEL_H
 #define NG_KERNELS_PARALLEL_H
 
@@ -7,9 +7,8 @@
 
 static inline int64_t ng_least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Whether the output of work that reads and writes so many bytes is best stored past the caches:
- * inputs that are read twice then stay in them, and lines to be overwritten are not read first.
- * That pays even where the last cache, which others use too, would just hold it all. */
+/* Whether work that reads and writes so many bytes uses non-temporal stores. The inputs then stay
+ * in the caches, and lines that are overwritten are not read first. */
 static inline bool ng_stores_past(int64_t bytes) { return bytes >= 24 << 20; }
 
 /* Sums over n terms are cut into at most NG_BLOCKS blocks, whose sums are added in their order.
@@ -26,17 +25,17 @@ static inline int64_t ng_block_count(int64_t n, int64_t length)
     return (n + length - 1) / length;
 }
 
-/* Rows of n that share one partial sum of dgamma and dbeta: at most 16 blocks, of 16 rows or more,
- * so that the partial sums take less memory than the rows; and a single one of what one thread does
- * alone. More threads than that find no work. */
+/* The number of rows that share one partial sum of dgamma and dbeta. There are at most 16 blocks of
+ * at least 16 rows, so that the partial sums take less memory than the rows. Work that one thread
+ * does alone is a single block. */
 static inline int64_t ng_norm_block_rows(int64_t rows, int64_t n)
 {
     const int64_t length = 4 * rows * n < NG_SHARE_FROM ? rows : (rows + 15) / 16;
     return length < 16 ? 16 : length;
 }
 
-/* Likewise slices of so many channels of `inner` elements each, which far fewer sums than elements
- * leave by themselves. */
+/* Likewise for slices of channels. From 16 elements per channel on there are far fewer sums than
+ * elements, and each slice is a block. */
 static inline int64_t ng_group_block_slices(int64_t slices, int64_t channels, int64_t inner)
 {
     return inner < 16 ? ng_norm_block_rows(slices, channels * inner) : 1;

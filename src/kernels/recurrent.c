@@ -9,12 +9,12 @@
  *     dgates_t = cell'(dh_t+1)                     dh_t += dgates_t W_hh
  *     dx = dgates W_ih    dW_ih += dgates^T x    dW_hh += dgates^T h    db += the rows' sum
  *
- * the second line for a chunk at a time, as long as it is in cache. In GRU h's product is kept
- * apart from x's, because a gate stands between them.
+ * where the second line is computed for a chunk at a time, while it is in cache. GRU keeps h's
+ * product apart from x's, because a gate multiplies only h's.
  *
- * Rows of a batch do not depend on each other: blocks of rows, which threads share, go through all
- * steps by themselves. What a block computes is in the order of its steps: a step is one run of
- * memory. x, in the order of the batch, is copied together for each chunk. Each block has its own
+ * Rows of a batch do not depend on each other. Threads share blocks of rows; each block goes
+ * through all steps by itself. Its arrays are in the order of the steps, so that a step is one run
+ * of memory. x is in the order of the batch and is copied for each chunk. Each block has its own
  * sum of the weights' gradients; these are added in order. Blocks and chunks depend on the shape
  * alone. */
 #include "kernels/kernels.h"
