@@ -43,6 +43,7 @@ typedef struct {
     bool qk_norm;
     char out[1024];
     const char *prompt;
+    look look;
     checkpoint saved;
     char **files; /* arguments after the options */
     int n_files;
@@ -84,6 +85,7 @@ static int read_into(options *o, const char **out, int argc, char **argv)
                      1000000),
         OPTION_NUMBER("temperature", "T", "sampling temperature (0.8)", &o->temperature, 1e-3, 1e3),
         OPTION_TEXT("prompt", "TEXT", "beginning of the sample (a newline)", &o->prompt),
+        LOOK_OPTIONS(o->look),
         CHECKPOINT_OPTIONS(o->saved),
         OPTION_TEXT("out", "PREFIX", "prefix of the .dat (build/char_transformer)", out),
         THREADS_OPTION(o->threads, "0")};
@@ -217,7 +219,9 @@ static bool write_history(const job *j)
             ng_history_log(history, "seconds", step, c->seconds[k]);
         }
     }
+    static const char *const drawn[] = {"loss", "val_loss", NULL};
     const bool written = write_dat(history, o->out);
+    if (written) look_plot(history, o->out, drawn, "step");
     ng_history_free(history);
     return written;
 }
@@ -240,6 +244,7 @@ typedef struct {
     ng_tensor *ids, *labels; /* (batch, context) */
     ng_rng rng;
     double began;
+    ng_history *watched; /* or NULL */
 
     /* Saved with the training. */
     ng_training *training;
@@ -297,6 +302,7 @@ static double train_step(run *r)
         if (ng_optimizer_step(r->optimizer)) return (double)NAN;
     }
     const double value = ng_item(loss);
+    look_step(r->watched, r->net, ng_optimizer_steps(r->optimizer));
     ng_tape_reset(r->tape);
     return isfinite(norm) ? value : norm;
 }
@@ -313,6 +319,10 @@ static void report(run *r, double loss, int step)
     ng_set(r->measured, ng_dim(r->measured, 1) + c->reports, validation);
     ng_set(r->measured, 2 * ng_dim(r->measured, 1) + c->reports, c->seconds[c->reports]);
     r->reports = ++c->reports;
+    look *l = &r->job->options.look;
+    if (l->curves) ng_history_log(l->curves, "loss", step, loss);
+    if (l->curves) ng_history_log(l->curves, "val_loss", step, validation);
+    look_draw(l, c->name);
     if (!r->job->terminal && (step % (10 * REPORT) == 0 || step == r->job->options.steps)) {
         printf("%-20s step %d/%d  loss %.3f  validation %.3f  %.1f s\n", c->name, step,
                r->job->options.steps, loss, validation, progress_clock() - r->began);
@@ -355,8 +365,10 @@ static bool begin_training(run *r, const char *key, int number)
 static void train(run *r)
 {
     const options *o = &r->job->options;
-    progress bar = progress_begin(r->curve->name, "characters",
-                                  (double)o->steps * o->batch * o->context, !r->job->terminal);
+    progress bar =
+        progress_begin(r->curve->name, "characters", (double)o->steps * o->batch * o->context,
+                       !r->job->terminal || look_fills_terminal(&o->look));
+    look_block(&r->job->options.look, r->curve->name);
     int step = 0;
     char detail[64];
     r->began = progress_clock() - r->seconds;
@@ -471,11 +483,13 @@ static void run_network(job *j, int norm, int placement, bool sample)
     r.labels = ng_zeros_new(NG_I64, NG_SHAPE(o->batch, o->context));
     char key[64];
     snprintf(key, sizeof key, "%s-%s", placements[placement], norms[norm].key);
+    r.watched = look_watch(&o->look, r.net, c->name);
     if (begin_training(&r, key, o->seed)) train(&r);
+    look_draw_layers(r.watched, o->out, key);
     if (!ng_failed() && !interrupted && !c->diverged && sample && o->sample > 0) write_sample(&r);
     ng_tape_free(r.tape), ng_optimizer_free(r.optimizer), ng_module_free(r.net);
     ng_tensor_free(r.ids), ng_tensor_free(r.labels);
-    ng_training_free(r.training), ng_tensor_free(r.measured);
+    ng_training_free(r.training), ng_tensor_free(r.measured), ng_history_free(r.watched);
 }
 
 static void print_table(const job *j)
@@ -501,6 +515,7 @@ static int work(job *j)
     printf("%zu characters, %d distinct; %d layers, width %d, %d heads, context %d, batch %d\n\n",
            j->text.count, j->text.vocabulary, o->layers, o->width, o->heads, o->context, o->batch);
     fflush(stdout);
+    look_begin(&j->options.look);
     int left = 0;
     for (int i = 0; i < NORMS * PLACEMENTS; i++)
         left += o->norm[i % NORMS] && o->placement[i / NORMS];
@@ -508,11 +523,10 @@ static int work(job *j)
         if (o->norm[i % NORMS] && o->placement[i / NORMS])
             run_network(j, i % NORMS, i / NORMS, --left == 0);
 
+    look_end(&j->options.look);
     if (!ng_failed() && has_reports(j)) {
         print_table(j);
-        if (write_history(j))
-            printf("Curves: %s.dat. To draw them: gnuplot -c plots/char_transformer.gp %s\n",
-                   o->out, o->out);
+        write_history(j);
     }
     if (ng_failed()) return EXIT_FAILED;
     if (interrupted) printf("Interrupted%s.\n", has_reports(j) ? "" : ": no curves are saved");

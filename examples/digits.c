@@ -63,7 +63,8 @@ typedef struct {
     int seeds, epochs, batch, depth, width, at_once, threads;
     const char *data;
     char out[1024];
-    bool live, no_plot;
+    bool no_plot;
+    look look;
     checkpoint saved;
 } options;
 
@@ -93,10 +94,7 @@ static options parse_options(int argc, char **argv)
         OPTION_TEXT("data", "FILE", "a CSV file, label last (examples/data/digits.csv)", &o.data),
         OPTION_TEXT("out", "PREFIX", "prefix of the .dat, .svg and .png (build/convergence)", &out),
         CHECKPOINT_OPTIONS(o.saved),
-        OPTION_SWITCH("live",
-                      "redraw during training, which then runs one seed at a time:\n"
-                      "in a window, or in the terminal if there is no display",
-                      &o.live),
+        LOOK_OPTIONS(o.look),
         OPTION_SWITCH("no-plot", "draw no figure", &o.no_plot),
         OPTION_COUNT("at-once", "N", "concurrent trainings; 0: one per processor (0)", &o.at_once,
                      0, MOST_AT_ONCE),
@@ -126,9 +124,7 @@ typedef struct {
     curves curves[NORMS];
     trials trials[NORMS];
     curves trial[RATES]; /* of one norm at each candidate rate */
-    bool terminal, window;
-    FILE *live; /* gnuplot, or NULL */
-    double drawn;
+    bool terminal;
 } job;
 
 /* ---- Data ---- */
@@ -227,43 +223,6 @@ static bool write_history(const job *j)
     return written && !ng_failed();
 }
 
-/* ---- Drawing ---- */
-
-static const char script[] = "plots/convergence.gp";
-
-/* Returns whether there is a display, and a gnuplot that can use it. */
-static bool has_window(void)
-{
-    return (getenv("DISPLAY") || getenv("WAYLAND_DISPLAY")) &&
-           system("gnuplot -e 'print GPVAL_TERMINALS' 2>&1 | grep -Eq ' (qt|wxt|x11) '") == 0;
-}
-
-static void begin_live(job *j)
-{
-    if (!j->options.live) return;
-    j->window = has_window();
-    if (!can_draw(script) || (!j->window && !j->terminal))
-        complain(
-            "--live needs gnuplot (make deps), and a display or a terminal; continuing without it");
-    else
-        j->live = begin_gnuplot();
-}
-
-/* Redraws at most twice a second. In a terminal the figure fills the screen, status line
- * included. */
-static void draw_live(job *j, const char *status)
-{
-    const double now = progress_clock();
-    if (!j->live || now - j->drawn < 0.5 || !has_results(j->curves, NORMS)) return;
-    if (!write_history(j)) return;
-    j->drawn = now;
-    if (!j->window) fputs("\033[H\033[2J", stdout), fflush(stdout);
-    call_script(j->live, script, j->options.out, j->window ? "window" : "terminal", status);
-    if (!ferror(j->live)) return;
-    pclose(j->live);
-    j->live = NULL;
-}
-
 /* ---- Training ---- */
 
 static ng_module *make_network(const job *j, const norm_choice *norm, int seed)
@@ -313,6 +272,7 @@ static void run_seed(run_pool *w, curves *c, int place, double lr, int before, b
     t.curves = c;
     t.bar = shows ? w->bar : &silent;
     t.before = (double)j->train_count * c->epochs * before;
+    if (place == 0 && !w->on_trial) t.watched = look_watch(&j->options.look, t.net, t.name);
     if (place == 0) c->parameters = ng_parameter_count(t.net);
     const bool begun = training_begin(&t, &j->options.saved, key);
     while (begun && ng_training_epoch(t.run, c->epochs) && run_epoch(&t)) {
@@ -321,8 +281,9 @@ static void run_seed(run_pool *w, curves *c, int place, double lr, int before, b
         snprintf(status, sizeof status, "%s, lr %g, seed %d of %d, epoch %d of %d, loss %.4f",
                  t.name, lr, place + 1, c->seeds, epoch + 1, c->epochs,
                  c->loss[place * c->epochs + epoch]);
-        if (shows) draw_live(j, status);
+        if (shows && !w->on_trial) draw_live(&j->options.look, c, status);
     }
+    look_draw_layers(t.watched, j->options.out, key);
     training_free(&t);
 }
 
@@ -419,10 +380,11 @@ static void print_rate(const job *j, int norm)
 static void run_norm(job *j, int norm)
 {
     const bool sweep = j->options.lr == 0;
+    look_block(&j->options.look, norms[norm].name);
     const double runs = j->options.seeds + (sweep ? RATES * TRIALS : 0);
     progress bar = progress_begin(norms[norm].name, "samples",
                                   (double)j->train_count * runs * j->options.epochs,
-                                  !j->terminal || (j->live && !j->window));
+                                  !j->terminal || look_fills_terminal(&j->options.look));
     if (sweep) find_rate(j, norm, &bar);
     const bool going = !interrupted && !ng_failed();
     if (going && sweep && !j->terminal) print_rate(j, norm);
@@ -482,10 +444,10 @@ static int work(job *j)
 {
     if (!can_write("out", j->options.out) || !read_data(j)) return EXIT_FAILED;
     print_opening(j);
-    begin_live(j);
+    look_begin(&j->options.look);
     for (int i = 0; i < NORMS && !interrupted && !ng_failed(); i++)
         if (j->options.norm[i]) run_norm(j, i);
-    if (j->live) pclose(j->live);
+    look_end(&j->options.look);
     if (ng_failed()) return EXIT_FAILED;
 
     if (has_results(j->curves, NORMS)) {
@@ -493,7 +455,7 @@ static int work(job *j)
         if (!write_history(j)) return EXIT_FAILED;
     }
     putchar('\n');
-    const bool drawn = draw_figure(script, j->options.out, !j->options.no_plot);
+    const bool drawn = draw_figure("plots/convergence.gp", j->options.out, !j->options.no_plot);
     if (interrupted) return end_interrupted(j);
     return drawn ? EXIT_SUCCESS : EXIT_FAILED;
 }
@@ -504,10 +466,9 @@ int main(int argc, char **argv)
     job j = {.options = parse_options(argc, argv), .terminal = progress_terminal()};
     ng_set_threads(0);
     if (j.options.at_once == 0) j.options.at_once = ng_threads();
-    if (j.options.live) j.options.at_once = 1; /* the live figure shows one training */
+    if (j.options.look.live) j.options.at_once = 1; /* the live figure shows one training */
     ng_set_threads(j.options.threads);
     catch_signals();
-    signal(SIGPIPE, SIG_IGN); /* closing the live window does not end the program */
     const bool made = make_curves(j.curves, NORMS, j.options.seeds, j.options.epochs) &&
                       make_curves(j.trial, RATES, TRIALS, j.options.epochs);
     for (int k = 0; k < RATES; k++) j.trial[k].first_seed = MAX_SEEDS; /* above every scored seed */

@@ -22,6 +22,7 @@ typedef struct {
     int seeds, epochs, batch, width, threads;
     const char *data;
     char out[1024];
+    look look;
     checkpoint saved;
 } options;
 
@@ -52,6 +53,7 @@ static options parse_options(int argc, char **argv)
         OPTION_TEXT("data", "FILE",
                     "a CSV file: 64 pixels of 0 to 16, label (examples/data/digits.csv)", &o.data),
         OPTION_TEXT("out", "PREFIX", "prefix of the .dat (build/digits_cnn)", &out),
+        LOOK_OPTIONS(o.look),
         CHECKPOINT_OPTIONS(o.saved),
         THREADS_OPTION(o.threads, "1")};
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), CTRL_C_HELP));
@@ -110,8 +112,8 @@ static ng_optimizer *make_optimizer(const options *o, ng_module *net, int64_t sa
 }
 
 /* Trains from one seed, which draws the split and the weights, without incomplete batches. */
-static void run_seed(const options *o, const norm_choice *norm, ng_dataset *data, int seed,
-                     curves *c, progress *bar)
+static void run_seed(options *o, const norm_choice *norm, ng_dataset *data, int seed, curves *c,
+                     progress *bar)
 {
     training t = {.name = norm->name, .seed = seed, .batch = o->batch, .drop_last = true};
     const int64_t samples = ng_dataset_count(data) * 4 / 5;
@@ -122,9 +124,14 @@ static void run_seed(const options *o, const norm_choice *norm, ng_dataset *data
     t.tape = ng_tape_new();
     t.curves = c;
     t.bar = bar;
+    if (seed == 0) t.watched = look_watch(&o->look, t.net, norm->name);
     const bool begun = training_begin(&t, &o->saved, norm->key);
     while (begun && ng_training_epoch(t.run, o->epochs) && run_epoch(&t)) {
+        char status[96];
+        snprintf(status, sizeof status, "%s, seed %d of %d", norm->name, seed + 1, o->seeds);
+        draw_live(&o->look, c, status);
     }
+    look_draw_layers(t.watched, o->out, norm->key);
     if (c->done[seed] == o->epochs) {
         const int last = (seed + 1) * o->epochs - 1;
         progress_end(bar);
@@ -164,7 +171,9 @@ static bool write_history(const options *o, ng_dataset *data, const curves *all)
              o->batch, o->seeds - 1);
     ng_history *history = ng_history_new(what);
     for (int i = 0; i < NORMS; i++) log_curves(history, norms[i].name, &all[i]);
+    static const char *const drawn[] = {"train_loss", "val_accuracy", NULL};
     const bool written = write_dat(history, o->out);
+    if (written) putchar('\n'), look_plot(history, o->out, drawn, "epoch");
     ng_history_free(history);
     return written;
 }
@@ -205,25 +214,29 @@ static void print_opening(const options *o, ng_dataset *data)
     ng_module_free(net);
 }
 
-static void run_norm(const options *o, const norm_choice *norm, ng_dataset *data, curves *c)
+static void run_norm(options *o, const norm_choice *norm, ng_dataset *data, curves *c)
 {
     const double samples = (double)(ng_dataset_count(data) * 4 / 5) * o->seeds * o->epochs;
-    progress bar = progress_begin(norm->name, "samples", samples, !progress_terminal());
+    progress bar = progress_begin(norm->name, "samples", samples,
+                                  !progress_terminal() || look_fills_terminal(&o->look));
+    look_block(&o->look, norm->name);
     for (int seed = 0; seed < o->seeds && !interrupted && !ng_failed(); seed++)
         run_seed(o, norm, data, seed, c, &bar);
     progress_end(&bar);
 }
 
-static void work(const options *o, ng_dataset *data, curves *all)
+static void work(options *o, ng_dataset *data, curves *all)
 {
     print_opening(o, data);
+    look_begin(&o->look);
     for (int i = 0; i < NORMS && !interrupted && !ng_failed(); i++)
         if (o->norm[i]) run_norm(o, &norms[i], data, &all[i]);
+    look_end(&o->look);
     if (ng_failed()) return;
     const bool any = has_results(all, NORMS);
     if (any) {
         print_results(all);
-        if (write_history(o, data, all)) printf("\nCurves: %s.dat\n", o->out);
+        write_history(o, data, all);
     }
     if (interrupted) printf("Interrupted%s.\n", any ? "" : ": no curves are saved");
 }
@@ -246,7 +259,7 @@ static ng_dataset *read_images(const options *o)
 int main(int argc, char **argv)
 {
     program_begin(argv);
-    const options o = parse_options(argc, argv);
+    options o = parse_options(argc, argv);
     curves all[NORMS];
     ng_set_threads(o.threads);
     catch_signals();

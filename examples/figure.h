@@ -47,15 +47,6 @@ static inline bool can_draw(const char *script)
     return path && access(path, R_OK) == 0 && system("command -v gnuplot >/dev/null 2>&1") == 0;
 }
 
-/* Starts a gnuplot that finds the project's plots/ from any folder. */
-static inline FILE *begin_gnuplot(void)
-{
-    const char *project = find_in_project("");
-    if (project) setenv("GNUPLOT_LIB", *project ? project : ".", 1);
-    fflush(stdout);
-    return popen("gnuplot", "w");
-}
-
 /* Writes a text in single quotes for gnuplot. */
 static inline void print_quoted(FILE *stream, const char *text)
 {
@@ -64,17 +55,20 @@ static inline void print_quoted(FILE *stream, const char *text)
     fputc('\'', stream);
 }
 
-/* Calls the script. With an empty `screen` it draws to files, otherwise to that terminal. */
-static inline void call_script(FILE *gnuplot, const char *script, const char *prefix,
-                               const char *screen, const char *status)
+/* Calls the script in a gnuplot that finds the project's plots/ from any folder. Returns whether it
+ * has worked. */
+static inline bool call_script(const char *script, const char *prefix)
 {
+    const char *project = find_in_project("");
+    if (project) setenv("GNUPLOT_LIB", *project ? project : ".", 1);
+    fflush(stdout);
+    FILE *gnuplot = popen("gnuplot", "w");
+    if (!gnuplot) return false;
     fputs("call", gnuplot);
     print_quoted(gnuplot, script);
     print_quoted(gnuplot, prefix);
-    print_quoted(gnuplot, screen);
-    print_quoted(gnuplot, status);
     fputc('\n', gnuplot);
-    fflush(gnuplot);
+    return pclose(gnuplot) == 0;
 }
 
 /* Returns whether `text` occurs in the last `count` bytes of the file PREFIX + ending. */
@@ -103,9 +97,7 @@ static inline bool draw_figure(const char *script, const char *prefix, bool want
                script, prefix);
         return true;
     }
-    FILE *gnuplot = begin_gnuplot();
-    if (gnuplot) call_script(gnuplot, script, prefix, "", "");
-    if (gnuplot && pclose(gnuplot) == 0 && is_whole(prefix, ".svg", "</svg>", 8) &&
+    if (call_script(script, prefix) && is_whole(prefix, ".svg", "</svg>", 8) &&
         is_whole(prefix, ".png", "IEND", 12)) {
         printf("Data: %s.dat, drawn in %s.svg and .png\n", prefix, prefix);
         return true;

@@ -2,6 +2,7 @@
 #ifndef EXAMPLES_PASS_H
 #define EXAMPLES_PASS_H
 
+#include "look.h"
 #include <normgrad.h>
 
 typedef struct {
@@ -14,13 +15,15 @@ typedef struct {
     void *context;
 } pass_options;
 
-/* Takes a training step on one batch. Returns the loss before it, or NaN after a failure. */
+/* Takes a training step on one batch, which is logged in `watched` unless that is NULL. Returns the
+ * loss before it, or NaN after a failure. */
 static inline double train_batch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape,
-                                 const ng_batch *batch)
+                                 const ng_batch *batch, ng_history *watched)
 {
     ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y);
     if (ng_backward(tape, loss) || ng_optimizer_step(optimizer)) return ng_item(NULL);
     const double value = ng_item(loss);
+    look_step(watched, net, ng_optimizer_steps(optimizer));
     ng_tape_reset(tape);
     return value;
 }
@@ -35,7 +38,7 @@ static inline double train_pass(ng_module *net, ng_optimizer *optimizer, ng_tape
     for (int i = 0;
          ng_dataset_batch(data, tape, i, options.batch, &batch, .drop_last = options.drop_last);
          i++) {
-        sum += train_batch(net, optimizer, tape, &batch) * (double)batch.size;
+        sum += train_batch(net, optimizer, tape, &batch, NULL) * (double)batch.size;
         seen += (double)batch.size;
         if (ng_failed() || !options.after(options.context, sum / seen, seen)) break;
     }

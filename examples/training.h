@@ -4,6 +4,7 @@
 
 #include "digest.h"
 #include "figure.h"
+#include "look.h"
 #include "numbers.h"
 #include "pass.h"
 #include "program.h"
@@ -121,6 +122,19 @@ static inline bool write_dat(const ng_history *history, const char *prefix)
     return ng_history_write(history, path) == NG_OK;
 }
 
+/* Redraws the medians of the present network's curves. */
+static inline void draw_live(look *l, const curves *c, const char *status)
+{
+    const int epochs = l->curves ? epochs_reached(c) : 0;
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        ng_history_log(l->curves, "train_loss", epoch + 1,
+                       number_spread_at(c, c->loss, epoch).median);
+        ng_history_log(l->curves, "val_accuracy", epoch + 1,
+                       number_spread_at(c, c->accuracy, epoch).median);
+    }
+    if (epochs > 0) look_draw(l, status);
+}
+
 /* ---- Checkpoints ---- */
 
 /* Where trainings are saved, and whether saved ones are resumed. Each training has its own file. */
@@ -205,6 +219,7 @@ typedef struct {
     curves *curves;
     progress *bar;
     ng_training *run;
+    ng_history *watched; /* or NULL */
     double sum, seen;    /* sum of losses, number of samples of this epoch */
     int64_t done;        /* epochs completed */
     ng_tensor *measured; /* (2, epochs): loss and accuracy */
@@ -249,6 +264,7 @@ static inline void training_free(training *t)
     ng_training_free(t->run), ng_tensor_free(t->measured);
     ng_tape_free(t->tape), ng_optimizer_free(t->optimizer), ng_module_free(t->net);
     ng_dataset_free(t->train), ng_dataset_free(t->validate);
+    ng_history_free(t->watched);
 }
 
 /* Returns the fraction of samples whose largest logit is that of the label. */
@@ -287,7 +303,8 @@ static inline double run_batches(training *t)
     ng_batch batch;
     if (ng_training_at(t->run).batch == 0) t->sum = t->seen = 0;
     while (ng_training_batch(t->run, t->batch, &batch, .drop_last = t->drop_last)) {
-        t->sum += train_batch(t->net, t->optimizer, t->tape, &batch) * (double)batch.size;
+        t->sum +=
+            train_batch(t->net, t->optimizer, t->tape, &batch, t->watched) * (double)batch.size;
         t->seen += (double)batch.size;
         if (ng_failed() || !isfinite(t->sum)) break;
         show_run(t);

@@ -6,7 +6,8 @@
  *     ops.h        differentiable operations            cases.h        samples of ops and layers
  *     data.h       data sets and batches                training.h     saving and resuming
  *     history.h    curves in files                      derivatives.h  Jacobians, Hessians
- *     group.h      groups of processes                  parallel.h     training on a group
+ *     plot.h       figures; inside a network            parallel.h     training on a group
+ *     group.h      groups of processes
  *
  * Names and calls:
  *
@@ -51,6 +52,7 @@
 #include <normgrad/ops.h>
 #include <normgrad/optim.h>
 #include <normgrad/parallel.h>
+#include <normgrad/plot.h>
 #include <normgrad/tape.h>
 #include <normgrad/tensor.h>
 #include <normgrad/training.h>

@@ -3,12 +3,9 @@
 #
 #     gnuplot plots/convergence.gp                          plots/convergence.dat -> .svg and .png
 #     gnuplot -c plots/convergence.gp PREFIX                the same for another PREFIX.dat
-#     gnuplot -c plots/convergence.gp PREFIX window TITLE   on the screen (or: terminal)
 
 load 'plots/style.gp'
 out    = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/convergence'
-screen = exists("ARG2") ? ARG2 : ''
-status = exists("ARG3") ? ARG3 : ''
 data   = out . '.dat'
 
 # ---- Content of the file ----
@@ -73,28 +70,25 @@ accuracy_bottom = lowest_accuracy > 0.95 ? 90 : lowest_accuracy > 0.9 ? 80 : \
 
 # ---- The panels: two, and a third one before them if rates were searched ----
 
-rated = trials > 0 && screen ne "terminal"
+rated = trials > 0
 set xlabel offset 0,0.4
 array ends[count]
 width = rated ? 1560.0 : 1200.0
 begins(panel) = (panel == 0 ? 90 : panel == 1 ? (rated ? 500 : 94) : width - 425) / width
 ends_at(panel) = (panel == 0 ? 410 : panel == 1 ? (rated ? 890 : 516) : width - 85) / width
 
-do for [kind in screen eq '' ? "svg png" : screen] {
+do for [kind in "svg png"] {
     eval canvas(kind, out, width, 520)
-    plain = kind eq "terminal"
-    bands = plain ? 0 : count
-    gap = plain ? 0.08 : 0.058
-    if (plain) { unset grid }
+    gap = 0.058
     set multiplot
-    set label 1 status ne '' ? status : "Line: median of ".sprintf("%d", seeds)." seeds; band: their middle half." \
+    set label 1 "Line: median of ".sprintf("%d", seeds)." seeds; band: their middle half." \
         .(rated ? " Left: the last five epochs of three other seeds, the worst of them; ring: the best rate, used in the other panels." : '') \
         at screen begins(rated ? 0 : 1),0.075 tc rgb faint font fine(kind)
-    if (status eq '') { set label 2 what at screen begins(rated ? 0 : 1),0.03 tc rgb faint font fine(kind) }
+    set label 2 what at screen begins(rated ? 0 : 1),0.03 tc rgb faint font fine(kind)
 
     set bmargin at screen 0.235; set tmargin at screen 0.88
     set logscale y
-    set format y plain ? "%.0e" : powers
+    set format y powers
     set yrange [10 ** loss_bottom : 10 ** loss_top]
     if (rated) {
         set lmargin at screen begins(0); set rmargin at screen ends_at(0)
@@ -116,14 +110,14 @@ do for [kind in screen eq '' ? "svg png" : screen] {
     eval headline(rated ? "Training loss, each at its best rate" : "Training loss")
     set xrange [1:larger(epochs, 2)]
     set xlabel "epoch"
-    set ylabel (plain ? "" : "mean cross-entropy")
+    set ylabel "mean cross-entropy"
     do for [k = 1:count] { ends[k] = (log10(loss[shown[k]]) - loss_bottom) / (loss_top - loss_bottom) }
     eval SPREAD
     do for [k = 1:count] {
         i = shown[k]
         set label 10 + k names[i] at graph 1.02, graph ends[k] tc ls 10 + i
     }
-    plot for [k = 1:bands] data index names[shown[k]] \
+    plot for [k = 1:count] data index names[shown[k]] \
              using "step":"train_loss_low":"train_loss_high" with filledcurves ls shown[k] @BAND, \
          for [k = 1:count] data index names[shown[k]] \
              using "step":"train_loss" with linespoints ls shown[k] @MARKED
@@ -131,7 +125,7 @@ do for [kind in screen eq '' ? "svg png" : screen] {
 
     set lmargin at screen begins(2); set rmargin at screen ends_at(2)
     eval headline("Validation accuracy")
-    set ylabel (plain ? "" : "correct (%)")
+    set ylabel "correct (%)"
     unset logscale y
     set format y "%g"
     set yrange [accuracy_bottom : 100]
@@ -141,7 +135,7 @@ do for [kind in screen eq '' ? "svg png" : screen] {
         i = shown[k]
         set label 10 + k sprintf("%.1f %%", accuracy[i]) at graph 1.02, graph ends[k] tc ls 10 + i
     }
-    plot for [k = 1:bands] data index names[shown[k]] \
+    plot for [k = 1:count] data index names[shown[k]] \
              using "step":(100 * column("val_accuracy_low")):(100 * column("val_accuracy_high")) \
              with filledcurves ls shown[k] @BAND, \
          for [k = 1:count] data index names[shown[k]] \

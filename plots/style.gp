@@ -59,14 +59,9 @@ quoted(text) = strstrt(text, "'") == 0 ? text : \
 # The first line of a data file, without "# what: ".
 what_of(data) = system(sprintf("sed -n '1s/^# what: //p' '%s'", data))
 
-# Verdana and DejaVu Sans have the same widths, and viewers of SVG have one of them. On the screen:
-# "window", the first terminal that this gnuplot has, and "terminal", as text.
-windowed = strstrt(GPVAL_TERMINALS, ' qt ') ? 'qt' : strstrt(GPVAL_TERMINALS, ' wxt ') ? 'wxt' : 'x11'
-text_size(i) = int(word(system("stty size 2>/dev/null </dev/tty || echo 24 80"), i)) # rows, columns
+# Verdana and DejaVu Sans have the same widths, and viewers of SVG have one of them.
 canvas(kind, out, width, height) = \
     kind eq "svg" ? sprintf("set terminal svg size %d,%d font 'Verdana,15' background '#ffffff'; \
         set output '%s.svg'", width, height, quoted(out)) : \
-    kind eq "png" ? sprintf("set terminal pngcairo size %d,%d font 'DejaVu Sans,11.5' \
-        background '#ffffff'; set output '%s.png'", width, height, quoted(out)) : \
-    kind eq "window" ? sprintf("set terminal %s size %d,%d noraise persist", windowed, width, height) : \
-    sprintf("set terminal dumb ansi size %d,%d", text_size(2), text_size(1) - 2)
+    sprintf("set terminal pngcairo size %d,%d font 'DejaVu Sans,11.5' \
+        background '#ffffff'; set output '%s.png'", width, height, quoted(out))

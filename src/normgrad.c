@@ -5,7 +5,7 @@
  * builds it without make. Compressed files need -DNG_WITH_ZLIB and zlib. A program links it with
  * -lm -pthread. Results have the bits of the library that make builds with the same compiler.
  *
- *     -DNG_NO_IO       leaves out data sets, histories and files
+ *     -DNG_NO_IO       leaves out data sets, histories, files and figures
  *     -DNG_NO_SIMD     leaves out all kernels but those for any processor of the architecture
  *     -DNG_NO_THREADS  leaves out the thread pool: a kernel runs on the thread that calls it */
 #ifndef _GNU_SOURCE
@@ -195,6 +195,15 @@
 #include "io/training.c"
 #include "io/training_settings.c"
 #include "io/training_state.c"
+#endif
+
+/* Figures. */
+#ifndef NG_NO_IO
+#include "plot/summary.c"
+#include "plot/gnuplot.c"
+#include "plot/plot.c"
+#include "plot/watch.c"
+#include "plot/layers.c"
 #endif
 
 /* The tables of kernels, with the instruction set and the dtype in each of their names. */

@@ -26,6 +26,7 @@ row nn+norms 5000 $(code src/nn src/norms)
 row optim 1250 $(code src/optim)
 row check 1700 $(code src/check)
 row io 3400 $(code src/io)
+row plot 700 $(code src/plot)
 row src 29500 $(code src)
 row tests 25000 $(find tests -maxdepth 1 -type f)
 row Makefile 400 Makefile

@@ -1,3 +1,6 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
 #include "support.h"
 #include "core/arena.h"
 #include "core/pool.h"
@@ -12,6 +15,8 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -368,6 +373,8 @@ static size_t piece_of(size_t bytes) { return in_pieces && bytes > 7 ? 7 : bytes
 
 int counted_open(const char *path, int flags, ...);
 int counted_close(int fd);
+int counted_memfd_create(const char *name, unsigned flags);
+int counted_socketpair(int domain, int type, int protocol, int ends[2]);
 ssize_t counted_read(int fd, void *bytes, size_t count);
 ssize_t counted_write(int fd, const void *bytes, size_t count);
 int counted_fsync(int fd);
@@ -383,6 +390,20 @@ int counted_open(const char *path, int flags, ...)
     const int fd = refuse_file_call() ? -1 : open(path, flags, mode);
     descriptors += fd >= 0;
     return fd;
+}
+
+int counted_memfd_create(const char *name, unsigned flags)
+{
+    const int fd = refuse_file_call() ? -1 : memfd_create(name, flags);
+    descriptors += fd >= 0;
+    return fd;
+}
+
+int counted_socketpair(int domain, int type, int protocol, int ends[2])
+{
+    const int result = refuse_file_call() ? -1 : socketpair(domain, type, protocol, ends);
+    descriptors += result == 0 ? 2 : 0;
+    return result;
 }
 
 /* A close that fails has closed; where nothing was written it has nothing to fail at. */

@@ -495,12 +495,34 @@ static void check_range(int64_t n)
         ck_assert_int_eq(k->first_outside(spoiled, n, -1, 1), i);
     }
     ck_assert_int_eq(k->first_outside(x, n, -1, 1), -1);
+    put(x, 0, nan_value), put(x, n / 2, -1.5), put(x, n - 1, 0);
+    ck_assert_int_eq(k->count_outside(x, n, -1, 1), (n > 1) + (n > 2));
+    release();
+}
+
+static void check_change(int64_t n)
+{
+    char *x = uniform(n, -1, 1), *before = uniform(n, -1, 1);
+    long double squares = 0, changes = 0, sum = 0;
+    double sums[2], mean, var;
+    for (int64_t i = 0; i < n; i++) {
+        sum += get(x, i);
+        squares += get(x, i) * get(x, i);
+        changes += (get(x, i) - get(before, i)) * (get(x, i) - get(before, i));
+    }
+    k->moments(x, n, &mean, &var);
+    assert_near(mean, (double)(sum / n), in_float ? 1e-6 : 1e-14);
+    assert_near(var, (double)(squares / n - sum / n * sum / n), in_float ? 1e-6 : 1e-14);
+    k->change(x, before, n, sums);
+    assert_close(sums[0], (double)squares, in_float ? 1e-5 : 1e-14);
+    assert_close(sums[1], (double)changes, in_float ? 1e-5 : 1e-14);
+    for (int64_t i = 0; i < n; i++) ck_assert(get(before, i) == get(x, i));
     release();
 }
 
 void compare_reductions(void)
 {
-    for (int s = 0; s < SIZES; s++) check_range(sizes[s]);
+    for (int s = 0; s < SIZES; s++) check_range(sizes[s]), check_change(sizes[s]);
     for_each_split(check_reductions);
     for_each_split(check_running_sums);
 }

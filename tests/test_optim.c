@@ -718,7 +718,7 @@ TEST(options_without_sense_are_refused)
     assert_refused(ng_lamb_new(b.module, .weight_decay = -1), "ng_lamb_new: weight_decay is -1");
     assert_refused(ng_muon_new(b.module, .momentum = 1), "ng_muon_new: momentum is 1");
     assert_refused(ng_muon_new(b.module, .steps = -1),
-                   "ng_muon_new: steps is -1, expected a positive number");
+                   "ng_muon_new: steps is -1, expected a finite number of at least 0");
     assert_refused(ng_muon_new(b.module, .adam_scale = -1), "ng_muon_new: adam_scale is -1");
     assert_refused(ng_muon_new(b.module, .weight_decay = -1), "ng_muon_new: weight_decay is -1");
     assert_refused(ng_muon_new(b.module, .beta1 = 2), "ng_muon_new: beta1 is 2");

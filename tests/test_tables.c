@@ -19,6 +19,9 @@
 #define compare_cumsum compare_reductions
 #define compare_argmax compare_reductions
 #define compare_first_outside compare_reductions
+#define compare_change compare_reductions
+#define compare_moments compare_reductions
+#define compare_count_outside compare_reductions
 #define compare_gather_rows compare_gather_and_scatter
 #define compare_scatter_add_rows compare_gather_and_scatter
 #define compare_softmax compare_softmaxes

@@ -1,4 +1,5 @@
-/* History: named series of numbers by step, written as a .dat file that gnuplot reads. */
+/* History: named series of numbers by step, written as a .dat file that gnuplot reads. plot.h draws
+ * it. */
 #ifndef NORMGRAD_HISTORY_H
 #define NORMGRAD_HISTORY_H
 
@@ -29,9 +30,37 @@ NG_API ng_history *ng_history_new(const char *what);
 NG_API ng_status ng_history_block(ng_history *history, const char *name);
 
 /* Logs a value of a series at a step, in place of an earlier one at that step. The name is made of
- * letters, digits, '_', '-' and '.', and is not "step"; else NG_EVALUE. */
+ * letters, digits, '_', '-', '.' and '/', and is not "step"; else NG_EVALUE. */
 NG_API ng_status ng_history_log(ng_history *history, const char *series, int64_t step,
                                 double value);
+
+/* The same at a real x, for what is not measured by step: an error by step size. The first column
+ * of the block is then "x", which no series may have as its name. NG_EVALUE if x is not finite, and
+ * in a block that is logged by step. */
+NG_API ng_status ng_history_log_at(ng_history *history, const char *series, double x, double value);
+
+/* Returns a history of yours with one block that summarizes several runs. A run is a block of one
+ * of the `count` histories. At each step at which a run has logged a series NAME, it has of the
+ * runs that have logged there
+ *
+ *     NAME                 the median
+ *     NAME_low, NAME_high  the quartiles, interpolated linearly
+ *     NAME_min, NAME_max   the extremes
+ *     runs                 how many there are (of the series that most runs have logged there)
+ *
+ * A NaN is not counted; if all are NaN the five values are NaN. ng_plot draws the quartiles as a
+ * band. NG_EVALUE if no run has the block, if nothing is logged, and if some runs are logged by x
+ * and others by step.
+ *
+ * block  the runs are the blocks of this name, and the result's has it too; default: all blocks */
+typedef struct {
+    const char *block;
+    int count;
+} ng_history_summary_options;
+#define ng_history_summary(histories, ...)                                                         \
+    ng_history_summary_with(histories, NG_NAMED(ng_history_summary_options, count, __VA_ARGS__))
+NG_API ng_history *ng_history_summary_with(ng_history *const *histories,
+                                           ng_history_summary_options options);
 
 /* Writes the whole history to a file, which is replaced when the new one is complete. */
 NG_API ng_status ng_history_write(const ng_history *history, const char *path);

@@ -333,7 +333,8 @@ NG_API ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options);
  * batches. Frozen layers, those without running statistics and BatchRenorm do not change, nor do
  * the modes of the modules.
  *
- * The network is called as ng_forward(net, tape, x). All ranks of a group call it together.
+ * A clone of the network (ng_module_clone) is called as ng_forward(net, tape, x). All ranks of a
+ * group call it together.
  * NG_EVALUE if there is no BatchNorm to recompute; NG_ESHAPE for fewer than two values per channel.
  * After an error the statistics are what they were. */
 struct ng_dataset; /* data.h */

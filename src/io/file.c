@@ -99,10 +99,9 @@ void ng_text_number(ng_text *text, uint64_t value, int bytes)
 
 /* ---- Read ---------------------------------------------------------------------------------- */
 
-/* Adds all bytes of a descriptor and returns NULL, or returns why it cannot. The size that the
- * system states is a first guess: it is 0 for pipes and in /proc. Reading an empty pipe that has a
- * writer fails with EAGAIN; from then on reads wait. */
-static const char *read_to_end(int fd, ng_text *text)
+/* The size that the system states is a first guess: it is 0 for pipes and in /proc. Reading an
+ * empty pipe that has a writer fails with EAGAIN; from then on reads wait. */
+const char *ng_read_to_end(int fd, ng_text *text)
 {
     struct stat status;
     if (fd < 0 || fstat(fd, &status) != 0) return strerror(errno);
@@ -125,7 +124,7 @@ char *ng_file_read(const char *function, const char *path, int64_t *size)
 {
     ng_text text = {.function = function};
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    const char *problem = read_to_end(fd, &text);
+    const char *problem = ng_read_to_end(fd, &text);
     if (fd >= 0) close(fd);
     if (problem)
         ng_fail(NG_EIO, "%s: cannot %s %s: %s", function, fd < 0 ? "open" : "read", path, problem);

@@ -61,6 +61,9 @@ typedef struct {
 void ng_text_add(ng_text *text, const void *bytes, int64_t count);
 void ng_text_print(ng_text *text, const char *format, ...) NG_PRINTF(2, 3);
 
+/* Adds all bytes of a descriptor and returns NULL, or returns why it cannot. */
+const char *ng_read_to_end(int fd, ng_text *text);
+
 /* Adds the lowest `bytes` bytes of a number, little-endian. */
 void ng_text_number(ng_text *text, uint64_t value, int bytes);
 

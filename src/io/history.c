@@ -1,4 +1,4 @@
-/* Named series of numbers by step, and the aligned columns that gnuplot reads.
+/* Named series of numbers by step or by x, and the aligned columns that gnuplot reads.
  *
  * A block keeps its points in the order in which they are written: by step, and then by series.
  * Most points are logged in this order, so the search for a point's place begins at the end. */
@@ -8,25 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct {
-    int64_t step, series; /* the index of the series */
-    double value;
-} history_point;
-
-typedef struct {
-    char *name;    /* NULL: the first block of a history that begins without one */
-    char **series; /* names */
-    int64_t n_series, series_room;
-    history_point *points;
-    int64_t n_points, points_room;
-} history_block;
-
-struct ng_history {
-    char *what;
-    history_block *blocks; /* the last one is written to */
-    int64_t count, room;
-};
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Copies a text with spaces in place of new lines. */
 static char *one_line_copy(const char *function, const char *text)
@@ -50,16 +33,26 @@ ng_history *ng_history_new(const char *what)
     return NULL;
 }
 
+void ng_history_end_live(ng_history *history)
+{
+    if (history->live.process <= 0) return;
+    close(history->live.fd);
+    while (waitpid(history->live.process, NULL, 0) < 0 && errno == EINTR) {
+    }
+    history->live = (ng_live){0};
+}
+
 void ng_history_free(ng_history *history)
 {
     if (!history) return;
     for (int64_t i = 0; i < history->count; i++) {
-        history_block *b = &history->blocks[i];
+        ng_block *b = &history->blocks[i];
         for (int64_t k = 0; k < b->n_series; k++) ng_free(b->series[k]);
         ng_free(b->series);
         ng_free(b->points);
         ng_free(b->name);
     }
+    ng_history_end_live(history);
     ng_free(history->blocks);
     ng_free(history->what);
     ng_free(history);
@@ -70,7 +63,7 @@ void ng_history_free(ng_history *history)
 static bool add_history_block(const char *function, ng_history *self, char *name)
 {
     if (!NG_RESERVE(function, self->blocks, self->count, self->room)) return false;
-    self->blocks[self->count++] = (history_block){.name = name};
+    self->blocks[self->count++] = (ng_block){.name = name};
     return true;
 }
 
@@ -95,38 +88,43 @@ ng_status ng_history_block(ng_history *history, const char *name)
                  : NG_ENOMEM;
 }
 
-static bool is_series_name(const char *name)
+static bool is_series_name(const char *name, bool real)
 {
     static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-    return *name && name[strspn(name, allowed)] == '\0' && strcmp(name, "step") != 0;
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+    return *name && name[strspn(name, allowed)] == '\0' && strcmp(name, "step") != 0 &&
+           !(real && strcmp(name, "x") == 0);
 }
 
-/* Returns the index of a series, or n_series if there is none of the name. */
-static int64_t find_series(const history_block *b, const char *name)
+int64_t ng_find_series(const ng_block *b, const char *name)
 {
-    int64_t i = 0;
-    while (i < b->n_series && strcmp(b->series[i], name) != 0) i++;
-    return i;
+    for (int64_t i = 0; i < b->n_series; i++) {
+        const int64_t at = (b->newest + 1 + i) % b->n_series;
+        if (strcmp(b->series[at], name) == 0) return at;
+    }
+    return b->n_series;
 }
 
-static bool add_series(const char *function, history_block *b, const char *name)
+static bool add_series(const char *function, ng_block *b, const char *name)
 {
     if (!NG_RESERVE(function, b->series, b->n_series, b->series_room)) return false;
     b->series[b->n_series] = ng_copy_text(function, name);
     return b->series[b->n_series] && ++b->n_series;
 }
 
-static bool is_before(const history_point *a, const history_point *b)
+static bool is_before(const ng_block *b, const ng_point *p, const ng_point *q)
 {
-    return a->step != b->step ? a->step < b->step : a->series < b->series;
+    if (b->real && p->x != q->x) return p->x < q->x;
+    if (!b->real && p->step != q->step) return p->step < q->step;
+    return p->series < q->series;
 }
 
-static bool add_point(const char *function, history_block *b, history_point point)
+static bool add_point(const char *function, ng_block *b, ng_point point)
 {
     int64_t i = b->n_points;
-    while (i > 0 && is_before(&point, &b->points[i - 1])) i--;
-    if (i > 0 && !is_before(&b->points[i - 1], &point)) {
+    b->newest = point.series;
+    while (i > 0 && is_before(b, &point, &b->points[i - 1])) i--;
+    if (i > 0 && !is_before(b, &b->points[i - 1], &point)) {
         b->points[i - 1] = point;
         return true;
     }
@@ -136,24 +134,43 @@ static bool add_point(const char *function, history_block *b, history_point poin
     return true;
 }
 
-ng_status ng_history_log(ng_history *history, const char *series, int64_t step, double value)
+static ng_status log_point(const char *function, ng_history *history, const char *series, bool real,
+                           ng_point point)
 {
-    static const char function[] = "ng_history_log";
     if (!ng_given(function, "history", history) || !ng_given(function, "series", series))
         return ng_newest_status();
-    if (!is_series_name(series))
+    ng_block *b = history->count > 0 ? &history->blocks[history->count - 1] : NULL;
+    point.series = b ? ng_find_series(b, series) : 0;
+    if ((!b || point.series == b->n_series) && !is_series_name(series, real))
         return ng_fail(NG_EVALUE,
-                       "%s: \"%s\", expected a name of letters, digits, '_', '-' and '.', other "
-                       "than \"step\"",
-                       function, series);
-    if (history->count == 0 && !add_history_block(function, history, NULL)) return NG_ENOMEM;
-    history_block *b = &history->blocks[history->count - 1];
-    const int64_t index = find_series(b, series);
-    const bool added = index == b->n_series;
+                       "%s: \"%s\", expected a name of letters, digits, '_', '-', '.' and '/', "
+                       "other than \"step\"%s",
+                       function, series, real ? " and \"x\"" : "");
+    if (!b && !add_history_block(function, history, NULL)) return NG_ENOMEM;
+    b = &history->blocks[history->count - 1];
+    if (b->n_points > 0 && b->real != real)
+        return ng_fail(NG_EVALUE, "%s: the block's values are logged by %s, and this one by %s",
+                       function, real ? "step" : "x", real ? "x" : "step");
+    b->real = real;
+    const bool added = point.series == b->n_series;
     if (added && !add_series(function, b, series)) return NG_ENOMEM;
-    if (add_point(function, b, (history_point){step, index, value})) return NG_OK;
+    if (add_point(function, b, point)) return NG_OK;
     if (added) ng_free(b->series[--b->n_series]);
     return NG_ENOMEM;
+}
+
+ng_status ng_history_log(ng_history *history, const char *series, int64_t step, double value)
+{
+    return log_point("ng_history_log", history, series, false,
+                     (ng_point){.step = step, .value = value});
+}
+
+ng_status ng_history_log_at(ng_history *history, const char *series, double x, double value)
+{
+    static const char function[] = "ng_history_log_at";
+    if (!isfinite(x))
+        return ng_fail(NG_EVALUE, "%s: x is %g, expected a finite number", function, x);
+    return log_point(function, history, series, true, (ng_point){.x = x + 0.0, .value = value});
 }
 
 /* ---- Write --------------------------------------------------------------------------------- */
@@ -167,10 +184,10 @@ static const char *value_text(double value, char text[32])
 
 /* Prints one column of a line. A column is as wide as its name and most numbers; the last one is
  * not padded. */
-static void print_column(ng_text *text, const history_block *b, int64_t series, const char *cell)
+static void print_column(ng_text *text, const ng_block *b, int64_t series, const char *cell)
 {
     enum { STEP = 8, VALUE = 12 };
-    const char *name = series < 0 ? "step" : b->series[series];
+    const char *name = series < 0 ? ng_axis_name(b) : b->series[series];
     const int least = series < 0 ? STEP : VALUE, length = (int)strlen(name);
     const int width = length > least ? length : least;
     if (series == b->n_series - 1)
@@ -179,19 +196,19 @@ static void print_column(ng_text *text, const history_block *b, int64_t series, 
         ng_text_print(text, "%-*s  ", width, cell);
 }
 
-static void print_block(ng_text *text, const history_block *b)
+static void print_block(ng_text *text, const ng_block *b)
 {
     if (b->name) ng_text_print(text, "# %s\n", b->name);
-    print_column(text, b, -1, "step");
+    print_column(text, b, -1, ng_axis_name(b));
     for (int64_t k = 0; k < b->n_series; k++) print_column(text, b, k, b->series[k]);
     for (int64_t i = 0; i < b->n_points && !text->failed;) {
         char step[24], value[32];
-        const int64_t present = b->points[i].step;
-        snprintf(step, sizeof step, "%lld", (long long)present);
-        print_column(text, b, -1, step);
+        const ng_point *present = &b->points[i];
+        snprintf(step, sizeof step, "%lld", (long long)present->step);
+        print_column(text, b, -1, b->real ? ng_number_print(present->x).text : step);
         for (int64_t k = 0; k < b->n_series; k++) {
-            const history_point *p = i < b->n_points ? &b->points[i] : NULL;
-            const bool logged = p && p->step == present && p->series == k;
+            const ng_point *p = i < b->n_points ? &b->points[i] : NULL;
+            const bool logged = p && ng_same_place(b, p, present) && p->series == k;
             print_column(text, b, k, logged ? value_text(p->value, value) : "?");
             i += logged;
         }
@@ -205,7 +222,7 @@ void ng_history_print(const ng_history *history, bool all, ng_text *text)
     ng_text_print(text, "# what: %s; normgrad %s, %s\n", history->what, ng_version(),
                   ng_instruction_set());
     for (int64_t i = 0; i < history->count; i++) {
-        const history_block *b = &history->blocks[i];
+        const ng_block *b = &history->blocks[i];
         if (b->n_series == 0 && !all) continue;
         ng_text_print(text, "%s", between);
         print_block(text, b);
@@ -250,11 +267,12 @@ static char *next_word(char **at)
     return word;
 }
 
-static bool parse_step(const char *word, int64_t *step)
+static bool parse_place(const char *word, bool real, ng_point *p)
 {
     char *stop;
+    if (real) return ng_parse_number(word, word + strlen(word), &p->x) && isfinite(p->x);
     errno = 0;
-    *step = strtoll(word, &stop, 10);
+    p->step = strtoll(word, &stop, 10);
     return *stop == '\0' && errno == 0;
 }
 
@@ -266,28 +284,32 @@ static bool parse_value(const char *word, double *value)
     return ng_parse_number(word, word + strlen(word), value) && isfinite(*value);
 }
 
-/* Parses "step" and the names of the series. */
-static bool parse_names(const ng_lines *in, bool all, history_block *b)
+/* Parses "step" or "x" and the names of the series. */
+static bool parse_names(const ng_lines *in, bool all, ng_block *b)
 {
     char *at = in->at, *word = next_word(&at);
-    if (!word || strcmp(word, "step") != 0)
-        return history_expected(in, "a line of names, from \"step\" on");
+    b->real = word && strcmp(word, "x") == 0;
+    if (!word || (!b->real && strcmp(word, "step") != 0))
+        return history_expected(in, "a line of names, from \"step\" or \"x\" on");
     while ((word = next_word(&at))) {
-        if (!is_series_name(word) || find_series(b, word) < b->n_series)
+        if (!is_series_name(word, b->real) || ng_find_series(b, word) < b->n_series)
             return history_expected(
-                in, "names of series that differ, of letters, digits, '_', '-', '.'");
+                in, "names of series that differ, of letters, digits, '_', '-', '.', '/'");
         if (!add_series(in->origin.function, b, word)) return false;
     }
     return b->n_series > 0 || all || history_expected(in, "a series");
 }
 
-static bool parse_history_row(const ng_lines *in, history_block *b)
+static bool parse_history_row(const ng_lines *in, ng_block *b)
 {
     char *at = in->at, *word = next_word(&at);
-    history_point p = {0};
-    if (!word || !parse_step(word, &p.step)) return history_expected(in, "a step");
-    if (b->n_points > 0 && p.step <= b->points[b->n_points - 1].step)
-        return history_expected(in, "a step beyond the one before");
+    ng_point p = {0};
+    if (!word || !parse_place(word, b->real, &p))
+        return history_expected(in, b->real ? "a number" : "a step");
+    const ng_point *before = b->n_points > 0 ? &b->points[b->n_points - 1] : NULL;
+    if (before && (b->real ? p.x <= before->x : p.step <= before->step))
+        return history_expected(in, b->real ? "an x beyond the one before"
+                                            : "a step beyond the one before");
     for (; p.series < b->n_series; p.series++) {
         if (!(word = next_word(&at))) return history_expected(in, "a value for each series");
         if (strcmp(word, "?") == 0) continue;
@@ -310,7 +332,7 @@ static bool parse_history_block(ng_lines *in, bool all, ng_history *history)
     } else if (!add_history_block(in->origin.function, history, NULL)) {
         return false;
     }
-    history_block *b = &history->blocks[history->count - 1];
+    ng_block *b = &history->blocks[history->count - 1];
     if (!parse_names(in, all, b)) return false;
     while (next_text_line(in) && in->at[0] != '\0')
         if (!parse_history_row(in, b)) return false;
@@ -363,6 +385,6 @@ ng_history *ng_history_read(const char *path)
 void ng_history_swap_blocks(ng_history *a, ng_history *b)
 {
     const ng_history was = *a;
-    *a = (ng_history){a->what, b->blocks, b->count, b->room};
-    *b = (ng_history){b->what, was.blocks, was.count, was.room};
+    a->blocks = b->blocks, a->count = b->count, a->room = b->room;
+    b->blocks = was.blocks, b->count = was.count, b->room = was.room;
 }

@@ -1,9 +1,63 @@
-/* A history as text, for the file of a training. */
+/* A history in memory, and as text for the file of a training. */
 #ifndef NG_IO_HISTORY_H
 #define NG_IO_HISTORY_H
 
 #include "io/file.h"
 #include <normgrad/history.h>
+#include <sys/types.h>
+
+/* A value, and where it was logged: `x` in a block that is logged by x, `step` in others. */
+typedef struct {
+    union {
+        int64_t step;
+        double x;
+    };
+    int64_t series; /* the index of the series */
+    double value;
+} ng_point;
+
+typedef struct {
+    char *name;    /* NULL: the first block of a history that begins without one */
+    bool real;     /* logged by x */
+    char **series; /* names */
+    int64_t n_series, series_room;
+    int64_t newest; /* the series of the newest point; the next one is often that after it */
+    ng_point *points;
+    int64_t n_points, points_room;
+} ng_block;
+
+/* A gnuplot that redraws a figure while the history grows (plot/gnuplot.c). */
+typedef struct {
+    pid_t process; /* 0: there is none */
+    int fd;        /* its standard input */
+    double drawn;  /* when, in seconds of the clock */
+} ng_live;
+
+struct ng_history {
+    char *what;
+    ng_block *blocks; /* the last one is written to */
+    int64_t count, room;
+    ng_live live;
+};
+
+/* The name of a block's first column. */
+static inline const char *ng_axis_name(const ng_block *b) { return b->real ? "x" : "step"; }
+
+/* Where a point was logged, as a number. */
+static inline double ng_place(const ng_block *b, const ng_point *p)
+{
+    return b->real ? p->x : (double)p->step;
+}
+static inline bool ng_same_place(const ng_block *b, const ng_point *p, const ng_point *q)
+{
+    return b->real ? p->x == q->x : p->step == q->step;
+}
+
+/* Returns the index of a series, or n_series if there is none of the name. */
+int64_t ng_find_series(const ng_block *b, const char *name);
+
+/* Ends the history's gnuplot. */
+void ng_history_end_live(ng_history *history);
 
 /* Adds what ng_history_write writes; with `all`, also blocks in which nothing is logged yet. */
 void ng_history_print(const ng_history *history, bool all, ng_text *text);

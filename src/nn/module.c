@@ -96,6 +96,7 @@ static void module_destroy(ng_module *self)
 {
     if (self->type->destroy) self->type->destroy(self);
     struct ng_registry *registry = self->registry;
+    if (registry->watcher) registry->watcher->destroy(registry->watcher);
     for (int i = 0; i < registry->count; i++) {
         ng_entry *entry = &registry->entries[i];
         ng_tensor_destroy(entry->tensor);
@@ -525,10 +526,23 @@ static bool forward_accepted(const char *function, const ng_module *module, cons
            ng_given(function, "x", x) && ng_usable(function, "x", 0, tape, x);
 }
 
+/* Notes the output of a watched module, and the statistics of the norm that has run inside it,
+ * unless a module below has taken them. */
+static ng_tensor *noted(const ng_module *module, ng_tape *tape, ng_tensor *y)
+{
+    ng_seen *seen = module->registry->seen;
+    if (!y || !seen) return y;
+    ng_tape_watch(tape, seen->watcher);
+    *seen = (ng_seen){seen->watcher, seen->watcher->pass, y, tape->rstd, tape->n_rstd};
+    tape->n_rstd = 0;
+    return y;
+}
+
 ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
 {
     if (!forward_accepted("ng_forward", module, tape, x)) return NULL;
     const int64_t failures = ng_failures();
+    if (module->registry->seen) tape->n_rstd = 0;
     ng_tensor *y = NULL;
     if (module->type->forward)
         y = module->type->forward(module, tape, x);
@@ -539,7 +553,7 @@ ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
             "ng_forward_conditioned(module, tape, x, condition)");
     else
         ng_fail(NG_ESTATE, "ng_forward: the class has neither .forward nor .forward_conditioned");
-    return y ? y : ng_failed_in(module, failures);
+    return y ? noted(module, tape, y) : ng_failed_in(module, failures);
 }
 
 ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x,
@@ -553,8 +567,9 @@ ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x
     if (!module->type->forward_conditioned || ng_is_none(condition))
         return ng_forward(module, tape, x);
     const int64_t failures = ng_failures();
+    if (module->registry->seen) tape->n_rstd = 0;
     ng_tensor *y = module->type->forward_conditioned(module, tape, x, condition);
-    return y ? y : ng_failed_in(module, failures);
+    return y ? noted(module, tape, y) : ng_failed_in(module, failures);
 }
 
 ng_tensor *ng_forward_unconditioned(ng_module *self, ng_tape *tape, ng_tensor *x)

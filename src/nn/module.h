@@ -29,17 +29,28 @@ typedef struct {
     double initial;       /* the initial value of all elements */
 } ng_entry;
 
+/* What a network that is watched notes of a module (plot/watch.c). */
+typedef struct {
+    ng_watcher *watcher;
+    uint64_t pass;      /* that of the watcher in which the module was called last */
+    ng_tensor *output;  /* in that pass */
+    const double *rstd; /* of a norm */
+    int64_t n_rstd;
+} ng_seen;
+
 struct ng_registry {
     ng_module *parent;
     const ng_path *path; /* from the root; NULL for the root itself */
     ng_entry *entries;   /* in the order of registration */
     int count, capacity;
-    int place;          /* of the module among its parent's entries */
-    int height;         /* levels of children below */
-    int64_t parameters; /* registered in the whole tree */
-    uint32_t drawn;     /* the sum of its tensors' versions at initialization */
-    bool failed;        /* something could not be registered or drawn */
-    bool seeded;        /* initialized by ng_module_init: adoption keeps the values */
+    int place;           /* of the module among its parent's entries */
+    int height;          /* levels of children below */
+    int64_t parameters;  /* registered in the whole tree */
+    uint32_t drawn;      /* the sum of its tensors' versions at initialization */
+    bool failed;         /* something could not be registered or drawn */
+    bool seeded;         /* initialized by ng_module_init: adoption keeps the values */
+    ng_seen *seen;       /* or NULL: a slot of the watcher of this module or one above */
+    ng_watcher *watcher; /* or NULL: this module is the root of what is watched */
 };
 
 /* FNV-1a of some bytes, continued from an earlier digest or from NG_DIGEST_START. */

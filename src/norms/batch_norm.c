@@ -83,13 +83,12 @@ static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .forward_conditioned = batch_norm_forward,
                                                  .describe = batch_norm_describe};
 
-ng_batch_state *ng_batch_norm_state(ng_module *module, ng_group **group)
+ng_batch_state *ng_batch_norm_state(const ng_module *module)
 {
     batch_norm *layer = (batch_norm *)module;
     if (module->type != &batch_norm_class || layer->options.no_running_stats || module->frozen ||
         layer->options.frozen)
         return NULL;
-    *group = layer->options.group;
     return &layer->state;
 }
 
@@ -141,6 +140,7 @@ ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
     self->state =
         ng_batch_state_add(&self->base, options.channels, "running_var",
                            options.no_affine || options.condition, options.no_running_stats);
+    self->state.group = options.group;
     self->modulation =
         ng_add_modulation(&self->base, (ng_film_new_options){.channels = options.channels,
                                                              .condition = options.condition});

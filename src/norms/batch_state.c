@@ -9,7 +9,7 @@ ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char 
                                   bool no_affine, bool no_running_stats)
 {
     const ng_shape shape = NG_SHAPE(channels);
-    ng_batch_state state = {NG_NONE, NG_NONE, NG_NONE, NG_NONE, NULL, NULL};
+    ng_batch_state state = {NG_NONE, NG_NONE, NG_NONE, NG_NONE, NULL, NULL, NULL};
     state.gamma = ng_module_add_parameter(base, "weight", shape, .value = 1, .left_out = no_affine);
     state.beta = ng_module_add_parameter(base, "bias", shape, .left_out = no_affine);
     if (!no_running_stats) {

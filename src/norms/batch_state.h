@@ -10,6 +10,7 @@ typedef struct {
     ng_tensor *mean;         /* (channels): running, or NG_NONE */
     ng_tensor *spread;       /* likewise: a variance, or a deviation */
     ng_tensor *batches;      /* (): how many the running statistics have seen, or NULL */
+    ng_group *group;         /* whose ranks share the statistics, or NULL */
     ng_moments *moments;     /* (channels): of the inputs, where they are collected; else NULL */
 } ng_batch_state;
 
@@ -20,9 +21,8 @@ ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char 
 /* Adds x (N, channels, ...) to state->moments; false with an error. */
 bool ng_batch_state_collect(const ng_batch_state *state, ng_tape *tape, const ng_tensor *x);
 
-/* The state of a BatchNorm whose running statistics move in training, and its group or NULL; NULL
- * of other modules. */
-ng_batch_state *ng_batch_norm_state(ng_module *module, ng_group **group);
+/* The state of a BatchNorm whose running statistics move in training; NULL of other modules. */
+ng_batch_state *ng_batch_norm_state(const ng_module *module);
 
 /* Counts a batch that training has seen. */
 void ng_batch_state_count(const ng_batch_state *state, const ng_tape *tape);

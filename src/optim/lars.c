@@ -4,14 +4,13 @@
 
 typedef struct {
     ng_optimizer base;
-    double momentum, trust, weight_decay;
-    bool matrices_only;
+    ng_lars_new_options own;
 } lars;
 
 static void lars_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                       double lr)
 {
-    const lars *own = (const lars *)self;
+    const ng_lars_new_options *own = &((const lars *)self)->own;
     const ng_tensor *weight = moved->weight;
     const double decay = ng_decay_of(moved, own->weight_decay);
     double ratio = 1;
@@ -27,7 +26,7 @@ static void lars_move(const ng_optimizer *self, const ng_kernels *kernels, const
 
 static int lars_settings(const ng_optimizer *self, ng_setting *settings)
 {
-    const lars *own = (const lars *)self;
+    const ng_lars_new_options *own = &((const lars *)self)->own;
     settings[0] = (ng_setting){.name = "momentum", .value = own->momentum};
     settings[1] = (ng_setting){.name = "trust", .value = own->trust};
     settings[2] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
@@ -43,16 +42,8 @@ ng_optimizer *ng_lars_new_with(ng_lars_new_options options)
     static const char name[] = "ng_lars_new";
     options.momentum = ng_option(options.momentum, 0.9);
     options.trust = ng_option(options.trust, 1e-3);
-    if (!ng_option_range(name, "momentum", options.momentum, 0, HUGE_VAL) ||
-        !ng_option_range(name, "trust", options.trust, 0, HUGE_VAL) ||
-        !ng_option_range(name, "weight_decay", options.weight_decay, 0, HUGE_VAL))
-        return NULL;
     lars *self = (lars *)ng_optimizer_make(&lars_class, name, options.module,
                                            ng_option(options.lr, 1), options.schedule, 1);
-    if (!self) return NULL;
-    self->momentum = options.momentum;
-    self->trust = options.trust;
-    self->weight_decay = options.weight_decay;
-    self->matrices_only = options.matrices_only;
-    return &self->base;
+    if (self) self->own = options;
+    return ng_optimizer_checked(name, (ng_optimizer *)self);
 }

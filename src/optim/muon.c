@@ -6,12 +6,13 @@
 
 typedef struct {
     ng_optimizer base;
-    double momentum, weight_decay, adam_scale, beta1, beta2, eps;
-    int steps;
-    bool no_nesterov;
+    ng_muon_new_options own;
 } muon;
 
-static bool muon_is_matrix(const ng_tensor *weight) { return weight->shape.rank == 2; }
+static bool muon_is_matrix(const ng_tensor *weight)
+{
+    return weight->shape.rank == 2 && weight->size > 0;
+}
 
 /* X and its successor, X X' and the polynomial of it; X' X of a tall X. */
 static int64_t muon_scratch(const ng_tensor *weight)
@@ -19,6 +20,15 @@ static int64_t muon_scratch(const ng_tensor *weight)
     if (!muon_is_matrix(weight)) return 0;
     const int64_t *dims = weight->shape.dim, side = dims[0] < dims[1] ? dims[0] : dims[1];
     return 2 * (weight->size + side * side);
+}
+
+/* c (m, n) = a (m, k) b (k, n), added to c if `accumulate`. */
+static void muon_product(const ng_kernels *kernels, int64_t m, int64_t n, int64_t k, ng_factor a,
+                         ng_factor b, void *c, bool accumulate)
+{
+    const ng_product product = {
+        .m = m, .n = n, .k = k, .a = a, .b = b, .c = c, .c_row = n, .accumulate = accumulate};
+    kernels->gemm(&product);
 }
 
 /* x (rows, columns) becomes the factor of its polar decomposition, nearly; `next` is of its size,
@@ -29,44 +39,22 @@ static void newton_schulz(const ng_kernels *kernels, int64_t rows, int64_t colum
     const double a = 3.4445, b = -4.7750, c = 2.0315;
     const bool tall = rows > columns;
     const int64_t side = tall ? columns : rows, n = rows * columns;
-    const ng_factor plain = {.at = x, .row = columns};
-    const ng_factor transposed = {.at = x, .row = columns, .transposed = true};
-    const ng_factor squares = {.at = gram, .row = side}, mixed = {.at = poly, .row = side};
-    const ng_product gram_of_x = {.m = side,
-                                  .n = side,
-                                  .k = tall ? rows : columns,
-                                  .a = tall ? transposed : plain,
-                                  .b = tall ? plain : transposed,
-                                  .c = gram,
-                                  .c_row = side};
-    const ng_product square = {.m = side,
-                               .n = side,
-                               .k = side,
-                               .a = squares,
-                               .b = squares,
-                               .c = poly,
-                               .c_row = side,
-                               .accumulate = true};
-    const ng_product by_x = {.m = rows,
-                             .n = columns,
-                             .k = side,
-                             .a = tall ? plain : mixed,
-                             .b = tall ? mixed : plain,
-                             .c = next,
-                             .c_row = columns,
-                             .accumulate = true};
+    const ng_factor plain = {x, columns, false}, transposed = {x, columns, true};
+    const ng_factor squares = {gram, side, false}, mixed = {poly, side, false};
     for (int i = 0; i < steps; i++) {
-        kernels->gemm(&gram_of_x);
+        muon_product(kernels, side, side, n / side, tall ? transposed : plain,
+                     tall ? plain : transposed, gram, false);
         kernels->axpy(b / c, gram, poly, side * side, false);
-        kernels->gemm(&square);
+        muon_product(kernels, side, side, side, squares, squares, poly, true);
         kernels->axpy(a / c, x, next, n, false);
-        kernels->gemm(&by_x);
+        muon_product(kernels, rows, columns, side, tall ? plain : mixed, tall ? mixed : plain, next,
+                     true);
         kernels->axpy(c, next, x, n, false);
     }
 }
 
-static void muon_move_matrix(const muon *own, const ng_kernels *kernels, const ng_moved *moved,
-                             double lr)
+static void muon_move_matrix(const ng_muon_new_options *own, const ng_kernels *kernels,
+                             const ng_moved *moved, double lr)
 {
     const ng_tensor *weight = moved->weight;
     const int64_t n = weight->size, rows = weight->shape.dim[0], columns = weight->shape.dim[1];
@@ -94,35 +82,30 @@ static void muon_move_matrix(const muon *own, const ng_kernels *kernels, const n
 static void muon_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                       double lr)
 {
-    const muon *own = (const muon *)self;
+    const ng_muon_new_options *own = &((const muon *)self)->own;
     const ng_tensor *weight = moved->weight;
     if (muon_is_matrix(weight)) {
         muon_move_matrix(own, kernels, moved, lr);
         return;
     }
-    const double t = (double)moved->steps;
-    const ng_adam_step step = {.lr = own->adam_scale * lr,
-                               .beta1 = own->beta1,
-                               .beta2 = own->beta2,
-                               .eps = own->eps,
-                               .weight_decay = ng_decay_of(moved, own->weight_decay),
-                               .correction1 = 1 - pow(own->beta1, t),
-                               .correction2 = 1 - pow(own->beta2, t),
-                               .decoupled = true};
+    ng_adam_step step =
+        ng_adam_step_of(moved, own->adam_scale * lr, own->beta1, own->beta2, own->eps);
+    step.weight_decay = ng_decay_of(moved, own->weight_decay);
+    step.decoupled = true;
     kernels->adam(weight->data, weight->grad->data, moved->state[0], moved->state[1], NULL,
                   weight->size, &step);
 }
 
 static int muon_settings(const ng_optimizer *self, ng_setting *settings)
 {
-    const muon *own = (const muon *)self;
-    settings[0] = (ng_setting){.name = "momentum", .value = own->momentum};
+    const ng_muon_new_options *own = &((const muon *)self)->own;
+    settings[0] = (ng_setting){.name = "momentum", .value = own->momentum, .below = 1};
     settings[1] = (ng_setting){.name = "no_nesterov", .value = own->no_nesterov};
     settings[2] = (ng_setting){.name = "steps", .value = own->steps};
     settings[3] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
     settings[4] = (ng_setting){.name = "adam_scale", .value = own->adam_scale};
-    settings[5] = (ng_setting){.name = "beta1", .value = own->beta1};
-    settings[6] = (ng_setting){.name = "beta2", .value = own->beta2};
+    settings[5] = (ng_setting){.name = "beta1", .value = own->beta1, .below = 1};
+    settings[6] = (ng_setting){.name = "beta2", .value = own->beta2, .below = 1};
     settings[7] = (ng_setting){.name = "eps", .value = own->eps};
     return 8;
 }
@@ -133,40 +116,17 @@ static const ng_optimizer_class muon_class = {.name = "Muon",
                                               .settings = muon_settings,
                                               .scratch = muon_scratch};
 
-static bool muon_accepts(const char *name, const ng_muon_new_options *options)
-{
-    if (options->steps < 0) {
-        ng_fail(NG_EVALUE, "%s: steps is %d, expected a positive number of steps", name,
-                options->steps);
-        return false;
-    }
-    return ng_option_range(name, "momentum", options->momentum, 0, 1) &&
-           ng_option_range(name, "weight_decay", options->weight_decay, 0, HUGE_VAL) &&
-           ng_option_range(name, "adam_scale", options->adam_scale, 0, HUGE_VAL) &&
-           ng_option_range(name, "beta1", options->beta1, 0, 1) &&
-           ng_option_range(name, "beta2", options->beta2, 0, 1) &&
-           ng_option_range(name, "eps", options->eps, 0, HUGE_VAL);
-}
-
 ng_optimizer *ng_muon_new_with(ng_muon_new_options options)
 {
     static const char name[] = "ng_muon_new";
     options.momentum = ng_option(options.momentum, 0.95);
+    options.steps = options.steps ? options.steps : 5;
     options.adam_scale = ng_option(options.adam_scale, 0.015);
     options.beta1 = ng_option(options.beta1, 0.9);
     options.beta2 = ng_option(options.beta2, 0.95);
     options.eps = ng_option(options.eps, 1e-10);
-    if (!muon_accepts(name, &options)) return NULL;
     muon *self = (muon *)ng_optimizer_make(&muon_class, name, options.module,
                                            ng_option(options.lr, 0.02), options.schedule, 2);
-    if (!self) return NULL;
-    self->momentum = options.momentum;
-    self->no_nesterov = options.no_nesterov;
-    self->steps = options.steps ? options.steps : 5;
-    self->weight_decay = options.weight_decay;
-    self->adam_scale = options.adam_scale;
-    self->beta1 = options.beta1;
-    self->beta2 = options.beta2;
-    self->eps = options.eps;
-    return &self->base;
+    if (self) self->own = options;
+    return ng_optimizer_checked(name, (ng_optimizer *)self);
 }

@@ -193,6 +193,19 @@ ng_optimizer *ng_optimizer_make(const ng_optimizer_class *type, const char *func
     return NULL;
 }
 
+ng_optimizer *ng_optimizer_checked(const char *function, ng_optimizer *self)
+{
+    ng_setting settings[NG_SETTINGS];
+    const int count = self ? self->type->settings(self, settings) : 0;
+    for (int i = 0; i < count; i++) {
+        const double below = settings[i].below > 0 ? settings[i].below : HUGE_VAL;
+        if (ng_option_range(function, settings[i].name, settings[i].value, 0, below)) continue;
+        ng_optimizer_free(self);
+        return NULL;
+    }
+    return self;
+}
+
 void ng_optimizer_free(ng_optimizer *optimizer)
 {
     if (!optimizer) return;

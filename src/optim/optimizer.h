@@ -39,6 +39,19 @@ static inline double ng_norm_of(const ng_kernels *kernels, const void *x, int64_
     return sqrt(kernels->dot(x, x, n));
 }
 
+/* Adam's step number moved->steps, without decay. */
+static inline ng_adam_step ng_adam_step_of(const ng_moved *moved, double lr, double beta1,
+                                           double beta2, double eps)
+{
+    const double t = (double)moved->steps;
+    return (ng_adam_step){.lr = lr,
+                          .beta1 = beta1,
+                          .beta2 = beta2,
+                          .eps = eps,
+                          .correction1 = 1 - pow(beta1, t),
+                          .correction2 = 1 - pow(beta2, t)};
+}
+
 /* The trust ratio scale |w| / norm; 1 if either norm is 0 or NaN. */
 static inline double ng_trust_ratio(double scale, double w, double norm)
 {
@@ -49,6 +62,7 @@ static inline double ng_trust_ratio(double scale, double w, double norm)
 typedef struct {
     const char *name;
     double value;
+    double below;   /* it is from 0 to below this; 0: any finite number from 0 */
     bool has_state; /* above 0 it needs a state array */
 } ng_setting;
 enum { NG_SETTINGS = 16 }; /* at most */
@@ -61,7 +75,7 @@ typedef struct {
     void (*move)(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                  double lr);
 
-    /* Lists its own settings and returns their number. */
+    /* Lists its own settings, with their ranges, and returns their number. */
     int (*settings)(const ng_optimizer *self, ng_setting *settings);
 
     /* The elements of memory that a move of this parameter needs; NULL: none. */
@@ -86,6 +100,10 @@ struct ng_optimizer {
 /* An optimizer of type->size with its parameters collected and its state made. */
 ng_optimizer *ng_optimizer_make(const ng_optimizer_class *type, const char *function,
                                 ng_module *module, double lr, ng_schedule schedule, int states);
+
+/* The optimizer, if its own settings are in their ranges; else frees it and returns NULL with an
+ * error. */
+ng_optimizer *ng_optimizer_checked(const char *function, ng_optimizer *self);
 
 /* Lists all settings, with those of the schedule and without those of groups; returns their
  * number. */

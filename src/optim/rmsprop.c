@@ -1,19 +1,17 @@
 /* RMSProp: s = alpha s + (1 - alpha) g^2 (minus the square of the running mean of g if centered);
  *      v = momentum v + g / (sqrt(s) + eps);  w -= lr v */
 #include "optim/optimizer.h"
-#include <math.h>
 
 typedef struct {
     ng_optimizer base;
-    double alpha, eps, momentum, weight_decay;
-    bool centered;
+    ng_rmsprop_new_options own;
 } rmsprop;
 
 /* The state holds s, then the mean if centered, then v if there is a momentum. */
 static void rmsprop_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                          double lr)
 {
-    const rmsprop *own = (const rmsprop *)self;
+    const ng_rmsprop_new_options *own = &((const rmsprop *)self)->own;
     const ng_rmsprop_step step = {.lr = lr,
                                   .alpha = own->alpha,
                                   .eps = own->eps,
@@ -29,8 +27,8 @@ static void rmsprop_move(const ng_optimizer *self, const ng_kernels *kernels, co
 
 static int rmsprop_settings(const ng_optimizer *self, ng_setting *settings)
 {
-    const rmsprop *own = (const rmsprop *)self;
-    settings[0] = (ng_setting){.name = "alpha", .value = own->alpha};
+    const ng_rmsprop_new_options *own = &((const rmsprop *)self)->own;
+    settings[0] = (ng_setting){.name = "alpha", .value = own->alpha, .below = 1};
     settings[1] = (ng_setting){.name = "eps", .value = own->eps};
     settings[2] = (ng_setting){.name = "momentum", .value = own->momentum, .has_state = true};
     settings[3] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
@@ -38,28 +36,18 @@ static int rmsprop_settings(const ng_optimizer *self, ng_setting *settings)
     return 5;
 }
 
-static const ng_optimizer_class rmsprop_class = {"RMSProp", sizeof(rmsprop), rmsprop_move,
-                                                 rmsprop_settings, NULL};
+static const ng_optimizer_class rmsprop_class = {
+    .name = "RMSProp", .size = sizeof(rmsprop), .move = rmsprop_move, .settings = rmsprop_settings};
 
 ng_optimizer *ng_rmsprop_new_with(ng_rmsprop_new_options options)
 {
     static const char name[] = "ng_rmsprop_new";
     options.alpha = ng_option(options.alpha, 0.99);
     options.eps = ng_option(options.eps, 1e-8);
-    if (!ng_option_range(name, "alpha", options.alpha, 0, 1) ||
-        !ng_option_range(name, "eps", options.eps, 0, HUGE_VAL) ||
-        !ng_option_range(name, "momentum", options.momentum, 0, HUGE_VAL) ||
-        !ng_option_range(name, "weight_decay", options.weight_decay, 0, HUGE_VAL))
-        return NULL;
     const int states = 1 + (options.centered ? 1 : 0) + (options.momentum > 0 ? 1 : 0);
     rmsprop *self =
         (rmsprop *)ng_optimizer_make(&rmsprop_class, name, options.module,
                                      ng_option(options.lr, 0.01), options.schedule, states);
-    if (!self) return NULL;
-    self->alpha = options.alpha;
-    self->eps = options.eps;
-    self->momentum = options.momentum;
-    self->weight_decay = options.weight_decay;
-    self->centered = options.centered;
-    return &self->base;
+    if (self) self->own = options;
+    return ng_optimizer_checked(name, (ng_optimizer *)self);
 }

@@ -27,9 +27,29 @@ static void tape_free_owned(ng_tape *tape)
     }
 }
 
+void ng_tape_unwatch(ng_watcher *watcher)
+{
+    if (!watcher->tape) return;
+    ng_watcher **at = &watcher->tape->watchers;
+    while (*at != watcher) at = &(*at)->next;
+    *at = watcher->next;
+    watcher->tape = NULL;
+    watcher->pass++;
+}
+
+void ng_tape_watch(ng_tape *tape, ng_watcher *watcher)
+{
+    if (watcher->tape == tape) return;
+    ng_tape_unwatch(watcher);
+    watcher->tape = tape;
+    watcher->next = tape->watchers;
+    tape->watchers = watcher;
+}
+
 void ng_tape_free(ng_tape *tape)
 {
     if (!tape) return;
+    while (tape->watchers) ng_tape_unwatch(tape->watchers);
     ng_replay_free(&tape->replay);
     tape_free_owned(tape);
     ng_arena_release(&tape->arena);
@@ -39,6 +59,8 @@ void ng_tape_free(ng_tape *tape)
 void ng_tape_reset(ng_tape *tape)
 {
     if (!ng_given("ng_tape_reset", "tape", tape)) return;
+    while (tape->watchers) ng_tape_unwatch(tape->watchers);
+    tape->n_rstd = 0;
     ng_arena_reset(&tape->arena);
     tape_free_owned(tape);
     tape->function = between_ops;

@@ -14,6 +14,19 @@ typedef struct ng_replaced {
     struct ng_replaced *older;
 } ng_replaced;
 
+/* A network whose layers' outputs are on a tape, for ng_watch (plot/watch.c). They can be read
+ * until the tape is reset. */
+typedef struct ng_watcher {
+    ng_tape *tape;           /* with outputs of the present pass; NULL: none */
+    struct ng_watcher *next; /* of the same tape */
+    uint64_t pass;           /* counts the passes: an output of an earlier one is gone */
+    void (*destroy)(struct ng_watcher *watcher);
+} ng_watcher;
+
+/* The outputs are on this tape from now on; on none. Earlier ones are forgotten. */
+void ng_tape_watch(ng_tape *tape, ng_watcher *watcher);
+void ng_tape_unwatch(ng_watcher *watcher);
+
 struct ng_tape {
     ng_arena arena;
     ng_replaced *replaced; /* the newest first */
@@ -27,7 +40,10 @@ struct ng_tape {
     ng_replay replay;
     int64_t gradients;            /* taken since the last reset, by ng_backward and ng_gradients */
     int64_t unrecorded_gradients; /* of these by ng_gradients, and not recorded */
-    const ng_op *own_op;          /* the first recorded op that is the user's, not the library's */
+    ng_watcher *watchers;         /* of networks whose outputs are here */
+    const double *rstd;           /* of the newest norm, until a watched layer has taken it */
+    int64_t n_rstd;
+    const ng_op *own_op; /* the first recorded op that is the user's, not the library's */
 };
 
 /* ng_record for the library's ops (ops/op.h). ng_record itself is for the user's, and sets

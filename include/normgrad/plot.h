@@ -1,0 +1,107 @@
+/* Plot: figures of histories, drawn by gnuplot; a look inside a network that trains. */
+#ifndef NORMGRAD_PLOT_H
+#define NORMGRAD_PLOT_H
+
+#include <normgrad/history.h>
+#include <normgrad/nn.h>
+
+NG_BEGIN_C
+
+/* ---- A figure -----------------------------------------------------------------------------
+ *
+ *     ng_plot(history, "loss.svg");
+ *     ng_plot(history, "loss.png", .title = "Training", .log_y = true, .panels = true);
+ *     ng_plot(history, "-");       as text, to standard output
+ *     ng_plot(history, NULL);      in a window
+ *
+ * Draws the series of a history, one curve for each block. The path ends in .svg, .png or .pdf; its
+ * folder exists, and the file is replaced when the new one is complete (ng_file_write). NULL opens
+ * a window, which stays when the program ends.
+ *
+ * A value that is NaN or infinite interrupts its curve and its band, and on a logarithmic axis so
+ * does one that is not positive. A step at which a series was not logged does not. The series NAME
+ * of ng_history_summary has a band from NAME_low to NAME_high. If no series are named, those that
+ * end in _low, _high, _min or _max and belong to another, "runs", and those with a '/' in their
+ * names (ng_watch) are not curves.
+ *
+ * title      default none
+ * x_label    default "step" or "x"
+ * y_label    default the series, if there is one; a panel has its series
+ * series     the names of those to draw, ended by NULL; default all
+ * histories  more histories, ended by NULL, drawn in the same axes
+ * names      of the history and of these, for the key; default none
+ * log_x      logarithmic axes
+ * log_y
+ * band       draw the band; default only the curve
+ * panels     a panel for each series; default one panel for all
+ * width      in pixels (of text, in characters); default by the number of panels
+ * height
+ * keep       also write NAME.dat, what is drawn, and NAME.gp: gnuplot NAME.gp draws it again
+ * live       for "-" and NULL: called at each step, redraws the same terminal or window, at most
+ *            twice a second. Its gnuplot ends with ng_history_free
+ *
+ * NG_EVALUE if there is nothing to draw: no series, one that is not there, or one that has no
+ * finite value, or on a logarithmic axis no positive one. NG_EIO if the file cannot be written,
+ * there is no display, gnuplot is not installed (apt-get install gnuplot-nox) or fails; the text
+ * has its reason. gnuplot is run without a shell, and reads none of its settings in files. */
+typedef struct {
+    const char *title, *x_label, *y_label;
+    const char *const *series;
+    ng_history *const *histories;
+    const char *const *names;
+    bool log_x, log_y, band, panels;
+    int width, height;
+    bool keep, live;
+    const char *path;
+} ng_plot_options;
+#define ng_plot(history, ...) ng_plot_with(history, NG_NAMED(ng_plot_options, path, __VA_ARGS__))
+NG_API ng_status ng_plot_with(ng_history *history, ng_plot_options options);
+
+/* ---- Inside a network ---------------------------------------------------------------------
+ *
+ *     ng_watch(net, history, -1);                              before the first step: begins
+ *     for (int step = 0; ...; step++) {
+ *         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), labels);
+ *         if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
+ *         if (step % 10 == 0) ng_watch(net, history, step);
+ *         ng_tape_reset(tape);
+ *     }
+ *     ng_plot_watch(history, "layers.svg");
+ *
+ * Logs for each layer (each module below the net, and the net itself if it has none) the series
+ * PATH/STATISTIC; what a path has that a series' name may not have becomes '_'.
+ *
+ *     mean, deviation  of the layer's output in the last pass that is still on its tape
+ *     zeros            share of the output's elements that are 0
+ *     saturated        share within 0.01 of an end of its range: tanh beyond -0.99 and 0.99,
+ *                      sigmoid beyond 0.01 and 0.99; 0 of layers without such a range
+ *     divisor          of norms: the mean of sqrt(var + eps) over the rows, or channels
+ *     gradient         norm of the gradient of the layer's own parameters
+ *     weight           norm of these parameters
+ *     update           norm of their change since the call before, by step
+ *     ratio            update / weight
+ *
+ * Call it after ng_optimizer_step and before ng_tape_reset. The first call begins to watch: it logs
+ * no output of passes before it and no update, and at a negative step nothing. The net keeps a copy
+ * of its parameters from then on. Results are the same to the bit with and without it. Not for a
+ * network that several threads use at once. A layer that is called several times in a pass shows
+ * its last output; one whose parent uses its parameters without calling it has no output. */
+NG_API ng_status ng_watch(ng_module *net, ng_history *history, int64_t step);
+
+/* Draws what ng_watch has logged in the last block that has it: layers from top to bottom, steps
+ * from left to right, a panel each for the outputs' deviation, the share of zeros, the norm of the
+ * gradient and the ratio of update to weight. A panel has only the layers with values. Path,
+ * .title, .width, .height and .keep are those of ng_plot. NG_EVALUE if nothing was watched. */
+typedef struct {
+    const char *title;
+    int width, height;
+    bool keep;
+    const char *path;
+} ng_plot_watch_options;
+#define ng_plot_watch(history, ...)                                                                \
+    ng_plot_watch_with(history, NG_NAMED(ng_plot_watch_options, path, __VA_ARGS__))
+NG_API ng_status ng_plot_watch_with(ng_history *history, ng_plot_watch_options options);
+
+NG_END_C
+
+#endif
