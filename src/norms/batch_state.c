@@ -59,9 +59,8 @@ void ng_running_move(ng_tensor *running, const ng_tensor *statistic, double fact
 bool ng_batch_state_move(const ng_batch_state *state, ng_tape *tape, ng_tensor *x, double momentum)
 {
     if (!ng_tape_is_live(tape) || x->size == 0) return true;
-    const int64_t positions = ng_shape_span(x->shape, 2, x->shape.rank);
     const bool was = ng_tape_set_recording(tape, false);
-    ng_tensor *rows = ng_reshape(tape, x, NG_SHAPE(x->shape.dim[0], x->shape.dim[1], positions));
+    ng_tensor *rows = ng_by_positions(tape, x);
     ng_tensor *mean = ng_mean(tape, rows, .axes = NG_AXES(-1));
     ng_tensor *var = ng_variance(tape, rows, .axes = NG_AXES(-1), .unbiased = true);
     ng_tape_set_recording(tape, was);

@@ -38,14 +38,14 @@ static ng_tensor *evo_b0_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     const int64_t channels = layer->options.channels;
     if (!ng_channels_fit(self, x, channels)) return NULL;
     const bool training = self->training && !self->frozen;
-    const ng_shape s = x->shape, rows = NG_SHAPE(s.dim[0], channels, ng_shape_span(s, 2, s.rank));
-    const int64_t count = rows.dim[0] * rows.dim[2];
+    const ng_shape s = x->shape;
+    const int64_t count = s.dim[0] * ng_shape_span(s, 2, s.rank);
     if (training && count < 2) {
         ng_fail(NG_ESHAPE, "EvoNormB0: x is %s, expected more than one value per channel",
                 ng_shape_print(s).text);
         return NULL;
     }
-    x = ng_reshape(tape, x, rows);
+    x = ng_by_positions(tape, x);
     if (!x) return NULL;
     ng_tensor *var = training ? ng_variance(tape, x, .axes = NG_AXES(0, 2)) : layer->running_var;
     ng_tensor *own = ng_variance(tape, x, .axes = NG_AXES(-1), .keepdim = true);

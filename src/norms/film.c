@@ -9,11 +9,15 @@ typedef struct {
     ng_tensor *weight, *bias; /* (2 channels, condition) and (2 channels): shift, scale; or scale */
 } film;
 
-/* Whether c is (N, condition) or (N, condition, ...) with the positions of x (N, channels, ...). */
-static bool film_condition_fits(const film *layer, const ng_tensor *x, const ng_tensor *c)
+/* Whether x has the channels, and c is (N, condition) or (N, condition, ...) with x's positions;
+ * with the features last broadcasting tells whether c fits. */
+static bool film_fits(const film *layer, const ng_tensor *x, const ng_tensor *c)
 {
+    const ng_film_new_options *options = &layer->options;
+    if (options->features_last) return ng_features_fit(&layer->base, x, options->channels);
+    if (!ng_channels_fit(&layer->base, x, options->channels)) return false;
     ng_shape expected = x->shape;
-    expected.dim[1] = layer->options.condition;
+    expected.dim[1] = options->condition;
     if (c->shape.rank == 2) expected.rank = 2;
     return ng_has_shape("FiLM", "condition", c, expected);
 }
@@ -30,13 +34,8 @@ static ng_tensor *film_modulation(const film *layer, ng_tape *tape, const ng_ten
 {
     ng_tensor *weight = ng_parameter_value(tape, layer->weight),
               *bias = ng_parameter_value(tape, layer->bias);
-    if (layer->options.features_last) {
-        if (!ng_features_fit(&layer->base, x, layer->options.channels)) return NULL;
-        return ng_linear(tape, c, weight, bias);
-    }
-    if (!ng_channels_fit(&layer->base, x, layer->options.channels) ||
-        !film_condition_fits(layer, x, c))
-        return NULL;
+    if (!film_fits(layer, x, c)) return NULL;
+    if (layer->options.features_last) return ng_linear(tape, c, weight, bias);
     ng_tensor *made = film_turn(tape, ng_linear(tape, film_turn(tape, c), weight, bias));
     if (!made || made->shape.rank == x->shape.rank) return made;
     ng_shape wide = made->shape;

@@ -25,8 +25,8 @@ static ng_tensor *filter_response_norm_forward(ng_module *self, ng_tape *tape, n
 {
     const filter_response_norm *layer = (const filter_response_norm *)self;
     if (!ng_channels_fit(self, x, layer->options.channels)) return NULL;
-    const ng_shape s = x->shape, rows = NG_SHAPE(s.dim[0], s.dim[1], ng_shape_span(s, 2, s.rank));
-    ng_tensor *y = ng_reshape(tape, divide_by_rms(layer, tape, ng_reshape(tape, x, rows)), s);
+    ng_tensor *y = divide_by_rms(layer, tape, ng_by_positions(tape, x));
+    y = ng_reshape(tape, y, x->shape);
     y = ng_affine_composed(tape, y, ng_parameter_value(tape, layer->gamma),
                            ng_parameter_value(tape, layer->beta));
     if (layer->options.no_threshold) return y;

@@ -2,6 +2,7 @@
  * statistics if it keeps them. */
 #include "norms/batch_state.h"
 #include "norms/film.h"
+#include "ops/op.h"
 
 typedef struct {
     ng_module base;
@@ -32,13 +33,6 @@ static ng_tensor *by_instance(ng_module *self, ng_tape *tape, ng_tensor *x)
     return y;
 }
 
-/* x (N, C, ...) as (N, C, positions). */
-static ng_tensor *by_positions(ng_tape *tape, ng_tensor *x)
-{
-    const ng_shape s = x->shape;
-    return ng_reshape(tape, x, NG_SHAPE(s.dim[0], s.dim[1], ng_shape_span(s, 2, s.rank)));
-}
-
 /* sqrt(var + eps) xhat + mean, by the positions of the style s (N, C, ...). */
 static ng_tensor *in_style(ng_tape *tape, ng_tensor *xhat, ng_tensor *s, double eps)
 {
@@ -49,11 +43,11 @@ static ng_tensor *in_style(ng_tape *tape, ng_tensor *xhat, ng_tensor *s, double 
         ng_fail(NG_EVALUE, "InstanceNorm: it was made with .style, expected "
                            "ng_forward_conditioned");
     if (ng_is_none(s) || !ng_has_shape("InstanceNorm", "style", s, expected)) return NULL;
-    s = by_positions(tape, s);
+    s = ng_by_positions(tape, s);
     ng_tensor *mean = ng_mean(tape, s, .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *var = ng_variance(tape, s, .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *scale = ng_sqrt(tape, ng_add_scalar(tape, var, eps));
-    ng_tensor *y = ng_add(tape, ng_mul(tape, by_positions(tape, xhat), scale), mean);
+    ng_tensor *y = ng_add(tape, ng_mul(tape, ng_by_positions(tape, xhat), scale), mean);
     return ng_reshape(tape, y, xhat->shape);
 }
 

@@ -27,9 +27,8 @@ static ng_tensor *masked_rows_of(ng_tape *tape, ng_tensor *x)
 {
     const ng_shape s = x->shape;
     if (s.rank == 2) return x;
-    const int64_t positions = ng_shape_span(s, 2, s.rank);
-    x = ng_transpose(tape, ng_reshape(tape, x, NG_SHAPE(s.dim[0], s.dim[1], positions)), 1, 2);
-    return ng_reshape(tape, x, NG_SHAPE(s.dim[0] * positions, s.dim[1]));
+    x = ng_transpose(tape, ng_by_positions(tape, x), 1, 2);
+    return ng_reshape(tape, x, NG_SHAPE(s.dim[0] * ng_shape_span(s, 2, s.rank), s.dim[1]));
 }
 
 static ng_tensor *from_rows(ng_tape *tape, ng_tensor *rows, ng_shape s)

@@ -59,6 +59,12 @@ ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x)
     return ng_reshape(tape, c, ng_shape_per_channel(x));
 }
 
+ng_tensor *ng_by_positions(ng_tape *tape, ng_tensor *x)
+{
+    const ng_shape s = x->shape;
+    return ng_reshape(tape, x, NG_SHAPE(s.dim[0], s.dim[1], ng_shape_span(s, 2, s.rank)));
+}
+
 ng_axes ng_all_but_channel(const ng_tensor *x)
 {
     return (ng_axes){.count = ng_rank(x) - 1, .axis = {0, 2, 3, 4, 5, 6, 7}};

@@ -111,6 +111,9 @@ void ng_channel_affine(const ng_tensor *x, const ng_tensor *gamma, const ng_tens
 ng_shape ng_shape_per_channel(const ng_tensor *x);
 ng_tensor *ng_per_channel(ng_tape *tape, ng_tensor *c, const ng_tensor *x);
 
+/* x (N, C, ...) as (N, C, positions). */
+ng_tensor *ng_by_positions(ng_tape *tape, ng_tensor *x);
+
 /* The axes of x (N, C, ...) but that of the channels. */
 ng_axes ng_all_but_channel(const ng_tensor *x);
 
