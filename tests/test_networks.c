@@ -507,9 +507,9 @@ static void assert_statistics_of(ng_module *norm, const ng_tensor *x, double tol
         long double sum = 0, squares = 0;
         const long double n = (long double)(ng_dim(x, 0) * inner);
         for (int64_t i = 0; i < ng_size(x); i++)
-            if (i / inner % channels == c) sum += ng_get(x, i);
+            if (i / inner % channels == c) sum += (long double)ng_get(x, i);
         for (int64_t i = 0; i < ng_size(x); i++)
-            if (i / inner % channels == c) squares += powl(ng_get(x, i) - sum / n, 2);
+            if (i / inner % channels == c) squares += powl((long double)ng_get(x, i) - sum / n, 2);
         assert_close(ng_get(ng_module_find(norm, "running_mean"), c), (double)(sum / n), tolerance);
         assert_close(ng_get(ng_module_find(norm, "running_var"), c), (double)(squares / (n - 1)),
                      tolerance);
