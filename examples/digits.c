@@ -281,7 +281,7 @@ static void run_seed(run_pool *w, curves *c, int place, double lr, int before, b
         snprintf(status, sizeof status, "%s, lr %g, seed %d of %d, epoch %d of %d, loss %.4f",
                  t.name, lr, place + 1, c->seeds, epoch + 1, c->epochs,
                  c->loss[place * c->epochs + epoch]);
-        if (shows && !w->on_trial) draw_live(&j->options.look, c, status);
+        if (shows && !w->on_trial) draw_live(&j->options.look, c, place, status);
     }
     look_draw_layers(t.watched, j->options.out, key);
     training_free(&t);

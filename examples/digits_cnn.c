@@ -129,7 +129,7 @@ static void run_seed(options *o, const norm_choice *norm, ng_dataset *data, int 
     while (begun && ng_training_epoch(t.run, o->epochs) && run_epoch(&t)) {
         char status[96];
         snprintf(status, sizeof status, "%s, seed %d of %d", norm->name, seed + 1, o->seeds);
-        draw_live(&o->look, c, status);
+        draw_live(&o->look, c, seed, status);
     }
     look_draw_layers(t.watched, o->out, norm->key);
     if (c->done[seed] == o->epochs) {

@@ -122,17 +122,15 @@ static inline bool write_dat(const ng_history *history, const char *prefix)
     return ng_history_write(history, path) == NG_OK;
 }
 
-/* Redraws the medians of the present network's curves. */
-static inline void draw_live(look *l, const curves *c, const char *status)
+/* Redraws the medians of the network's curves after an epoch of one seed. */
+static inline void draw_live(look *l, const curves *c, int seed, const char *status)
 {
-    const int epochs = l->curves ? epochs_reached(c) : 0;
-    for (int epoch = 0; epoch < epochs; epoch++) {
-        ng_history_log(l->curves, "train_loss", epoch + 1,
-                       number_spread_at(c, c->loss, epoch).median);
-        ng_history_log(l->curves, "val_accuracy", epoch + 1,
-                       number_spread_at(c, c->accuracy, epoch).median);
-    }
-    if (epochs > 0) look_draw(l, status);
+    const int epoch = c->done[seed];
+    if (!l->curves || epoch == 0) return;
+    ng_history_log(l->curves, "train_loss", epoch, number_spread_at(c, c->loss, epoch - 1).median);
+    ng_history_log(l->curves, "val_accuracy", epoch,
+                   number_spread_at(c, c->accuracy, epoch - 1).median);
+    look_draw(l, status);
 }
 
 /* ---- Checkpoints ---- */
