@@ -10,7 +10,7 @@
  * whose error relative to e^r is 3.2e-9. */
 NG_INLINE float expm1_reduced(float x, float tail, float *shifted)
 {
-    const float to_integer = 0x1.8p23f; /* added, it leaves a whole number in the last bits */
+    const float to_integer = 0x1.8p23f; /* adding it leaves a whole number in the last bits */
     *shifted = fused_f32(x, (float)M_LOG2E, to_integer);
     const float n = *shifted - to_integer;
     const float r = fused_f32(n, -0.693359375f, x) + fused_f32(n, 2.12194440e-4f, tail);
@@ -91,13 +91,13 @@ NG_INLINE float tanh_f32(float x)
     return copysignf(a < 0.625f ? near : rest, x);
 }
 
-/* The normal distribution at x, which is bounded where nothing changes any more (a NaN too): its
- * density times sqrt(2 pi), and what lies below x, which keeps its digits in the left tail. */
+/* The normal distribution at x: its density times sqrt(2 pi), and the probability below x, which
+ * keeps its digits in the left tail. x (also NaN) is clamped to where both are constant. */
 typedef struct {
     float x, bell, below;
 } normal_f32;
 
-/* What a * b is more than `product`, its rounded value. */
+/* a * b minus `product`, its rounded value. */
 NG_INLINE float left_over(float a, float b, float product)
 {
     if (NG_FUSES) return __builtin_fmaf(a, b, -product);
@@ -106,8 +106,8 @@ NG_INLINE float left_over(float a, float b, float product)
     return ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2;
 }
 
-/* The smaller of |x| and limit; limit for a NaN. The bits of positive numbers are in the order of
- * the numbers, and the smaller of two integers is one instruction, without a NaN to heed. */
+/* The smaller of |x| and limit; limit for a NaN. Positive floats have the order of their bits as
+ * integers, and the minimum of two integers is one instruction that ignores NaN. */
 NG_INLINE float magnitude_up_to(float x, float limit)
 {
     int32_t bits, most;
@@ -144,7 +144,7 @@ NG_INLINE normal_f32 normal_at_f32(float x)
     return (normal_f32){copysignf(a, x), bell, x > 0 ? 1 - beyond : beyond};
 }
 
-/* x Phi(x) and its slope Phi(x) + x phi(x); at -Inf as in the limit, where the plain formulas
+/* x Phi(x) and its slope Phi(x) + x phi(x). At -Inf they are the limit, because the formulas would
  * multiply Inf by 0. */
 NG_INLINE float gelu_f32(float x)
 {

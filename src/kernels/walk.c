@@ -12,8 +12,8 @@ void ng_strides(ng_shape shape, int64_t strides[NG_MAX_RANK])
     }
 }
 
-/* Dimensions of length 1 vanish; one joins its outer neighbour where both operands step from its
- * end to its next beginning as if nothing were there. At least one dimension is left. */
+/* Removes dimensions of length 1, and merges neighbouring dimensions that are contiguous in both
+ * operands. At least one dimension is left. */
 ng_walk ng_walk_strided(ng_shape shape, const int64_t *a, const int64_t *b)
 {
     ng_walk walk = {.size = 1};
@@ -73,7 +73,7 @@ typedef struct {
     int64_t pieces;      /* of each row (runs) or pair of dimensions (tiles) */
 } copy_work;
 
-/* One element `count` times: what is there is copied behind itself. */
+/* Repeats one element `count` times, by copying the filled part behind itself. */
 static void repeat_element(const char *from, char *to, int64_t count, int64_t bytes)
 {
     memcpy(to, from, (size_t)bytes);
@@ -106,7 +106,7 @@ static void copy_runs(const void *arguments, int64_t begin, int64_t end)
 }
 
 /* The last dimension has unit stride in `to`, the last but one in `from`. A tile goes through a
- * buffer: read and written in runs, it needs no cache line twice, whatever the strides. */
+ * buffer, so that it is read and written in runs and each cache line is used once. */
 static void copy_tile(const copy_work *w, const char *from, char *to, int64_t rows, int64_t columns)
 {
     const int row = w->walk.rank - 2, column = w->walk.rank - 1;

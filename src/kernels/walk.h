@@ -12,11 +12,11 @@ typedef struct {
     int64_t row, piece, pieces;    /* rows before this one; pieces in a row */
 } ng_cursor;
 
-/* At the piece `unit` of those of all rows. */
+/* A cursor at piece `unit`, counted over all rows. */
 static inline ng_cursor ng_cursor_at(const ng_walk *walk, int rank, int64_t pieces, int64_t unit)
 {
-    ng_cursor cursor; /* not cleared, which takes longer than a small op */
-    int64_t index = unit == 0 ? 0 : unit / pieces; /* a division is noticed too */
+    ng_cursor cursor; /* not cleared: clearing takes longer than a small op */
+    int64_t index = unit == 0 ? 0 : unit / pieces; /* saves a division */
     cursor.rank = rank;
     cursor.row = index;
     cursor.piece = unit - index * pieces;
