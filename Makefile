@@ -213,7 +213,7 @@ lifetimes: $(STATIC)
 # the calls and can refuse them.
 COUNTED = malloc calloc realloc aligned_alloc posix_memalign free \
           open read write fsync rename close fchmod pthread_create memfd_create socketpair
-$(OUT)/tests/libnormgrad.a: $(STATIC)
+$(OUT)/tests/libnormgrad.a: $(STATIC) Makefile
 	$(Q)$(OBJCOPY) $(foreach f,$(COUNTED),--redefine-sym $(f)=counted_$(f)) $< $@
 $(RUNNER): $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a
 	$(call say,LINK $@)
