@@ -151,7 +151,6 @@ typedef struct {
  * rename   Pairs of names, old and new, applied in order to the file's names. Old is one or more
  *          whole parts between dots; new takes its place, and "" removes it. A pair that matches
  *          no name is an error.
- *          NG_RENAME("self_attn.in_proj_weight", "attention.in_weight")
  * report   Filled on success. */
 typedef struct {
     bool partial, verify;
@@ -322,21 +321,16 @@ NG_API ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options);
 
 /* Recomputes the running statistics of every BatchNorm in a network over a data set, for averaged
  * weights ("precise BatchNorm", Wu & Johnson 2021, arXiv 2105.07576) or for new data (AdaBN, Li et
- * al. 2017, arXiv 1603.04779):
- *
- *     ng_batch_norm_recompute(net, target, 64)
- *
- * Afterwards running_mean and running_var are the mean and the unbiased variance of what the layer
- * is given by the network in evaluation mode, over all samples, and over those of all ranks for a
- * layer with a .group. The batches only bound the memory: statistics do not depend on their size.
- * The cost is one pass over the data per BatchNorm. num_batches_tracked becomes the number of
+ * al. 2017, arXiv 1603.04779). Afterwards running_mean and running_var are the mean and unbiased
+ * variance of the layer's inputs in evaluation mode, over all samples, and over those of all ranks
+ * for a layer with a .group. The batches only bound the memory: statistics do not depend on their
+ * size. The cost is one pass over the data per BatchNorm. num_batches_tracked becomes the number of
  * batches. Frozen layers, those without running statistics and BatchRenorm do not change, nor do
  * the modes of the modules.
  *
- * A clone of the network (ng_module_clone) is called as ng_forward(net, tape, x). All ranks of a
- * group call it together.
- * NG_EVALUE if there is no BatchNorm to recompute; NG_ESHAPE for fewer than two values per channel.
- * After an error the statistics are what they were. */
+ * It calls ng_forward of a clone of the network. All ranks of a group call it together. NG_EVALUE
+ * if there is no BatchNorm to recompute; NG_ESHAPE for fewer than two values per channel. After an
+ * error the statistics are what they were. */
 struct ng_dataset; /* data.h */
 NG_API NG_MUST_CHECK ng_status ng_batch_norm_recompute(ng_module *net, struct ng_dataset *dataset,
                                                        int64_t batch);
