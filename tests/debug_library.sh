@@ -1,6 +1,6 @@
 #!/bin/sh
-# The debug library, installed and linked as README.md says, stops a program at the line where it uses
-# a tensor after the reset of its tape, or after it was freed.
+# The debug library, installed and linked as src/README.md says, stops a program at the line where it
+# uses a tensor after the reset of its tape, or after it was freed.
 #
 #     tests/debug_library.sh FOLDER [make's arguments]
 set -eu
@@ -9,8 +9,8 @@ folder=$(cd "$1" && pwd)
 shift
 program=tests/outside/stale.c
 
-grep -q 'make VARIANT=asan install PREFIX=' README.md || {
-    echo 'debug_library: README.md does not say how the debug library is installed' >&2
+grep -q 'make VARIANT=asan install PREFIX=' src/README.md || {
+    echo 'debug_library: src/README.md does not say how the debug library is installed' >&2
     exit 1
 }
 make "$@" VARIANT=asan install PREFIX="$folder/root" >"$folder/install.log"

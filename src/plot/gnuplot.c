@@ -18,10 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifdef __linux__
-#include <linux/sockios.h>
-#endif
-
 extern char **environ;
 
 /* ---- The style ------------------------------------------------------------------------------
@@ -291,8 +287,8 @@ static ng_status begin_live(const ng_figure *f)
 static bool still_draws(int fd)
 {
     int left = 0;
-#ifdef SIOCOUTQ
-    if (ioctl(fd, SIOCOUTQ, &left) != 0) left = 0;
+#ifdef TIOCOUTQ
+    if (ioctl(fd, TIOCOUTQ, &left) != 0) left = 0;
 #endif
     return left > 0;
 }
