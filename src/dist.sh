@@ -6,14 +6,14 @@ set -eu
 cd "$1"
 echo "  $PWD/normgrad.h  $(wc -c <normgrad.h) bytes"
 echo "  $PWD/normgrad.c  $(wc -c <normgrad.c) bytes"
-printf '\n%-32s %8s %10s\n' "${CC:-cc} -O2 normgrad.c, and" seconds stripped
+printf '\n%-40s %8s %10s\n' "${CC:-cc} -O2 normgrad.c, and" seconds stripped
 for options in '' -DNG_NO_IO -DNG_NO_THREADS -DNG_NO_SIMD '-DNG_NO_SIMD -DNG_NO_IO -DNG_NO_THREADS'; do
     begin=$(date +%s.%N)
     ${CC:-cc} -O2 $options -c normgrad.c -o size.o
     end=$(date +%s.%N)
     strip size.o
     bytes=$(size size.o | awk 'NR == 2 { print $1 + $2 }')
-    printf '%-32s %8.1f %7d kB\n' "${options:-all of it}" "$(echo "$end $begin" | awk '{ print $1 - $2 }')" \
+    printf '%-40s %8.1f %7d kB\n' "${options:-all of it}" "$(echo "$end $begin" | awk '{ print $1 - $2 }')" \
         $((bytes / 1000))
 done
 rm -f size.o
