@@ -204,7 +204,7 @@ static int start_gnuplot(const int fd[3], bool persist, pid_t *process)
     return error;
 }
 
-/* Records the last line of what gnuplot has said. */
+/* Records the last line that gnuplot printed as the error. */
 static ng_status gnuplot_failed(const char *function, const ng_text *said)
 {
     const char *text = said->bytes ? said->bytes : "";
@@ -217,7 +217,7 @@ static ng_status gnuplot_failed(const char *function, const ng_text *said)
                    end > begin ? text + begin : "it drew nothing");
 }
 
-/* Whether all of a text is written to a file in memory, which is then at its beginning. */
+/* Writes a text to a file in memory and goes back to its beginning; false if the system refuses. */
 static bool fill_file(int fd, const ng_text *text)
 {
     for (int64_t at = 0; at < text->count;) {
@@ -267,7 +267,7 @@ static double live_clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* A socket, for a write to a pipe whose reader has ended would raise SIGPIPE. */
+/* A socket, because writing to a pipe without a reader would raise SIGPIPE. */
 static ng_status begin_live(const ng_figure *f)
 {
     int ends[2];
@@ -283,7 +283,7 @@ static ng_status begin_live(const ng_figure *f)
     return system_refuses(f->function, error);
 }
 
-/* Whether gnuplot has yet to read of the last figure. */
+/* Returns whether gnuplot has not read all of the last figure yet. */
 static bool still_draws(int fd)
 {
     int left = 0;
@@ -332,7 +332,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Writes NAME.dat and NAME.gp, which finds the first beside itself. */
+/* Writes NAME.dat and NAME.gp. The script finds the data in its own directory. */
 static ng_status keep_figure(ng_figure *f)
 {
     char *data = beside(f, "dat"), *script = beside(f, "gp");

@@ -30,7 +30,7 @@ static bool is_of(const char *series, const char *statistic)
     return slash && strcmp(slash + 1, statistic) == 0;
 }
 
-/* The newest block that has something of ng_watch's; NULL without one. */
+/* Returns the newest block with series of ng_watch, or NULL. */
 static const ng_block *watched_block(const ng_history *history)
 {
     for (int64_t i = history->count - 1; i >= 0; i--)
