@@ -800,3 +800,54 @@ TEST(batch_norm_says_what_is_wrong)
     assert_fails(ng_batch_norm(tape, x, NG_NONE, NULL, NG_NONE, NG_NONE, .training = true),
                  NG_ENULL, "ng_batch_norm: beta is NULL");
 }
+
+/* ---- Residuals ---------------------------------------------------------------------------- */
+
+/* z and norm(z) have cotangents of their own: the gradient is the sum of that of the norm alone and
+ * dz, which does not change. */
+static void check_residual(norm_kind kind, ng_dtype dtype, ng_shape shape, double scale)
+{
+    ng_tensor *x = normal(dtype, shape, 0, scale, 1), *dy = normal(dtype, shape, 0, 1, 2);
+    ng_tensor *dz = normal(dtype, shape, 0, 1 / scale, 3), *before = own(ng_copy_new(dz, dtype));
+    ng_tensor *z = ng_mul_scalar(tape, x, 2), *y = apply(kind, z, NG_NONE, NG_NONE, 1e-5);
+    ng_tensor *outputs[] = {y, z}, *cotangents[] = {dy, dz}, *both, *alone;
+    assert_ok(ng_gradients(tape, outputs, 2, &z, 1, &both, .cotangents = cotangents));
+    assert_ok(ng_gradients(tape, &y, 1, &z, 1, &alone, .cotangents = &dy));
+    assert_tensors_close(both, ng_add(tape, alone, dz), dtype == NG_F64 ? 1e-12 : 2e-5);
+    assert_same_bits(dz, before);
+    ng_tape_reset(tape);
+}
+
+TEST(gradient_of_a_norm_is_added_to_that_of_its_residual)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int i = 0; i < 4; i++) {
+            const ng_dtype dtype = i % 2 ? NG_F64 : NG_F32;
+            const double scale = i / 2 ? 1e30 : 1;
+            check_residual(kinds[k], dtype, NG_SHAPE(3, 5), scale);
+            check_residual(kinds[k], dtype, NG_SHAPE(70, 48), scale);
+            if (kinds[k] > RMS) check_residual(kinds[k], dtype, NG_SHAPE(3, 8, 37), scale);
+        }
+}
+
+TEST(add_row_norm_is_a_sum_and_its_norm)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 9), 0, 1, 1), *sum = x;
+    ng_tensor *residual = normal(NG_F32, NG_SHAPE(4, 9), 0, 1, 2);
+    ng_tensor *gamma = normal(NG_F32, NG_SHAPE(9), 1, 0.1, 3);
+    ng_tensor *beta = normal(NG_F32, NG_SHAPE(9), 1, 0.1, 4);
+    ng_tensor *y = ng_add_row_norm(tape, x, residual, gamma, beta, &sum, .eps = 1e-3);
+    assert_same_bits(sum, ng_add(tape, x, residual));
+    assert_same_bits(y, ng_layer_norm(tape, sum, gamma, beta, 1e-3));
+    y = ng_add_row_norm(tape, x, residual, gamma, NG_NONE, NULL, .rms = true);
+    assert_same_bits(y, ng_rms_norm(tape, sum, gamma, 1e-6));
+
+    assert_fails(ng_add_row_norm(tape, x, beta, gamma, NG_NONE, &sum), NG_ESHAPE,
+                 "ng_add_row_norm: residual is float32 (9,), expected float32 (4, 9)");
+    ck_assert_ptr_null(sum);
+    assert_fails(ng_add_row_norm(tape, x, residual, x, NG_NONE, &sum, .dims = 1), NG_ESHAPE,
+                 "ng_add_row_norm: gamma of shape (4, 9)");
+    assert_fails(ng_add_row_norm(tape, x, NULL, gamma, NG_NONE, &sum), NG_ENULL,
+                 "operand 2 is NULL");
+    assert_refused(ng_row_norm(tape, x, gamma, NG_NONE, .sum = &sum), "ng_row_norm: .sum is set");
+}

@@ -114,7 +114,8 @@ static second_arrays second_arrays_of(int64_t size, int64_t weights, bool with_g
 
 static ng_second_gradients gradients_in(const second_arrays *a)
 {
-    return (ng_second_gradients){{a->dx, a->add}, {a->dgamma, a->add}, {a->ddy, a->add}};
+    return (ng_second_gradients){
+        {a->dx, a->add, NULL}, {a->dgamma, a->add, NULL}, {a->ddy, a->add, NULL}};
 }
 
 /* Elements at[0 .. n - 1] are normalized together; weight[i] is the index of their gamma. */
@@ -399,9 +400,10 @@ static void check_dynamic_tanh(int64_t rows, int64_t n, bool affine, bool add)
     char *y = make(rows * n), *dx = constant(rows * n, 1), *dgamma = constant(n, 1);
     char *dbeta = constant(n, 1), *dalpha = constant(1, 1);
     k->dynamic_tanh(&shape, x, gamma, beta, y);
-    k->dynamic_tanh_backward(&shape, x, gamma, dy,
-                             (ng_norm_gradients){{dx, add}, {dgamma, add}, {dbeta, add}},
-                             (ng_slot){dalpha, add}, doubles(ng_dynamic_tanh_scratch(&shape)));
+    k->dynamic_tanh_backward(
+        &shape, x, gamma, dy,
+        (ng_norm_gradients){{dx, add, NULL}, {dgamma, add, NULL}, {dbeta, add, NULL}},
+        (ng_slot){dalpha, add, NULL}, doubles(ng_dynamic_tanh_scratch(&shape)));
     long double sum_alpha = 0;
     for (int64_t j = 0; j < n; j++) {
         const long double g = gamma ? get(gamma, j) : 1;
@@ -1048,8 +1050,9 @@ static void check_attention(ng_attention_shape s, bool masked, bool add)
     c.mask = or_null(mask, masked);
     const ng_attention_inputs in = {c.q, c.k, c.v, c.mask};
     k->attention(&s, in, c.y, c.scores);
-    k->attention_backward(&s, in, c.y, c.scores, c.dy,
-                          (ng_attention_gradients){{c.dq, add}, {c.dk, add}, {c.dv, add}});
+    k->attention_backward(
+        &s, in, c.y, c.scores, c.dy,
+        (ng_attention_gradients){{c.dq, add, NULL}, {c.dk, add, NULL}, {c.dv, add, NULL}});
     for (; c.batch < s.batches; c.batch++)
         for (c.head = 0; c.head < s.heads; c.head++) {
             long double *dk = keep(s.keys * s.dim, sizeof *dk);

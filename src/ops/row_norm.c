@@ -146,16 +146,20 @@ static void row_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy,
 
 static const ng_op layer_norm_op = {.name = "layer_norm",
                                     .backward = row_norm_op_backward,
+                                    .based = true,
                                     .gradient = row_norm_gradient,
                                     .definition = row_norm_definition};
 
 static const ng_op rms_norm_op = {.name = "rms_norm",
                                   .backward = row_norm_op_backward,
+                                  .based = true,
                                   .gradient = row_norm_gradient,
                                   .definition = row_norm_definition};
 
-static const ng_op partial_rms_norm_op = {
-    .name = "rms_norm", .backward = row_norm_op_backward, .definition = row_norm_definition};
+static const ng_op partial_rms_norm_op = {.name = "rms_norm",
+                                          .backward = row_norm_op_backward,
+                                          .based = true,
+                                          .definition = row_norm_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
@@ -247,12 +251,35 @@ static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, ng_tens
     return ng_record(tape, op, y, inputs, 3, &saved, sizeof saved);
 }
 
+static void fill_in_defaults(ng_row_norm_options *o)
+{
+    o->eps = ng_option(o->eps, o->rms ? 1e-6 : 1e-5);
+    o->partial = ng_option(o->partial, 1);
+}
+
 ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                             ng_row_norm_options options)
 {
-    options.eps = ng_option(options.eps, options.rms ? 1e-6 : 1e-5);
-    options.partial = ng_option(options.partial, 1);
-    return recorded_row_norm("ng_row_norm", tape, x, gamma, &options);
+    static const char name[] = "ng_row_norm";
+    if (!ng_option_idle(name, "sum", options.sum, "in ng_add_row_norm")) return NULL;
+    fill_in_defaults(&options);
+    return recorded_row_norm(name, tape, x, gamma, &options);
+}
+
+ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *residual, ng_tensor *gamma,
+                                ng_row_norm_options options)
+{
+    static const char name[] = "ng_add_row_norm";
+    ng_tensor *const inputs[] = {x, residual};
+    if (options.sum) *options.sum = NULL;
+    if (!ng_accepts(name, tape, 2, inputs) ||
+        !ng_has_type(name, "residual", residual, x->dtype, x->shape))
+        return NULL;
+    ng_tensor *sum = ng_add(tape, x, residual);
+    fill_in_defaults(&options);
+    ng_tensor *y = recorded_row_norm(name, tape, sum, gamma, &options);
+    if (y && options.sum) *options.sum = sum;
+    return y;
 }
 
 ng_tensor *ng_layer_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)
@@ -282,6 +309,17 @@ NG_CASE_CALL(case_rms_norm_beta, ng_row_norm(tape, in[0], in[1], in[2], .eps = 1
 NG_CASE_CALL(case_rms_norm_partial,
              ng_row_norm(tape, in[0], in[1], NG_NONE, .eps = 1e-6, .rms = true, .partial = 0.5))
 
+/* The sum and the norm, each with a cotangent of its own. */
+static ng_tensor *case_sum_and_norm(ng_tape *tape, ng_tensor *const *in, bool rms)
+{
+    ng_tensor *sum,
+        *y = rms ? ng_add_row_norm(tape, in[0], in[1], in[2], NG_NONE, &sum, .rms = true)
+                 : ng_add_row_norm(tape, in[0], in[1], in[2], in[3], &sum);
+    return ng_concat(tape, (ng_tensor *[]){y, sum}, 2, -1);
+}
+NG_CASE_CALL(case_add_layer_norm, case_sum_and_norm(tape, in, false))
+NG_CASE_CALL(case_add_rms_norm, case_sum_and_norm(tape, in, true))
+
 const ng_case ng_op_cases_row_norm[] = {
     NG_CASE("layer_norm", case_layer_norm, NG_CASE_ANY("x", 2, 3, 5), NG_CASE_ANY("gamma", 5),
             NG_CASE_ANY("beta", 5)),
@@ -304,5 +342,9 @@ const ng_case ng_op_cases_row_norm[] = {
             NG_CASE_ANY("gamma", 2, 3), NG_CASE_ANY("beta", 2, 3)),
     NG_CASE("rms_norm (partial)", case_rms_norm_partial, NG_CASE_ANY("x", 3, 7),
             NG_CASE_ANY("gamma", 7)),
+    NG_CASE("layer_norm (of a sum)", case_add_layer_norm, NG_CASE_ANY("x", 3, 5),
+            NG_CASE_ANY("residual", 3, 5), NG_CASE_ANY("gamma", 5), NG_CASE_ANY("beta", 5)),
+    NG_CASE("rms_norm (of a sum)", case_add_rms_norm, NG_CASE_ANY("x", 3, 5),
+            NG_CASE_ANY("residual", 3, 5), NG_CASE_ANY("gamma", 5)),
 };
 const int ng_op_cases_row_norm_count = NG_CASE_COUNT(ng_op_cases_row_norm);

@@ -132,7 +132,7 @@ ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, in
         !ng_index_within("ng_scatter_add_rows", index, rows))
         return NULL;
     ng_tensor *y = ng_result(tape, x->dtype, shape);
-    if (!y || !scatter(tape, x, index, (ng_slot){y->data, false}, rows,
+    if (!y || !scatter(tape, x, index, (ng_slot){.data = y->data}, rows,
                        ng_shape_span(x->shape, leading, x->shape.rank)))
         return NULL;
     ng_tensor *const inputs[] = {x, index};

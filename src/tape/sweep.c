@@ -70,19 +70,20 @@ static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
     return cotangent;
 }
 
-/* Opens the gradient of x for a kernel, which writes it or adds to it. */
-static bool open_slot(sweep *s, ng_tensor *x, ng_slot *slot)
+/* Opens the gradient of x for a kernel, which writes it or adds to it. A gradient that belongs to
+ * another tensor is copied, or is the slot's base if the kernel is `based`. */
+static bool open_slot(sweep *s, ng_tensor *x, bool based, ng_slot *slot)
 {
     const ng_tensor *borrowed = x->cotangent_owned ? NULL : x->cotangent;
     const bool accumulate = x->cotangent != NULL;
     if (!x->cotangent_owned) {
         ng_tensor *own = borrowed ? ng_result(s->tape, x->dtype, x->shape) : first_cotangent(s, x);
         if (!own) return false;
-        if (borrowed) memcpy(own->data, borrowed->data, sweep_bytes(x));
+        if (borrowed && !based) memcpy(own->data, borrowed->data, sweep_bytes(x));
         x->cotangent = own;
         x->cotangent_owned = true;
     }
-    *slot = (ng_slot){x->cotangent->data, accumulate};
+    *slot = (ng_slot){x->cotangent->data, accumulate, based && borrowed ? borrowed->data : NULL};
     return true;
 }
 
@@ -99,7 +100,7 @@ static bool deliver(sweep *s, ng_tensor *x, ng_tensor *dx)
         return true;
     }
     ng_slot slot;
-    if (!open_slot(s, x, &slot)) return false;
+    if (!open_slot(s, x, false, &slot)) return false;
     if (slot.accumulate)
         sweep_add(dx, slot.data);
     else
@@ -142,7 +143,7 @@ static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
         if (appears_before(node, i)) {
             slots[i].data = ng_tape_memory(s->tape, sweep_bytes(x));
             if (!slots[i].data) return false;
-        } else if (!open_slot(s, x, &slots[i])) {
+        } else if (!open_slot(s, x, i == 0 && node->op->based, &slots[i])) {
             return false;
         }
     }
