@@ -24,12 +24,17 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
     return remove(path);
 }
 
-void remove_test_folder(void) { nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS); }
+void remove_test_folder(void)
+{
+    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    folder[0] = '\0';
+}
 
 const char *in_folder(const char *name)
 {
     static char paths[16][256];
     static int next;
+    ck_assert_msg(folder[0] != '\0', "the test has no folder: FIXTURE(make_test_folder, ...)");
     char *path = paths[next++ % 16];
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;

@@ -1,4 +1,5 @@
 /* The gradient checker: right gradients pass, wrong ones do not, whatever is wrong with them. */
+#include "folder.h"
 #include "support.h"
 #include <locale.h>
 #include <stdio.h>
@@ -87,7 +88,7 @@ CALL(relu, ng_relu(tape, in[0]))
 CALL(absolute, ng_abs(tape, in[0]))
 CALL(exponential, ng_exp(tape, in[0]))
 
-FIXTURE(NULL, NULL)
+FIXTURE(make_test_folder, remove_test_folder)
 
 CALL(fast_sine, ng_sin(tape, ng_mul_scalar(tape, in[0], 1000)))
 CALL(root, ng_sqrt(tape, in[0]))

@@ -1,6 +1,7 @@
 /* Memory of training: nothing is allocated once warm, a refused allocation is an error without a
  * leak. A step has the same bits for any number of threads. */
 #include "fixture.h"
+#include "optimizers.h"
 #include "support.h"
 
 #include <unistd.h>
@@ -89,17 +90,10 @@ static void expect_steady_state(ng_module *net, ng_optimizer *optimizer)
     ng_module_free(net);
 }
 
-LOOP_TEST(training_with_each_optimizer_allocates_nothing_once_warm, 8)
+LOOP_TEST(training_with_each_optimizer_allocates_nothing_once_warm, OPTIMIZERS)
 {
     ng_module *net = network(12);
-    expect_steady_state(net, _i == 0   ? ng_sgd_new(net, .momentum = 0.9)
-                             : _i == 1 ? ng_adam_new(net)
-                             : _i == 2 ? ng_adamw_new(net)
-                             : _i == 3 ? ng_lion_new(net)
-                             : _i == 4 ? ng_lars_new(net)
-                             : _i == 5 ? ng_lamb_new(net)
-                             : _i == 6 ? ng_muon_new(net)
-                                       : ng_rmsprop_new(net, .momentum = 0.9, .centered = true));
+    expect_steady_state(net, optimizers[_i].make(net));
 }
 
 /* ---- Every allocation refused --------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include "folder.h"
 #include "group/collective.h"
 #include "labelled.h"
+#include "optimizers.h"
 #include "ranks.h"
 #include <locale.h>
 #include <stdatomic.h>
@@ -101,20 +102,13 @@ TEST(training_has_the_same_bits_on_any_number_of_processes)
     ck_assert_msg(same_ending(&one, &other), "two threads");
 }
 
-static ng_optimizer *lion(ng_module *net) { return ng_lion_new(net, .lr = 1e-3); }
-static ng_optimizer *lars(ng_module *net) { return ng_lars_new(net); }
-static ng_optimizer *lamb(ng_module *net) { return ng_lamb_new(net, .lr = 0.01); }
-static ng_optimizer *muon(ng_module *net) { return ng_muon_new(net); }
-static ng_optimizer *amsgrad(ng_module *net) { return ng_adam_new(net, .amsgrad = true); }
-
-TEST(optimizers_that_normalize_have_the_same_bits_on_any_number_of_processes)
+TEST(optimizers_have_the_same_bits_on_any_number_of_processes)
 {
-    static ng_optimizer *(*const all[])(ng_module *) = {lion, lars, lamb, muon, amsgrad};
     static ending one, other;
-    for (int i = 0; i < 5; i++) {
-        one = train(1, (training_plan){.make = all[i]});
-        other = train(3, (training_plan){.make = all[i]});
-        ck_assert_msg(same_ending(&one, &other), "optimizer %d", i);
+    for (int i = 0; i < OPTIMIZERS; i++) {
+        one = train(1, (training_plan){.make = optimizers[i].make});
+        other = train(3, (training_plan){.make = optimizers[i].make});
+        ck_assert_msg(same_ending(&one, &other), "%s", optimizers[i].name);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "core/pool.h"
 #include "fixture.h"
 #include "kernels/kernels.h"
+#include "optimizers.h"
 #include "support.h"
 
 #include <dirent.h>
@@ -89,12 +90,7 @@ typedef struct {
     ng_tensor *x, *labels;
 } training;
 
-static ng_optimizer *make_adam(ng_module *net) { return ng_adam_new(net, .lr = 1e-3); }
-static ng_optimizer *make_lion(ng_module *net) { return ng_lion_new(net); }
-static ng_optimizer *make_lars(ng_module *net) { return ng_lars_new(net); }
-static ng_optimizer *make_lamb(ng_module *net) { return ng_lamb_new(net); }
-static ng_optimizer *make_muon(ng_module *net) { return ng_muon_new(net); }
-static ng_optimizer *(*make_optimizer)(ng_module *net) = make_adam;
+static int of_training = OF_adam; /* its optimizer */
 
 static training start_training(uint64_t seed)
 {
@@ -103,7 +99,7 @@ static training start_training(uint64_t seed)
     t.net = ng_sequential_new(ng_linear_new(WIDTH, 2 * WIDTH), ng_layer_norm_new(2 * WIDTH),
                               ng_gelu_new(), ng_linear_new(2 * WIDTH, WIDTH),
                               ng_batch_norm_new(WIDTH), ng_relu_new(), ng_linear_new(WIDTH, 10));
-    t.optimizer = make_optimizer(t.net);
+    t.optimizer = optimizers[of_training].make(t.net);
     t.x = ng_normal_new(NG_F32, NG_SHAPE(BATCH, WIDTH), 0, 1, &rng);
     t.labels = ng_zeros_new(NG_I64, NG_SHAPE(BATCH));
     for (int64_t i = 0; i < BATCH; i++) ng_set(t.labels, i, (double)ng_rng_below(&rng, 10));
@@ -160,16 +156,15 @@ LOOP_TEST(training_has_the_same_bits_for_any_number_of_threads, COUNTS)
     ck_assert_uint_eq(trained(1), alone);
 }
 
-LOOP_TEST(optimizers_have_the_same_bits_for_any_number_of_threads, 4)
+LOOP_TEST(optimizers_have_the_same_bits_for_any_number_of_threads, OPTIMIZERS)
 {
-    static ng_optimizer *(*const all[])(ng_module *) = {make_lion, make_lars, make_lamb, make_muon};
-    make_optimizer = all[_i];
+    of_training = _i;
     const uint64_t alone = trained_alone(1);
     for (int i = 0; i < COUNTS; i++) {
         ng_set_threads(counts[i]);
         ck_assert_uint_eq(trained(1), alone);
     }
-    make_optimizer = make_adam;
+    of_training = OF_adam;
 }
 
 /* ---- The number of threads ------------------------------------------------------------------ */

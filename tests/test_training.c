@@ -1,5 +1,6 @@
 /* Trainings that are stopped, killed and resumed end with the same bits as one that was not. */
 #include "folder.h"
+#include "optimizers.h"
 #include "support.h"
 #include <errno.h>
 #include <locale.h>
@@ -13,55 +14,7 @@
 
 /* ---- A training with everything in it ------------------------------------------------------ */
 
-static ng_optimizer *make_sgd(ng_module *net) { return ng_sgd_new(net, .lr = 0.05); }
-
-static ng_optimizer *make_momentum(ng_module *net)
-{
-    return ng_sgd_new(net, .lr = 0.02, .momentum = 0.9, .nesterov = true, .weight_decay = 1e-3);
-}
-
-static ng_optimizer *make_adam(ng_module *net)
-{
-    return ng_adam_new(net, .lr = 0.01,
-                       .schedule = {.kind = NG_SCHEDULE_COSINE, .warmup = 3, .steps = 20});
-}
-
-static ng_optimizer *make_adamw(ng_module *net)
-{
-    return ng_adamw_new(net, .lr = 0.01, .schedule = {.kind = NG_SCHEDULE_STEP, .every = 4});
-}
-
-static ng_optimizer *make_rmsprop(ng_module *net)
-{
-    return ng_rmsprop_new(net, .lr = 0.01, .momentum = 0.5, .centered = true);
-}
-
-static ng_optimizer *make_amsgrad(ng_module *net)
-{
-    return ng_adam_new(net, .lr = 0.01, .amsgrad = true);
-}
-
-static ng_optimizer *make_lion(ng_module *net)
-{
-    return ng_lion_new(net, .lr = 1e-3, .weight_decay = 0.1);
-}
-
-static ng_optimizer *make_lars(ng_module *net)
-{
-    return ng_lars_new(net, .lr = 0.5, .trust = 0.02, .matrices_only = true);
-}
-
-static ng_optimizer *make_lamb(ng_module *net) { return ng_lamb_new(net, .lr = 0.01); }
-
-static ng_optimizer *make_muon(ng_module *net)
-{
-    return ng_muon_new(net, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 30});
-}
-
-static ng_optimizer *(*const makers[])(ng_module *net) = {
-    make_sgd,     make_momentum, make_adam, make_adamw, make_rmsprop,
-    make_amsgrad, make_lion,     make_lars, make_lamb,  make_muon};
-enum { OPTIMIZERS = sizeof makers / sizeof makers[0], EPOCHS = 3, SAMPLES = 22, SIZE = 4 };
+enum { EPOCHS = 3, SAMPLES = 22, SIZE = 4 };
 
 typedef struct {
     ng_module *net;
@@ -98,7 +51,7 @@ static ng_module *make_net(void)
 static void begin(run *r, int optimizer, const char *path, int64_t every, int64_t keep)
 {
     *r = (run){.net = make_net(), .tape = ng_tape_new(), .data = make_data()};
-    r->optimizer = makers[optimizer](r->net);
+    r->optimizer = optimizers[optimizer].make(r->net);
     r->history = ng_history_new("a training");
     r->noise = ng_rng_seeded(3);
     r->average = ng_zeros_new(NG_F64, NG_SHAPE(6, 5));
@@ -328,7 +281,7 @@ TEST(the_last_files_are_kept_and_no_more)
 {
     const char *path = in_folder("state");
     run r;
-    begin(&r, 2, path, 4, 3);
+    begin(&r, OF_adam, path, 4, 3);
     train(&r, 1000); /* saves at 4, 8, 12, 16, and at the end */
     end(&r);
     ck_assert_int_eq(files_named("state"), 3);
@@ -336,7 +289,7 @@ TEST(the_last_files_are_kept_and_no_more)
     for (int i = 0; i < 3; i++) {
         char name[32] = "state";
         if (i > 0) snprintf(name, sizeof name, "state.%d", i);
-        begin(&r, 2, in_folder(name), 4, 3);
+        begin(&r, OF_adam, in_folder(name), 4, 3);
         assert_ok(ng_training_resume(r.training));
         ck_assert_int_eq(ng_training_at(r.training).step, steps[i]);
         end(&r);
@@ -346,7 +299,7 @@ TEST(the_last_files_are_kept_and_no_more)
 static void save_at(const char *path, int64_t step)
 {
     run r;
-    begin(&r, 2, path, 1, 3);
+    begin(&r, OF_adam, path, 1, 3);
     train(&r, step);
     end(&r);
 }
@@ -355,13 +308,13 @@ static void save_at(const char *path, int64_t step)
 TEST(whatever_fails_leaves_a_file_to_resume_from)
 {
     size_t size;
-    char *expected = undisturbed(2, &size);
+    char *expected = undisturbed(OF_adam, &size);
     const char *path = in_folder("state");
     bool refused = true;
     for (int64_t i = 0; refused; i++) {
         save_at(path, 4);
         run r;
-        begin(&r, 2, path, 1, 3);
+        begin(&r, OF_adam, path, 1, 3);
         assert_ok(ng_training_resume(r.training));
         file_calls_fail_once_after(i, EIO);
         train(&r, 1); /* and saves before the next */
@@ -373,7 +326,7 @@ TEST(whatever_fails_leaves_a_file_to_resume_from)
         ck_assert_int_eq(files_named(".tmp"), 0);
         ck_assert_int_eq(files_named("state.0"), 0);
 
-        finish(2, path, 4, expected, size);
+        finish(OF_adam, path, 4, expected, size);
         for (int k = 0; k < 4; k++) {
             char name[32];
             snprintf(name, sizeof name, k ? "state.%d" : "state", k);
@@ -387,7 +340,7 @@ TEST(a_full_disk_ends_the_training_with_its_reason)
 {
     const char *path = in_folder("state");
     run r;
-    begin(&r, 0, path, 1, 2);
+    begin(&r, OF_sgd, path, 1, 2);
     train(&r, 3);
     struct rlimit before;
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -400,7 +353,7 @@ TEST(a_full_disk_ends_the_training_with_its_reason)
     ck_assert_ptr_nonnull(strstr(ng_error_text(), path));
     assert_error(NG_EIO, "File too large");
     end(&r);
-    begin(&r, 0, path, 1, 2);
+    begin(&r, OF_sgd, path, 1, 2);
     assert_ok(ng_training_resume(r.training));
     end(&r);
 }
@@ -409,7 +362,7 @@ TEST(every_allocation_may_fail)
 {
     const char *path = in_folder("state");
     run r;
-    begin(&r, 2, path, 1000, 2);
+    begin(&r, OF_adam, path, 1000, 2);
     train(&r, 5);
     for (int i = 0;; i++) {
         allocations_fail_after(i);
@@ -419,7 +372,7 @@ TEST(every_allocation_may_fail)
         assert_error(NG_ENOMEM, "ng_training_save: out of memory");
     }
     end(&r);
-    begin(&r, 2, path, 1000, 2);
+    begin(&r, OF_adam, path, 1000, 2);
     for (int i = 0;; i++) {
         allocations_fail_after(i);
         const ng_status status = ng_training_resume(r.training);
@@ -441,12 +394,12 @@ TEST(another_training_is_refused_with_the_difference)
     const char *path = in_folder("state");
     save_at(path, 4);
     run r;
-    begin(&r, 3, path, 1, 1);
+    begin(&r, OF_adamw, path, 1, 1);
     assert_fails(ng_training_resume(r.training), NG_EVALUE,
                  "state: saved with \"optimizer: Adam\", and here it is \"optimizer: AdamW\"");
     end(&r);
 
-    begin(&r, 2, path, 1, 1);
+    begin(&r, OF_adam, path, 1, 1);
     int64_t more = 0;
     assert_ok(ng_training_keep_count(r.training, "more", &more));
     assert_fails(ng_training_resume(r.training), NG_EVALUE, "has no \"count.more\"");
@@ -456,7 +409,7 @@ TEST(another_training_is_refused_with_the_difference)
                  "expected UTF-8"); /* and not only when the training is saved */
     end(&r);
 
-    begin(&r, 2, path, 1, 1);
+    begin(&r, OF_adam, path, 1, 1);
     ng_training *less =
         ng_training_new(r.optimizer, .tape = r.tape, .data = r.data, .path = path, .seed = 5);
     assert_fails(ng_training_resume(less), NG_EVALUE, "has a history, and the training has none");
@@ -466,7 +419,7 @@ TEST(another_training_is_refused_with_the_difference)
                  "has \"module.0.weight\" in F32, expected F64");
     end(&r);
 
-    begin(&r, 2, path, 1, 1);
+    begin(&r, OF_adam, path, 1, 1);
     ng_optimizer *other = ng_adam_new(r.net, .lr = 0.01, .beta1 = 0.8);
     ng_training *changed = ng_training_new(other, .tape = r.tape, .data = r.data,
                                            .history = r.history, .path = path, .seed = 5);
@@ -482,7 +435,7 @@ TEST(another_training_is_refused_with_the_difference)
     ng_training_free(changed), ng_optimizer_free(other);
     end(&r);
 
-    begin(&r, 2, in_folder("nowhere"), 1, 1);
+    begin(&r, OF_adam, in_folder("nowhere"), 1, 1);
     assert_fails(ng_training_resume(r.training), NG_EIO, "ng_training_resume: cannot open");
     assert_ok(ng_training_resume(r.training, .or_begin = true));
     end(&r);
@@ -522,54 +475,20 @@ TEST(every_setting_of_an_optimizer_is_compared)
 {
     ng_module *net = ng_linear_new(2, 2);
 #define SCHEDULED(...) ng_sgd_new(net, .schedule = {__VA_ARGS__})
-    expect_refused_for("\"lr: ", true, ng_sgd_new(net), ng_sgd_new(net, .lr = 0.02));
+#define OPTIMIZER(...)
+#define SETTING(name, setting, other, refused)                                                     \
+    expect_refused_for("\"" #setting ": ", true, ng_##name##_new(net),                             \
+                       ng_##name##_new(net, .setting = other));
+#define FLAG(name, setting) SETTING(name, setting, true, )
+#include "optimizers.def"
     expect_refused_for("\"momentum: ", true, ng_sgd_new(net, .momentum = 0.9),
                        ng_sgd_new(net, .momentum = 0.8));
     expect_refused_for("\"dampening: ", true, ng_sgd_new(net, .momentum = 0.9, .dampening = 0.1),
                        ng_sgd_new(net, .momentum = 0.9));
-    expect_refused_for("\"weight_decay: ", true, ng_sgd_new(net),
-                       ng_sgd_new(net, .weight_decay = 0.1));
     expect_refused_for("\"nesterov: ", true, ng_sgd_new(net, .momentum = 0.9),
                        ng_sgd_new(net, .momentum = 0.9, .nesterov = true));
-    expect_refused_for("\"beta1: ", true, ng_adam_new(net), ng_adam_new(net, .beta1 = 0.8));
-    expect_refused_for("\"beta2: ", true, ng_adam_new(net), ng_adam_new(net, .beta2 = 0.99));
-    expect_refused_for("\"eps: ", true, ng_adam_new(net), ng_adam_new(net, .eps = 1e-6));
-    expect_refused_for("\"weight_decay: ", true, ng_adamw_new(net),
-                       ng_adamw_new(net, .weight_decay = 0.1));
-    expect_refused_for("\"alpha: ", true, ng_rmsprop_new(net), ng_rmsprop_new(net, .alpha = 0.9));
-    expect_refused_for("\"eps: ", true, ng_rmsprop_new(net), ng_rmsprop_new(net, .eps = 1e-6));
     expect_refused_for("\"momentum: ", true, ng_rmsprop_new(net, .momentum = 0.9),
                        ng_rmsprop_new(net, .momentum = 0.8));
-    expect_refused_for("\"weight_decay: ", true, ng_rmsprop_new(net),
-                       ng_rmsprop_new(net, .weight_decay = 0.1));
-    expect_refused_for("\"beta1: ", true, ng_lion_new(net), ng_lion_new(net, .beta1 = 0.8));
-    expect_refused_for("\"beta2: ", true, ng_lion_new(net), ng_lion_new(net, .beta2 = 0.8));
-    expect_refused_for("\"weight_decay: ", true, ng_lion_new(net),
-                       ng_lion_new(net, .weight_decay = 0.1));
-    expect_refused_for("\"momentum: ", true, ng_lars_new(net), ng_lars_new(net, .momentum = 0.8));
-    expect_refused_for("\"trust: ", true, ng_lars_new(net), ng_lars_new(net, .trust = 0.01));
-    expect_refused_for("\"weight_decay: ", true, ng_lars_new(net),
-                       ng_lars_new(net, .weight_decay = 0.1));
-    expect_refused_for("\"matrices_only: ", true, ng_lars_new(net),
-                       ng_lars_new(net, .matrices_only = true));
-    expect_refused_for("\"beta1: ", true, ng_lamb_new(net), ng_lamb_new(net, .beta1 = 0.8));
-    expect_refused_for("\"beta2: ", true, ng_lamb_new(net), ng_lamb_new(net, .beta2 = 0.8));
-    expect_refused_for("\"eps: ", true, ng_lamb_new(net), ng_lamb_new(net, .eps = 1e-8));
-    expect_refused_for("\"weight_decay: ", true, ng_lamb_new(net),
-                       ng_lamb_new(net, .weight_decay = 0.1));
-    expect_refused_for("\"matrices_only: ", true, ng_lamb_new(net),
-                       ng_lamb_new(net, .matrices_only = true));
-    expect_refused_for("\"momentum: ", true, ng_muon_new(net), ng_muon_new(net, .momentum = 0.8));
-    expect_refused_for("\"no_nesterov: ", true, ng_muon_new(net),
-                       ng_muon_new(net, .no_nesterov = true));
-    expect_refused_for("\"steps: ", true, ng_muon_new(net), ng_muon_new(net, .steps = 4));
-    expect_refused_for("\"weight_decay: ", true, ng_muon_new(net),
-                       ng_muon_new(net, .weight_decay = 0.1));
-    expect_refused_for("\"adam_scale: ", true, ng_muon_new(net),
-                       ng_muon_new(net, .adam_scale = 0.1));
-    expect_refused_for("\"beta1: ", true, ng_muon_new(net), ng_muon_new(net, .beta1 = 0.8));
-    expect_refused_for("\"beta2: ", true, ng_muon_new(net), ng_muon_new(net, .beta2 = 0.8));
-    expect_refused_for("\"eps: ", true, ng_muon_new(net), ng_muon_new(net, .eps = 1e-8));
     expect_refused_for("\"schedule.kind: ", true, SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9),
                        SCHEDULED(.kind = NG_SCHEDULE_LINEAR, .steps = 9));
     expect_refused_for("\"schedule.warmup: ", true, ng_sgd_new(net), SCHEDULED(.warmup = 1));
@@ -877,7 +796,7 @@ TEST(each_epoch_has_an_order_of_its_own)
     run r;
     ng_batch batch;
     double order[2][SAMPLES];
-    begin(&r, 0, NULL, 0, 0);
+    begin(&r, OF_sgd, NULL, 0, 0);
     for (int epoch = 0; epoch < 2; epoch++) {
         int count = 0;
         ck_assert(ng_training_epoch(r.training, 2));
@@ -919,7 +838,7 @@ TEST(a_damaged_file_is_refused_and_changes_nothing)
 {
     run r;
     save_at(in_folder("state"), 4);
-    begin(&r, 2, in_folder("state"), 1, 1);
+    begin(&r, OF_adam, in_folder("state"), 1, 1);
     ng_tensor *weight = ng_copy_new(ng_module_find(r.net, "0.weight"), NG_F32);
     damaged = r.training;
     read_damaged(in_folder("state"), "state", 29, resume_damaged);
@@ -932,7 +851,7 @@ TEST(the_loop_says_what_is_missing)
 {
     run r;
     ng_batch batch;
-    begin(&r, 0, NULL, 0, 0);
+    begin(&r, OF_sgd, NULL, 0, 0);
     ck_assert(!ng_training_batch(r.training, 4, &batch));
     assert_error(NG_ESTATE, "no epoch was begun");
     assert_fails(ng_training_save(r.training), NG_ESTATE, "there is no path to save to");

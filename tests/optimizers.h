@@ -1,0 +1,25 @@
+/* The optimizers that tests loop over: a row of optimizers.def each. */
+#ifndef OPTIMIZERS_H
+#define OPTIMIZERS_H
+
+#include <normgrad.h>
+
+#define WITH(...) __VA_ARGS__
+#define SETTING(name, setting, other, refused)
+#define FLAG(name, setting)
+#define OPTIMIZER(name, ...) OF_##name,
+enum {
+#include "optimizers.def"
+    OPTIMIZERS
+};
+
+typedef struct {
+    const char *name;
+    ng_optimizer *(*make)(ng_module *net);             /* with the row's settings */
+    ng_optimizer *(*make_default)(ng_module *net);     /* without any */
+    ng_optimizer *(*make_written_out)(ng_module *net); /* with all defaults written out */
+} optimizer_row;
+
+extern const optimizer_row optimizers[OPTIMIZERS];
+
+#endif
