@@ -1,4 +1,4 @@
-/* A tape, and owned tensors, modules and optimizers, for tests after FIXTURE(set_up, tear_down). */
+/* A tape for tests after FIXTURE(set_up, tear_down); modules compared and as text. */
 #ifndef NG_TESTS_FIXTURE_H
 #define NG_TESTS_FIXTURE_H
 
@@ -12,16 +12,6 @@ void tear_down(void);
 
 /* Nothing is allocated but the tape, which was not used. */
 #define assert_all_freed() ck_assert_int_eq(allocations_live(), 1)
-
-/* Freed by tear_down, after the tape: tensors, modules and optimizers. NULL fails the test. */
-#define own(x)                                                                                     \
-    _Generic((x), ng_tensor *                                                                      \
-             : own_tensor, ng_module *                                                             \
-             : own_module, ng_optimizer *                                                          \
-             : own_optimizer)(x)
-ng_tensor *own_tensor(ng_tensor *x);
-ng_module *own_module(ng_module *module);
-ng_optimizer *own_optimizer(ng_optimizer *optimizer);
 
 /* Every parameter and buffer of two modules has the same name and bits. */
 void assert_same_module(ng_module *a, ng_module *b);

@@ -443,6 +443,33 @@ static atomic_int threads_allowed = INT_MAX;
 
 void threads_fail_after(int count) { threads_allowed = count; }
 
+bool out_of_memory(bool failed)
+{
+    ck_assert_msg(failed == allocations_refused(), "%s",
+                  failed ? ng_error_text() : "an allocation was refused, which is no error");
+    allocations_succeed();
+    if (failed) assert_error(NG_ENOMEM, "");
+    return failed;
+}
+
+/* In the order in which they are freed. */
+#define OWNED(X) X(training) X(tape) X(optimizer) X(module) X(dataset) X(history) X(tensor)
+enum { MOST_OWNED = 1024 }; /* of each kind */
+
+#define OWNED_LIST(kind)                                                                           \
+    static ng_##kind *owned_##kind[MOST_OWNED];                                                    \
+    static int count_of_##kind;                                                                    \
+    ng_##kind *own_##kind(const char *file, int line, const char *what, ng_##kind *x)              \
+    {                                                                                              \
+        expect_ok(file, line, what, x != NULL);                                                    \
+        ck_assert_int_lt(count_of_##kind, MOST_OWNED);                                             \
+        return owned_##kind[count_of_##kind++] = x;                                                \
+    }
+OWNED(OWNED_LIST)
+
+#define FREE_OWNED(kind)                                                                           \
+    while (count_of_##kind > 0) ng_##kind##_free(owned_##kind[--count_of_##kind]);
+
 static void begin_afresh(void)
 {
     of_test = getpid();
@@ -459,6 +486,7 @@ static void begin_afresh(void)
 
 static void end_clean(void)
 {
+    OWNED(FREE_OWNED)
     ng_set_threads(0);
     ck_assert_msg(live == 0, "%lld of the library's allocations were not freed", (long long)live);
     ck_assert_msg(descriptors == 0, "%d of the library's files were not closed", descriptors);

@@ -124,6 +124,17 @@ bool write_commas(void);
  *
  * Counts the library's allocations only, not those of Check or the C library. */
 
+/* Freed after the test and its fixture. NULL fails the test with the last error's text. */
+#define own(x)                                                                                     \
+    _Generic((x), ng_training *                                                                    \
+             : own_training, ng_tape *                                                             \
+             : own_tape, ng_optimizer *                                                            \
+             : own_optimizer, ng_module *                                                          \
+             : own_module, ng_dataset *                                                            \
+             : own_dataset, ng_history *                                                           \
+             : own_history, ng_tensor *                                                            \
+             : own_tensor)(__FILE__, __LINE__, #x, x)
+
 int64_t allocations_made(void); /* since the test began */
 int64_t allocations_live(void); /* not yet freed */
 int64_t allocations_peak(void); /* most bytes at once since the last call */
@@ -139,6 +150,10 @@ void allocations_fail_once_after(int64_t count);
 void allocations_fail_twice_after(int64_t count);
 void allocations_succeed(void);
 bool allocations_refused(void); /* whether any has failed since the last call of the above */
+
+/* After a call with refused allocations: it has failed with NG_ENOMEM if one was refused, else not.
+ * Allocations succeed again. Returns `failed`, for loops that refuse each allocation in turn. */
+bool out_of_memory(bool failed);
 
 /* The allocation to refuse after the n-th, in tests that refuse each in turn: n + 1. Under
  * AddressSanitizer there are many more allocations, of which later ones are skipped. */
@@ -179,5 +194,12 @@ void expect_fails(const char *file, int line, const char *what, ng_status return
 ng_status status_returned(ng_status status);
 ng_status status_of_null(const void *result); /* the last error's, or NG_OK where there is one */
 void expect_none_allocated(const char *file, int line, int64_t made);
+ng_training *own_training(const char *file, int line, const char *what, ng_training *x);
+ng_tape *own_tape(const char *file, int line, const char *what, ng_tape *x);
+ng_optimizer *own_optimizer(const char *file, int line, const char *what, ng_optimizer *x);
+ng_module *own_module(const char *file, int line, const char *what, ng_module *x);
+ng_dataset *own_dataset(const char *file, int line, const char *what, ng_dataset *x);
+ng_history *own_history(const char *file, int line, const char *what, ng_history *x);
+ng_tensor *own_tensor(const char *file, int line, const char *what, ng_tensor *x);
 
 #endif

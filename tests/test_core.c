@@ -29,19 +29,18 @@ TEST(the_first_failure_stays_and_the_later_ones_are_counted)
 
 TEST(a_status_is_that_of_its_own_failure)
 {
-    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2));
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(2)));
     ng_fail(NG_EIO, "the cause");
     ck_assert_int_eq(ng_set(x, 7, 1), NG_ESHAPE);
     ck_assert_int_eq(ng_fill_uniform(x, 1, 0, &(ng_rng){{1}}), NG_EVALUE);
     ck_assert_int_eq(ng_newest_status(), NG_EVALUE);
     assert_error(NG_EIO, "the cause");
     ck_assert_int_eq(ng_newest_status(), NG_OK);
-    ng_tensor_free(x);
 }
 
 TEST(a_wrong_range_or_deviation_is_an_error)
 {
-    ng_tensor *x = ng_ones_new(NG_F64, NG_SHAPE(2));
+    ng_tensor *x = own(ng_ones_new(NG_F64, NG_SHAPE(2)));
     ng_rng rng = ng_rng_seeded(1);
     const double nan = (double)NAN;
     assert_fails(ng_fill_uniform(x, nan, 1, &rng), NG_EVALUE, "ng_fill_uniform: range [");
@@ -55,7 +54,6 @@ TEST(a_wrong_range_or_deviation_is_an_error)
     assert_fails(ng_normal_new(NG_F32, NG_SHAPE(2), 0, -1, &rng), NG_EVALUE,
                  "ng_normal_new: deviation -1, expected at least 0");
     assert_values(x, 0, 1, 1);
-    ng_tensor_free(x);
 }
 
 TEST(an_option_of_0_is_the_default_and_ng_zero_is_0)
@@ -223,7 +221,7 @@ TEST(tensors_hold_the_given_values)
 
 TEST(wrong_access_names_what_came)
 {
-    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(2, 3));
+    ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(2, 3)));
     ck_assert(isnan(ng_item(x)));
     assert_error(NG_ESHAPE, "ng_item: a tensor of shape (2, 3), expected one element");
     ck_assert(isnan(ng_at(x, 2, 0)));
@@ -248,22 +246,20 @@ TEST(wrong_access_names_what_came)
     ng_tensor_free(few), ng_tensor_free(many);
     ck_assert_int_eq(ng_dim(x, 2), -1);
     assert_error(NG_ESHAPE, "axis 2, expected -2 .. 1");
-    ng_tensor *labels = ng_zeros_new(NG_I64, NG_SHAPE(2));
+    ng_tensor *labels = own(ng_zeros_new(NG_I64, NG_SHAPE(2)));
     assert_fails(ng_require_grad(labels), NG_EDTYPE, "ng_require_grad: the tensor is int64");
     assert_fails(ng_grad(x), NG_EGRAD, "no backward pass has reached");
     assert_fails(ng_fill(NG_NONE, 0), NG_EVALUE, "NG_NONE");
-    ng_tensor_free(x), ng_tensor_free(labels);
 }
 
 TEST(integers_are_rounded_and_saturate)
 {
-    ng_tensor *x = ng_tensor_from(NG_I64, NG_SHAPE(8),
-                                  NG_VALUES(2.6, -2.6, 0x1p63, 0x1p63 - 1024, -0x1p63,
-                                            -0x1p63 - 2048, (double)NAN, -0x1p62 - 1024));
+    ng_tensor *x = own(ng_tensor_from(NG_I64, NG_SHAPE(8),
+                                      NG_VALUES(2.6, -2.6, 0x1p63, 0x1p63 - 1024, -0x1p63,
+                                                -0x1p63 - 2048, (double)NAN, -0x1p62 - 1024)));
     const int64_t expected[] = {3,         -3,        INT64_MAX, INT64_MAX - 1023,
                                 INT64_MIN, INT64_MIN, 0,         -(INT64_C(1) << 62) - 1024};
     for (int i = 0; i < 8; i++) ck_assert_int_eq(ng_data_i64(x)[i], expected[i]);
-    ng_tensor_free(x);
 }
 
 TEST(data_is_aligned_to_cache_lines)

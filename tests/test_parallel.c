@@ -550,7 +550,7 @@ FIXTURE(NULL, NULL)
 
 TEST(shards_are_equal_and_share_nothing)
 {
-    ng_dataset *all = labelled_data(NG_F32, SAMPLES, FEATURES);
+    ng_dataset *all = own(labelled_data(NG_F32, SAMPLES, FEATURES));
     bool seen[SAMPLES] = {false};
     for (int r = 0; r < 8; r++) {
         ng_dataset *shard = ng_dataset_shard(all, r, 8);
@@ -567,7 +567,6 @@ TEST(shards_are_equal_and_share_nothing)
     assert_fails(ng_dataset_shard(all, 8, 8), NG_EVALUE,
                  "ng_dataset_shard: rank 8 of 8 for 333 samples");
     assert_fails(ng_dataset_shard(all, 0, SAMPLES + 1), NG_EVALUE, "size <= 333");
-    ng_dataset_free(all);
 }
 
 static ng_status seed_program(ng_group *group, void *with)
