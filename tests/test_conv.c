@@ -138,19 +138,6 @@ static ng_tensor *image(ng_shape shape) { return own(ng_zeros_new(NG_F32, shape)
 
 FIXTURE(set_up, tear_down)
 
-TEST(a_convolution_is_the_sum_over_its_window)
-{
-    ng_tensor *x =
-        own(ng_tensor_from(NG_F64, NG_SHAPE(1, 1, 3, 3), NG_VALUES(1, 2, 3, 4, 5, 6, 7, 8, 9)));
-    ng_tensor *weight =
-        own(ng_tensor_from(NG_F64, NG_SHAPE(1, 1, 2, 2), NG_VALUES(1, 10, 100, 1000)));
-    ng_tensor *bias = own(ng_tensor_from(NG_F64, NG_SHAPE(1), NG_VALUES(0.5)));
-    assert_values(ng_conv2d(tape, x, weight, bias), 1e-15, 5421.5, 6532.5, 8754.5, 9865.5);
-    assert_values(ng_conv2d(tape, x, weight, NG_NONE, .stride = 2, .padding = 1), 1e-15, 1000, 3200,
-                  7040, 9865);
-    assert_values(ng_conv2d(tape, x, weight, NG_NONE, .dilation = 2), 1e-15, 9731);
-}
-
 TEST(equals_share_the_gradient_of_max_pooling)
 {
     ng_tensor *x = own(ng_require_grad(
@@ -271,37 +258,6 @@ LOOP_TEST(same_bits_for_any_number_of_threads, 4)
     }
 }
 
-/* <conv(x), u> = <x, transposed(u)>, also where the stride leaves a remainder. */
-TEST(a_transposed_convolution_is_the_adjoint)
-{
-    for (int64_t h = 5; h < 9; h++) {
-        ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 4, h, 7), 1);
-        ng_tensor *weight = normal(NG_F64, NG_SHAPE(6, 2, 2, 3), 2);
-        ng_tensor *y = ng_conv2d(tape, x, weight, NG_NONE, .stride_h = 3, .padding = 1,
-                                 .dilation_w = 2, .groups = 2);
-        ng_tensor *u = normal(NG_F64, ng_shape_of(y), 3);
-        ng_tensor *back =
-            ng_conv_transpose2d(tape, u, weight, NG_NONE, .stride_h = 3, .padding = 1,
-                                .dilation_w = 2, .groups = 2, .output_padding_h = h % 3);
-        assert_near(ng_item(ng_dot(tape, y, u)), ng_item(ng_dot(tape, x, back)), 1e-12);
-    }
-}
-
-/* Nearest repeats elements; linear interpolation keeps a straight line. */
-TEST(upsampling_repeats_and_interpolates)
-{
-    ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 3), NG_VALUES(1, -2, 5));
-    ng_tensor *twice = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 6), NG_VALUES(1, 1, -2, -2, 5, 5));
-    assert_tensors_close(ng_upsample(tape, x, 2), twice, 0);
-    ng_tensor *line = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 3), NG_VALUES(0, 4, 8));
-    ng_tensor *edges = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 6), NG_VALUES(0, 1, 3, 5, 7, 8));
-    assert_tensors_close(ng_upsample(tape, line, 2, .mode = NG_LINEAR), edges, 1e-15);
-    ng_tensor *corners = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 5), NG_VALUES(0, 2, 4, 6, 8));
-    assert_tensors_close(
-        ng_interpolate(tape, line, NG_SHAPE(5), .mode = NG_LINEAR, .align_corners = true), corners,
-        1e-15);
-}
-
 /* An interpolated element depends on its two neighbours only, or on one where it falls on it. */
 TEST(infinity_reaches_only_its_neighbours)
 {
@@ -310,8 +266,6 @@ TEST(infinity_reaches_only_its_neighbours)
     static const double expected[] = {1, 1.5, 2, HUGE_VAL, HUGE_VAL, HUGE_VAL, 4};
     for (int i = 0; i < 7; i++) ck_assert_double_eq(ng_get(y, i), expected[i]);
 }
-
-#define FOR(i, n) for (int64_t i = 0; i < (n); i++)
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
@@ -550,63 +504,4 @@ TEST(layers_refuse_options_without_sense)
     assert_fails(ng_forward(layer, tape, image(NG_SHAPE(2, 4, 5, 5))), NG_ESHAPE,
                  "Conv2d: x is (2, 4, 5, 5), expected (N, 3, ...)");
     assert_fails(ng_forward(layer, tape, image(NG_SHAPE(3))), NG_ESHAPE, "Conv2d: x is (3,)");
-}
-
-/* ---- Learning -------------------------------------------------------------------------------- */
-
-static ng_module *tiny_network(void)
-{
-    return ng_sequential_new(
-        ng_conv2d_new(1, 6, 3, .padding = 1, .no_bias = true), ng_batch_norm_new(6), ng_relu_new(),
-        ng_max_pool2d_new(2),
-        ng_residual_new(ng_sequential_new(ng_conv2d_new(6, 6, 3, .padding = 1, .no_bias = true),
-                                          ng_batch_norm_new(6), ng_relu_new())),
-        ng_global_avg_pool_new(), ng_linear_new(6, 2));
-}
-
-/* Horizontal (0) or vertical (1) bars of random place and brightness, with noise. */
-static void draw_bars(ng_tensor *x, ng_tensor *labels, ng_rng *rng)
-{
-    assert_ok(ng_fill_normal(x, 0, 0.3, rng));
-    FOR(n, ng_dim(x, 0))
-    {
-        const int64_t label = ng_rng_below(rng, 2), place = ng_rng_below(rng, 8);
-        const double brightness = 1 + ng_rng_uniform(rng);
-        ng_set(labels, n, (double)label);
-        FOR(i, 8) ng_set(x, n * 64 + (label ? i * 8 + place : place * 8 + i), brightness);
-    }
-}
-
-static double share_right(const ng_tensor *logits, const ng_tensor *labels)
-{
-    const ng_tensor *guess = ng_argmax(tape, (ng_tensor *)logits, 1);
-    double right = 0;
-    FOR(i, ng_size(labels)) right += ng_get(guess, i) == ng_get(labels, i);
-    return right / (double)ng_size(labels);
-}
-
-TEST(a_tiny_residual_network_learns_horizontal_from_vertical_bars)
-{
-    ng_rng rng = ng_rng_seeded(4);
-    ng_tensor *x = image(NG_SHAPE(32, 1, 8, 8));
-    ng_tensor *labels = own(ng_zeros_new(NG_I64, NG_SHAPE(32)));
-    ng_module *net = own(tiny_network());
-    ng_optimizer *adam = own(ng_adam_new(net, .lr = 0.01));
-    int64_t warm = 0;
-    for (int step = 0; step < 60; step++) {
-        draw_bars(x, labels, &rng);
-        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), labels);
-        assert_ok(ng_backward(tape, loss));
-        assert_ok(ng_optimizer_step(adam));
-        ng_tape_reset(tape);
-        if (step == 2) warm = allocations_made();
-    }
-    assert_none_allocated_since(warm);
-    ng_eval(net);
-    double right = 0;
-    for (int i = 0; i < 10; i++) {
-        draw_bars(x, labels, &rng);
-        right += share_right(ng_forward(net, tape, x), labels) / 10;
-    }
-    ck_assert_msg(right > 0.97, "%.1f %% right", 100 * right);
 }

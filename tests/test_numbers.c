@@ -717,19 +717,3 @@ LOOP_TEST(scores_far_from_zero_keep_their_digits, 80)
         set_up();
     }
 }
-
-/* Of three queries and two keys the first sees none, the second one, the third both. */
-TEST(causal_queries_before_every_key_give_zero)
-{
-    ng_tensor *q = normal(NG_F64, NG_SHAPE(1, 1, 3, 2), 0, 1, 1);
-    ng_tensor *k = normal(NG_F64, NG_SHAPE(1, 1, 2, 2), 0, 1, 2);
-    ng_tensor *v = normal(NG_F64, NG_SHAPE(1, 1, 2, 2), 0, 1, 3);
-    ng_tensor *y = ng_attention(tape, q, k, v, NG_NONE, .causal = true);
-    assert_close(ng_get(y, 0), 0, 0);
-    assert_close(ng_get(y, 1), 0, 0);
-    assert_close(ng_get(y, 2), ng_get(v, 0), 1e-15);
-    assert_ok(ng_backward_from(tape, y, own(ng_ones_new(NG_F64, ng_shape_of(y)))));
-    assert_close(ng_get(ng_grad(q), 0), 0, 0);
-    assert_close(ng_get(ng_grad(q), 1), 0, 0);
-    ck_assert_double_gt(fabs(ng_get(ng_grad(q), 5)), 1e-6);
-}

@@ -415,17 +415,6 @@ TEST(reductions_over_any_axes_are_those_of_plain_loops)
     }
 }
 
-TEST(gradients_of_reductions_reach_the_reduced_elements)
-{
-    ng_tensor *x = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 6);
-    assert_gradient(ng_sum(tape, x), x, 0, 1, 1, 1, 1);
-    assert_gradient(ng_mean(tape, x, .axes = NG_AXES(0)), x, 0, 0.5, 0.5, 0.5, 0.5);
-    assert_gradient(ng_max(tape, x, .axes = NG_AXES(0)), x, 0, 0, 0, 1, 1);
-    assert_gradient(ng_variance(tape, x, .axes = NG_AXES(1)), x, 0, -0.5, 0.5, -1.5, 1.5);
-    const double p = 1 / (1 + exp(1.0)), q = 1 / (1 + exp(3.0));
-    assert_gradient(ng_logsumexp(tape, x, .axes = NG_AXES(1)), x, 1e-14, p, 1 - p, q, 1 - q);
-}
-
 /* Also where float cannot hold the mean: its numbers near 1e7 are whole. */
 TEST(variance_keeps_its_digits_far_from_zero)
 {
@@ -573,22 +562,6 @@ TEST(matmul_multiplies_broadcast_batches_read_either_way)
     for (int flags = 0; flags < 4; flags++) multiply_plainly(flags & 1, flags & 2);
 }
 
-TEST(matmul_gives_worked_values_and_gradients)
-{
-    ng_tensor *a = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 4), *b = LEAF(NG_SHAPE(2, 1), 5, 6);
-    ng_tensor *y = ng_matmul(tape, a, b);
-    assert_values(y, 0, 17, 39);
-    assert_gradient(y, a, 0, 5, 6, 5, 6);
-    assert_gradient(y, b, 0, 4, 6);
-    ng_tensor *both = LEAF(NG_SHAPE(2, 2, 2), 1, 2, 3, 4, 5, 6, 7, 8);
-    ng_tensor *z = ng_matmul(tape, both, b);
-    assert_values(z, 0, 17, 39, 61, 83);
-    assert_gradient(z, b, 0, 16, 20);
-    ng_tensor *square = ng_matmul(tape, a, a);
-    assert_values(square, 0, 7, 10, 15, 22);
-    assert_gradient(square, a, 0, 7, 11, 9, 13);
-}
-
 TEST(matmul_names_shapes_that_do_not_fit)
 {
     ng_tensor *a = zeros(NG_SHAPE(32, 64)), *b = zeros(NG_SHAPE(128, 10)), *v = zeros(NG_SHAPE(5));
@@ -601,20 +574,6 @@ TEST(matmul_names_shapes_that_do_not_fit)
                  "ng_matmul: leading dimensions do not broadcast: (3, 2, 2) x (4, 2, 2)");
 }
 
-TEST(linear_gives_worked_values_and_gradients)
-{
-    ng_tensor *x = LEAF(NG_SHAPE(2, 2), 1, 2, 3, 4), *w = LEAF(NG_SHAPE(1, 2), 10, 20);
-    ng_tensor *bias = LEAF(NG_SHAPE(1), 0.5);
-    ng_tensor *y = ng_linear(tape, x, w, bias);
-    assert_values(y, 0, 50.5, 110.5);
-    assert_gradient(y, x, 0, 10, 20, 10, 20);
-    assert_gradient(y, w, 0, 4, 6);
-    assert_gradient(y, bias, 0, 2);
-    assert_values(ng_linear(tape, x, w, NG_NONE), 0, 50, 110);
-    ng_tensor *row = LEAF(NG_SHAPE(2), 1, 2);
-    assert_shape(ng_linear(tape, row, w, bias), 1);
-}
-
 TEST(linear_names_shapes_that_do_not_fit)
 {
     ng_tensor *x = zeros(NG_SHAPE(32, 64)), *w = zeros(NG_SHAPE(10, 128)), *b = zeros(NG_SHAPE(9));
@@ -623,6 +582,7 @@ TEST(linear_names_shapes_that_do_not_fit)
     assert_fails(ng_linear(tape, w, w, b), NG_ESHAPE, "ng_linear: bias is (9,), expected (10,)");
     assert_fails(ng_linear(tape, x, b, NG_NONE), NG_ESHAPE, "weight is (9,), expected (out, in)");
     assert_refused(ng_linear(tape, x, NG_NONE, NG_NONE), "ng_linear");
+    assert_shape(ng_linear(tape, zeros(NG_SHAPE(128)), w, NG_NONE), 10);
 }
 
 /* ---- Shape --------------------------------------------------------------------------------- */
@@ -1098,15 +1058,6 @@ LOOP_TEST(every_case_agrees_with_its_definition, case_count(ng_op_case))
     }
 }
 
-/* The gradient computed by kernels, and recorded by rules and definitions. */
-LOOP_TEST(every_case_has_the_same_gradient_recorded_or_not, case_count(ng_op_case))
-{
-    run r = run_case(ng_op_case(_i), NG_F64);
-    ng_tensor *gradients[NG_CASE_INPUTS];
-    gradients_of(&r, r.y, true, gradients);
-    for (int i = 0; i < r.n_wanted; i++) assert_tensors_close(r.gradients[i], gradients[i], 1e-11);
-}
-
 /* The op twice on the same inputs: the second backward kernel adds to the first one's gradients. */
 LOOP_TEST(every_case_adds_to_gradients_that_are_there, case_count(ng_op_case))
 {
@@ -1147,18 +1098,6 @@ LOOP_TEST(every_case_in_float_is_near_double, case_count(ng_op_case))
     assert_float_near_double(spec->name, single.y, exact.y);
     for (int i = 0; i < exact.n_wanted; i++)
         assert_float_near_double(spec->name, single.gradients[i], exact.gradients[i]);
-}
-
-LOOP_TEST(every_case_gives_the_same_bits_again, case_count(ng_op_case))
-{
-    const ng_case *spec = ng_op_case(_i);
-    for (int k = 0; k < 2; k++) {
-        const ng_dtype dtype = k ? NG_F32 : NG_F64;
-        const run first = run_case(spec, dtype), second = run_case(spec, dtype);
-        assert_same_bits(first.y, second.y);
-        for (int i = 0; i < first.n_wanted; i++)
-            assert_same_bits(first.gradients[i], second.gradients[i]);
-    }
 }
 
 /* The tape's memory is full of NaN. */
@@ -1215,10 +1154,14 @@ LOOP_TEST(the_gradient_to_every_results_own_node_is_the_cotangent, case_count(ng
     }
 }
 
-/* Each input alone: the gradient is the same as beside the others. */
-LOOP_TEST(every_case_gives_each_gradient_alone, case_count(ng_op_case))
+/* The gradients computed by kernels are those recorded by rules and definitions, together and of
+ * each input alone. */
+LOOP_TEST(every_case_has_the_same_gradients_recorded_and_alone, case_count(ng_op_case))
 {
-    const run r = run_case(ng_op_case(_i), NG_F64);
+    run r = run_case(ng_op_case(_i), NG_F64);
+    ng_tensor *recorded[NG_CASE_INPUTS];
+    gradients_of(&r, r.y, true, recorded);
+    for (int i = 0; i < r.n_wanted; i++) assert_tensors_close(recorded[i], r.gradients[i], 1e-11);
     for (int i = 0; i < 2 * r.n_wanted; i++) {
         ng_tensor *alone = ng_gradient(tape, r.y, r.wanted[i / 2], .cotangent = r.dy,
                                        .record = i % 2, .allow_unused = true);

@@ -16,25 +16,6 @@ static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
 
 FIXTURE(set_up, tear_down)
 
-LOOP_TEST(attention_is_its_definition, 2)
-{
-    ng_tensor *qkv = own(normal(NG_F64, NG_SHAPE(2, 70, 36), 1));
-    ng_tensor *mask = own(ng_ones_new(NG_F64, NG_SHAPE(2, 70)));
-    for (int64_t i = 0; i < 140; i++)
-        if (i % 5 == 2 || i < 3) ng_set(mask, i, 0); /* the first queries see nothing */
-    ng_tensor *dy = own(normal(NG_F64, NG_SHAPE(2, 70, 12), 2));
-    ng_tensor *y =
-        ng_self_attention(tape, qkv, mask, .heads = 3, .causal = true, .dropout = _i ? 0.3 : 0);
-    assert_ok(y);
-    ng_tensor *composed = ng_node_of(y)->op->definition(tape, ng_node_of(y));
-    assert_tensors_close(y, composed, 1e-12);
-    ck_assert(ng_at(y, 0, 2, 0) == 0);
-    ck_assert(ng_at(y, 0, 3, 0) != 0);
-    ng_tensor *fast = ng_gradient(tape, y, qkv, .cotangent = dy);
-    ng_tensor *slow = ng_gradient(tape, composed, qkv, .cotangent = dy);
-    assert_tensors_close(fast, slow, 1e-11);
-}
-
 /* The tape's memory is not zero. */
 TEST(no_gradient_flows_to_the_mask)
 {
