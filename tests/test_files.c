@@ -435,19 +435,21 @@ LOOP_TEST(a_header_is_read_strictly, HEADERS)
 /* The digest and a strict header leave no byte that may differ. */
 static void load_damaged(const char *path, bool is_cut)
 {
-    ng_module *net = ng_linear_new(1, 1), *twin = ng_linear_new(1, 1);
-    const ng_status status = ng_module_load(net, path, .verify = true);
-    ck_assert_int_ne(status, NG_OK);
-    if (is_cut) ck_assert_int_eq(status, NG_EPARSE);
-    assert_same_bits(ng_module_find(net, "weight"), ng_module_find(twin, "weight"));
-    ng_module_free(net), ng_module_free(twin);
+    ng_module *net = ng_batch_norm_new(1);
+    const ng_status status = ng_module_load(net, path, .verify = !is_cut);
+    assert_fails(status, is_cut ? NG_EPARSE : status, path);
+    assert_values(ng_module_find(net, "weight"), 0, 1);
+    assert_values(ng_module_find(net, "running_var"), 0, 1);
+    ng_module_free(net);
 }
 
 TEST(a_damaged_network_is_refused_without_harm)
 {
-    ng_module *net = ng_linear_new(1, 1);
+    ng_module *net = own(ng_batch_norm_new(1));
+    ng_named_tensor p;
+    for (int i = 0; ng_module_parameter(net, i, &p); i++) ng_fill(p.tensor, 7);
+    for (int i = 0; ng_module_buffer(net, i, &p); i++) ng_fill(p.tensor, 7);
     assert_ok(ng_module_save(net, in_folder("it.safetensors")));
-    ng_module_free(net);
     read_damaged(in_folder("it.safetensors"), "damaged", 1, load_damaged);
 }
 
