@@ -3,14 +3,14 @@
 
     tests/mutations.py FOLDER N SEED
 
-The tree is copied to FOLDER and built with the baseline kernels only. N faults are planted at random places
-there; those that do not compile, or compile to the same library, do not count. The suites that look at
-the fault's directory run first, then the others, one on each processor, until one fails or hangs. Root
-runs them as nobody, for a fault may delete files."""
+The tree is copied to FOLDER and built with the baseline kernels only. N faults are planted at random
+places there; those that do not compile, or compile to the same library, do not count. The suites that
+look at the fault's directory run first, then the others from the fastest to the slowest, one on each
+processor, until one fails or hangs. Root runs them as nobody, for a fault may delete files."""
 import glob, hashlib, os, random, re, resource, shutil, signal, subprocess, sys, time
 
 folder, wanted, seed = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-tree, scratch, sound = (os.path.join(folder, name) for name in ('tree', 'scratch', 'sound'))
+tree, scratch = (os.path.join(folder, name) for name in ('tree', 'scratch'))
 rng = random.Random(seed)
 
 # Suites that look at a directory, the first to notice first.
@@ -130,23 +130,20 @@ def confined():
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
 
-LIMIT = int(os.environ.get('LIMIT', 300))  # seconds; a suite that takes longer hangs
-
-
 class Run:
     """One suite in one process, which ends at the first assertion that fails (CK_FORK=no)."""
 
-    def __init__(self, program, suite):
+    def __init__(self, program, suite, limit):
         env = {**os.environ, 'CK_RUN_SUITE': suite, 'CK_FORK': 'no', 'STOP_AT_FAILURE': '1', 'TMPDIR': scratch, 'HOME': scratch}
         nobody = {'user': 65534, 'group': 65534, 'extra_groups': []} if os.geteuid() == 0 else {}
-        self.suite, self.began = suite, time.time()
+        self.suite, self.ends = suite, time.time() + limit
         self.process = subprocess.Popen([program], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, preexec_fn=confined, **nobody)
 
     def result(self):
         """True: it passed; False: it failed or hangs; None: it runs."""
         code = self.process.poll()
-        return code == 0 if code is not None else False if time.time() - self.began > LIMIT else None
+        return code == 0 if code is not None else False if time.time() > self.ends else None
 
     def end(self):
         try:
@@ -156,13 +153,14 @@ class Run:
         self.process.wait()
 
 
-def first_to_fail(program, suites):
-    """The suite that fails first, or None."""
+def first_to_fail(suites, seconds):
+    """The suite that fails first, or None. One that takes 20 times its usual seconds hangs."""
     waiting, running = list(suites), []
     try:
         while waiting or running:
             while waiting and len(running) < len(os.sched_getaffinity(0)):
-                running.append(Run(program, waiting.pop(0)))
+                suite = waiting.pop(0)
+                running.append(Run(runner, suite, 20 + 20 * seconds[suite]))
             time.sleep(0.02)
             for run in list(running):
                 result = run.result()
@@ -186,22 +184,18 @@ def main():
     original, said = build()
     if not original:
         sys.exit('mutations: the tree does not build:\n' + said)
-    shutil.copy(runner, sound)
-    size = {re.sub(r'.*test_|\.c', '', path): os.path.getsize(path) for path in glob.glob('tests/test_*.c')}
-    trusted = set()  # suites that have passed without a fault
+    seconds = {}  # of each suite without a fault
+    for path in sorted(glob.glob('tests/test_*.c')):
+        suite, start = re.sub(r'.*test_|\.c', '', path), time.time()
+        if first_to_fail([suite], {suite: 30}) is None:
+            seconds[suite] = time.time() - start
+        else:
+            print('%s fails without a fault and is left out' % suite, flush=True)
 
     def verdict(path):
-        """The suite that notices the fault; one that fails without it as well has no say."""
-        first = [s for s in LOOKS_AT.get(path.split('/')[1], '').split() if s in size]
-        suites = first + sorted(set(size) - set(first), key=size.get)
-        while (suite := first_to_fail(runner, suites)) and suite not in trusted:
-            if first_to_fail(sound, [suite]) is None:
-                trusted.add(suite)
-            else:
-                print('%s fails without a fault and is left out' % suite, flush=True)
-                size.pop(suite)
-                suites.remove(suite)
-        return suite
+        """The suite that notices the fault."""
+        first = [s for s in LOOKS_AT.get(path.split('/')[1], '').split() if s in seconds]
+        return first_to_fail(first + sorted(set(seconds) - set(first), key=seconds.get), seconds)
 
     found, noticed, survivors, counted, skipped = places(), {}, [], 0, 0
     while counted < wanted:
