@@ -734,7 +734,7 @@ static ng_tensor *moody_product(ng_tape *tape, ng_tensor *const *in, void *conte
     return product_by(tape, &moody_op, in, context);
 }
 
-LOOP_TEST(a_fault_that_shows_in_some_passes_only_is_caught, MOODS - NEVER)
+LOOP_TEST(a_fault_that_shows_in_some_passes_only_is_caught, MOODS)
 {
     static const char *const says[] = {
         [OVERWRITES] = "where it is asked for alone and added to another",
@@ -743,13 +743,13 @@ LOOP_TEST(a_fault_that_shows_in_some_passes_only_is_caught, MOODS - NEVER)
         [TIRES] = "run again at the same point, the gradient is"};
     ng_tensor *in[] = {normal(1, NG_SHAPE(6), 1), normal(2, NG_SHAPE(6), 1)};
     for (int mode = 0; mode < 3; mode++) {
-        moody of = {.fault = (unsigned)(NEVER + _i)};
+        moody of = {.fault = (unsigned)_i};
         ng_check_report report =
             ng_check_function(moody_product, in, 2, .context = &of, .mode = modes[mode]);
-        if ((NEVER + _i) == NEVER)
+        if (_i == NEVER)
             expect_passed(&report, "a product");
         else
-            expect_says(&report, says[(NEVER + _i)]);
+            expect_says(&report, says[_i]);
     }
 }
 
@@ -1005,9 +1005,9 @@ static void expect_own(const ng_check_report *report, own_fault kind)
     }
 }
 
-LOOP_TEST(an_op_of_the_users_own_is_checked_in_float32_too, DOUBLE_ONLY + 1 - FLOAT_RIGHT)
+LOOP_TEST(an_op_of_the_users_own_is_checked_in_float32_too, DOUBLE_ONLY + 1)
 {
-    own_fault kind = (own_fault)(FLOAT_RIGHT + _i);
+    own_fault kind = (own_fault)_i;
     ng_tensor *in[] = {normal(1, NG_SHAPE(3, 4), 1), normal(2, NG_SHAPE(4), 1)};
     ng_module *module = ng_module_new(&triple_class);
     triple_layer *layer = (triple_layer *)module;
@@ -1020,7 +1020,7 @@ LOOP_TEST(an_op_of_the_users_own_is_checked_in_float32_too, DOUBLE_ONLY + 1 - FL
             .inputs = in, .n_inputs = 2, .context = &kind, .mode = modes[i]};
         ng_check_report report = ng_check_function_with(tanh_of_triple, options);
         expect_own(&report, kind);
-        report = ng_check_module(module, in, 1, .mode = modes[i % 3]);
+        report = ng_check_module(module, in, 1, .mode = modes[i]);
         expect_own(&report, kind);
         if (kind == FLOAT_GRADIENT_OFF) expect_says(&report, "the gradient of x");
         ck_assert(!ng_failed());

@@ -3,23 +3,14 @@
 #include "core/error.h"
 #include "core/number.h"
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
-
-/* Prints with a decimal point in any locale. */
-static void print_pointed(char *text, size_t bytes, const char *format, va_list arguments)
-{
-    const locale_t locale = ng_c_locale_begin();
-    vsnprintf(text, bytes, format, arguments);
-    ng_c_locale_end(locale);
-}
 
 bool ng_check_say(ng_check_report *report, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     if (!report->message[0])
-        print_pointed(report->message, sizeof report->message, format, arguments);
+        ng_c_print(report->message, sizeof report->message, format, arguments);
     va_end(arguments);
     return false;
 }
@@ -73,7 +64,7 @@ static bool hint(ng_check_report *report, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    print_pointed(report->hint, sizeof report->hint, format, arguments);
+    ng_c_print(report->hint, sizeof report->hint, format, arguments);
     va_end(arguments);
     return true;
 }

@@ -1,7 +1,6 @@
 /* The error record of each thread. */
 #include "core/error.h"
 #include "core/number.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,11 +45,9 @@ ng_status ng_fail(ng_status code, const char *format, ...)
     if (record.failures++ > 0) return code;
     char text[NG_ERROR_BYTES]; /* the arguments may point into the record's */
     va_list arguments;
-    const locale_t locale = ng_c_locale_begin();
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format ? format : "no text", arguments);
+    ng_c_print(text, sizeof text, format ? format : "no text", arguments);
     va_end(arguments);
-    ng_c_locale_end(locale);
     drop_sign_of_zero(text);
     strcpy(record.text, text);
     record.status = code;

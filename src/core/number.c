@@ -28,3 +28,10 @@ void ng_c_locale_end(locale_t before)
 {
     if (before) freelocale(uselocale(before));
 }
+
+void ng_c_print(char *text, size_t bytes, const char *format, va_list arguments)
+{
+    const locale_t before = ng_c_locale_begin();
+    vsnprintf(text, bytes, format, arguments);
+    ng_c_locale_end(before);
+}

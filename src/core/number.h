@@ -3,7 +3,8 @@
 #define NG_CORE_NUMBER_H
 
 #include <locale.h>
-#include <stdbool.h>
+#include <stdarg.h>
+#include <stddef.h>
 
 /* "1e-05", "0.30000000000000004": the shortest text of at least six digits that reads back as the
  * same number, in a struct so that it can be written inline; -0 is "0". */
@@ -16,5 +17,8 @@ ng_number_text ng_number_print(double value);
  * program has chosen. Pass to end what begin returned. */
 locale_t ng_c_locale_begin(void);
 void ng_c_locale_end(locale_t before);
+
+/* As vsnprintf in the C locale. */
+void ng_c_print(char *text, size_t bytes, const char *format, va_list arguments);
 
 #endif

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <normgrad/history.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +17,9 @@ bool ng_refuse(ng_origin origin, ng_status status, const char *format, ...)
 {
     char text[NG_ERROR_BYTES];
     va_list arguments;
-    const locale_t locale = ng_c_locale_begin();
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    ng_c_print(text, sizeof text, format, arguments);
     va_end(arguments);
-    ng_c_locale_end(locale);
     ng_fail(status, "%s: %s: %s", origin.function, origin.path, text);
     return false;
 }
