@@ -120,6 +120,16 @@ TEST(rows_may_span_several_dimensions)
 
 /* ---- Closed forms ------------------------------------------------------------------------- */
 
+LOOP_TEST(layer_norm_of_constant_row_is_beta, 2)
+{
+    const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
+    ng_tensor *x = own(ng_full_new(dtype, NG_SHAPE(3, 7), 0.1));
+    ng_tensor *gamma = normal(dtype, NG_SHAPE(7), 1, 1, 1),
+              *beta = normal(dtype, NG_SHAPE(7), 0, 1, 2);
+    ng_tensor *y = ng_layer_norm(tape, x, gamma, beta, 1e-5);
+    assert_same_bits(y, ng_broadcast_to(tape, beta, NG_SHAPE(3, 7)));
+}
+
 /* Where eps is 0, rstd is infinite. */
 LOOP_TEST(one_feature_gives_beta_and_no_gradient, 6)
 {
@@ -134,6 +144,64 @@ LOOP_TEST(one_feature_gives_beta_and_no_gradient, 6)
     assert_values(ng_grad(x), 0, 0, 0, 0);
     assert_values(ng_grad(gamma), 0, 0);
     assert_close(ng_item(ng_grad(beta)), 1.5 - 0.3 + 7, 1e-6);
+}
+
+/* Adding 16 and multiplying by 4 round none of these numbers. */
+TEST(without_eps_layer_norm_ignores_shift_and_scale)
+{
+    ng_tensor *x = VALUES(NG_F64, NG_SHAPE(2, 4), 1, -2, 0.5, 4, 0, 8, -0.25, 3);
+    ng_tensor *y = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 0);
+    ng_tensor *shifted = ng_layer_norm(tape, ng_add_scalar(tape, x, 16), NG_NONE, NG_NONE, 0);
+    ng_tensor *scaled = ng_layer_norm(tape, ng_mul_scalar(tape, x, 4), NG_NONE, NG_NONE, 0);
+    assert_tensors_close(shifted, y, 1e-14);
+    assert_tensors_close(scaled, y, 1e-14);
+}
+
+TEST(without_eps_rms_norm_ignores_scale_but_not_shift)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 0, 1, 1);
+    ng_tensor *y = ng_rms_norm(tape, x, NG_NONE, 0);
+    assert_tensors_close(ng_rms_norm(tape, ng_mul_scalar(tape, x, 100), NG_NONE, 0), y, 1e-14);
+    ng_tensor *shifted = ng_rms_norm(tape, ng_add_scalar(tape, x, 1), NG_NONE, 0);
+    ck_assert_double_gt(fabs(ng_get(shifted, 0) - ng_get(y, 0)), 0.01);
+}
+
+/* y does not change when x moves along 1 or xhat, so dx is orthogonal to both. 1e-14: rounding of a
+ * sum of 16 numbers near 1. */
+TEST(layer_norm_gradient_is_orthogonal_to_shift_and_scale)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(4, 16), 3, 2, 1),
+              *gamma = normal(NG_F64, NG_SHAPE(16), 1, 1, 2);
+    ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 0);
+    backward(ng_layer_norm(tape, x, gamma, NG_NONE, 0), normal(NG_F64, NG_SHAPE(4, 16), 0, 1, 3));
+    ng_tensor *dx = ng_grad(x);
+    ng_tensor *along_one = ng_sum(tape, dx, .axes = NG_AXES(1));
+    ng_tensor *along_xhat = ng_sum(tape, ng_mul(tape, dx, xhat), .axes = NG_AXES(1));
+    for (int64_t r = 0; r < 4; r++) {
+        assert_near(ng_get(along_one, r), 0, 1e-14);
+        assert_near(ng_get(along_xhat, r), 0, 1e-14);
+    }
+    ck_assert_double_gt(fabs(ng_get(dx, 0)), 1e-3);
+}
+
+TEST(rms_norm_gradient_is_orthogonal_to_scale)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(4, 16), 3, 2, 1),
+              *gamma = normal(NG_F64, NG_SHAPE(16), 1, 1, 2);
+    backward(ng_rms_norm(tape, x, gamma, 0), normal(NG_F64, NG_SHAPE(4, 16), 0, 1, 3));
+    ng_tensor *along_x = ng_sum(tape, ng_mul(tape, ng_grad(x), x), .axes = NG_AXES(1));
+    for (int64_t r = 0; r < 4; r++) assert_near(ng_get(along_x, r), 0, 1e-14);
+    ck_assert_double_gt(fabs(ng_get(ng_grad(x), 0)), 1e-3);
+}
+
+TEST(batch_norm_of_training_has_mean_beta_and_deviation_gamma)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(6, 3, 5), 4, 2, 1);
+    ng_tensor *gamma = VALUES(NG_F64, NG_SHAPE(3), 1, -2, 3),
+              *beta = VALUES(NG_F64, NG_SHAPE(3), 5, 6, 7);
+    ng_tensor *y = apply(BATCH, x, gamma, beta, 0);
+    assert_values(ng_mean(tape, y, .axes = NG_AXES(0, 2)), 1e-14, 5, 6, 7);
+    assert_values(ng_variance(tape, y, .axes = NG_AXES(0, 2)), 1e-13, 1, 4, 9);
 }
 
 /* gamma of 0, and at the ends of the range in which rstd gamma is a float. */
@@ -222,6 +290,26 @@ static ng_tensor *evaluate(ng_tensor *x, ng_tensor *mean, ng_tensor *var)
     return ng_batch_norm(tape, x, NG_NONE, NG_NONE, mean, var, .eps = 1e-5);
 }
 
+/* By hand, momentum 0.1, from mean 0 and variance 1; a batch of two has unbiased variance
+ * (b - a)^2 / 2.
+ *     1, 3: mean 2, variance 2     0 + 0.2 = 0.2         0.9 + 0.2 = 1.1
+ *     5, 9: mean 7, variance 8     0.18 + 0.7 = 0.88     0.99 + 0.8 = 1.79
+ *     4, 4: mean 4, variance 0     0.792 + 0.4 = 1.192   1.611 */
+TEST(running_averages_over_three_batches)
+{
+    ng_tensor *mean = own(ng_zeros_new(NG_F64, NG_SHAPE(1)));
+    ng_tensor *var = own(ng_ones_new(NG_F64, NG_SHAPE(1)));
+    assert_ok(train_on(VALUES(NG_F64, NG_SHAPE(2, 1), 1, 3), mean, var, 0.1));
+    assert_values(mean, 1e-15, 0.2);
+    assert_values(var, 1e-15, 1.1);
+    assert_ok(train_on(VALUES(NG_F64, NG_SHAPE(2, 1), 5, 9), mean, var, 0.1));
+    assert_values(mean, 1e-15, 0.88);
+    assert_values(var, 1e-15, 1.79);
+    assert_ok(train_on(VALUES(NG_F64, NG_SHAPE(1, 1, 2), 4, 4), mean, var, 0.1));
+    assert_values(mean, 1e-15, 1.192);
+    assert_values(var, 1e-15, 1.611);
+}
+
 TEST(running_statistics_are_per_channel_and_optional)
 {
     ng_tensor *x = VALUES(NG_F32, NG_SHAPE(2, 2, 2), 1, 2, 10, 20, 3, 4, 30, 40);
@@ -296,6 +384,20 @@ LOOP_TEST(layer_norm_and_batch_norm_have_a_third_derivative, 2)
         assert_close(ng_item(y), expected[order], 1e-14);
         y = ng_sum(tape, ng_gradient(tape, y, t, .record = true));
     }
+}
+
+/* Two elements, eps 0: xhat is (-1, 1) whatever x, so all derivatives are 0; with RMSNorm of
+ * (a, b), y1 = a / r with r^2 = (a^2 + b^2) / 2: dy1/da = b^2 / (2 r^3), and again
+ * d2y1/da2 = -3 a b^2 / (4 r^5). */
+TEST(second_derivative_of_rms_norm)
+{
+    ng_tensor *x = leaf(VALUES(NG_F64, NG_SHAPE(2), 3, 4));
+    ng_tensor *first = ng_slice(tape, ng_rms_norm(tape, x, NG_NONE, 0), 0, 0, 1);
+    ng_tensor *dx = ng_gradient(tape, first, x, .record = true);
+    const double r = sqrt(12.5);
+    assert_close(ng_get(dx, 0), 16 / (2 * r * r * r), 1e-13);
+    ng_tensor *ddx = ng_gradient(tape, ng_slice(tape, dx, 0, 0, 1), x);
+    assert_close(ng_get(ddx, 0), -3 * 3 * 16 / (4 * pow(r, 5)), 1e-13);
 }
 
 /* ---- Dtypes and threads ------------------------------------------------------------------- */
@@ -380,6 +482,20 @@ TEST(nothing_is_recorded_for_constants)
         ck_assert_ptr_null(ng_node_of(y));
     }
     ck_assert_int_eq(ng_tape_used(tape).ops, 0);
+}
+
+/* With a gradient to gamma only. */
+LOOP_TEST(gradients_reach_only_what_requires_them, 3)
+{
+    ng_tensor *x = own(ng_copy_new(normal(NG_F64, NG_SHAPE(6, 3), 1, 2, 1), NG_F64));
+    ng_tensor *gamma = normal(NG_F64, NG_SHAPE(3), 1, 1, 2),
+              *beta = VALUES(NG_F64, NG_SHAPE(3), 0, 0, 0);
+    ng_tensor *dy = normal(NG_F64, NG_SHAPE(6, 3), 0, 1, 3);
+    ng_tensor *xhat = apply(kinds[_i], x, NG_NONE, NG_NONE, 1e-5);
+    backward(apply(kinds[_i], x, gamma, beta, 1e-5), dy);
+    assert_tensors_close(ng_grad(gamma), ng_sum(tape, ng_mul(tape, dy, xhat), .axes = NG_AXES(0)),
+                         1e-13);
+    ck_assert(!ng_has_grad(x) && !ng_has_grad(beta));
 }
 
 LOOP_TEST(an_empty_batch_gives_an_empty_result_and_gradients_of_zero, 4)

@@ -422,6 +422,18 @@ LOOP_TEST(invariances_are_as_published, N_MODELS)
 
 /* ---- GroupNorm ------------------------------------------------------------------------------ */
 
+TEST(one_group_is_layer_norm_of_the_sample)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 4, 5), 1), *other = copy(x);
+    ng_tensor *dy = normal(NG_F64, NG_SHAPE(3, 4, 5), 2);
+    ng_tensor *y = ng_group_norm(tape, x, NG_NONE, NG_NONE, .groups = 1, .eps = 1e-5);
+    ng_tensor *expected = ng_row_norm(tape, other, NG_NONE, NG_NONE, .eps = 1e-5, .dims = 2);
+    assert_same_bits(y, expected);
+    assert_ok(ng_backward_from(tape, y, dy));
+    assert_ok(ng_backward_from(tape, expected, dy));
+    assert_tensors_close(ng_grad(x), ng_grad(other), 1e-14);
+}
+
 TEST(one_value_a_group_gives_beta)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 2), 1), *gamma = normal(NG_F64, NG_SHAPE(2), 2);
@@ -490,6 +502,19 @@ TEST(channel_norm_is_layer_norm_of_channels_last)
 }
 
 /* ---- Constants in the gradient -------------------------------------------------------------- */
+
+/* dx = dy / sqrt(var + eps): not centred, and with its part along xhat. */
+TEST(detach_norm_only_scales_the_gradient)
+{
+    ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(1, 4), NG_VALUES(1, 2, 3, 6)));
+    ng_tensor *dy = own(ng_tensor_from(NG_F64, NG_SHAPE(1, 4), NG_VALUES(1, -2, 5, 3)));
+    ng_module *norm = in_double(ng_detach_norm_new(4, .eps = 0.5));
+    ng_tensor *y = ng_forward(norm, tape, ng_require_grad(x));
+    const double rstd = 0.5; /* mean 3, var 3.5 */
+    assert_values(y, 1e-14, -2 * rstd, -rstd, 0, 3 * rstd);
+    assert_ok(ng_backward_from(tape, y, dy));
+    assert_values(ng_grad(x), 1e-14, rstd, -2 * rstd, 5 * rstd, 3 * rstd);
+}
 
 TEST(scale_norm_of_zeros_is_zero)
 {
@@ -660,6 +685,33 @@ TEST(weight_norm_starts_as_its_inner_layer)
         assert_tensors_close(ng_forward(net, tape, x), ng_linear(tape, ng_relu(tape, x), v, b),
                              1e-5);
     }
+}
+
+/* A step along v changes its length only: the gradient is orthogonal to v. */
+TEST(weight_norm_separates_direction_from_length)
+{
+    ng_module *layer = in_double(ng_weight_norm_new(ng_linear_new(6, 4)));
+    ng_tensor *y = ng_forward(layer, tape, normal(NG_F64, NG_SHAPE(3, 6), 1));
+    assert_ok(ng_backward_from(tape, y, normal(NG_F64, NG_SHAPE(3, 4), 2)));
+    ng_tensor *v = ng_module_find(layer, "inner.weight");
+    ng_tensor *along = ng_sum(tape, ng_mul(tape, v, ng_grad(v)), .axes = NG_AXES(1));
+    for (int i = 0; i < 4; i++) assert_near(ng_get(along, i), 0, 1e-13);
+    ck_assert_double_gt(difference(ng_grad(v), ng_zeros_like(tape, v)), 1e-3);
+}
+
+/* W = diag(3, 2): after some passes sigma is 3, and does not change in evaluation. */
+TEST(spectral_norm_divides_by_the_largest_singular_value)
+{
+    ng_module *layer = in_double(ng_spectral_norm_new(ng_linear_new(2, 2, .no_bias = true)));
+    ng_tensor *weight = ng_module_find(layer, "inner.weight");
+    const double diagonal[] = {3, 0, 0, 2};
+    for (int i = 0; i < 4; i++) ng_set(weight, i, diagonal[i]);
+    ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(1, 2), NG_VALUES(1, 1)));
+    for (int i = 0; i < 100; i++) assert_ok(ng_forward(layer, tape, x));
+    ng_eval(layer);
+    ng_tensor *u = copy(ng_module_find(layer, "u"));
+    assert_values(ng_forward(layer, tape, x), 1e-12, 1, 2.0 / 3);
+    assert_tensors_close(ng_module_find(layer, "u"), u, 0);
 }
 
 TEST(spectral_norm_is_saved_and_keeps_its_vectors_when_adopted)
