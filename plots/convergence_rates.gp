@@ -66,7 +66,7 @@ do for [kind in "svg png"] {
         set xrange [k == 1 ? 0.06 : 0.00094 : k == 1 ? 4.4 : 0.068]
         set yrange [17:limit * 1.25]
         set label 2 "not reached" at graph 0.02, first limit * 1.12 tc rgb faint font fine(kind)
-        plot for [i = 1:4] data index steps(k, i) using "rate":"steps_low":"steps_high" \
+        plot for [i = 1:4] data index steps(k, i) using "rate":"steps_min":"steps_max" \
                  with filledcurves ls i @BAND, \
              for [i = 1:4] data index steps(k, i) using "rate":"steps" with linespoints ls i @MARKED, \
              for [i = 1:4] data index steps(k, i) using "rate":(column("best") == 1 ? \

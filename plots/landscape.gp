@@ -14,9 +14,9 @@ array ends[5]
 # The decades drawn: of the loss's range in the left panel, of the medians in the right one.
 low = 1e300; high = 0; least = 1e300; most = 0
 do for [k in "1 2 5"] {
-    stats data index name[k + 0] using "loss_low" nooutput
+    stats data index name[k + 0] using "lowest" nooutput
     low = STATS_min < low ? STATS_min : low
-    stats data index name[k + 0] using "loss_high" nooutput
+    stats data index name[k + 0] using "highest" nooutput
     high = STATS_max > high ? STATS_max : high
 }
 do for [k = 1:5] {
@@ -54,7 +54,7 @@ do for [kind in "svg png"] {
         k = word("1 2 5", n) + 0
         set label 10 + n name[k] at graph 0.03, graph 0.33 - 0.08 * n tc ls 10 + k
     }
-    plot for [k in "1 2 5"] data index name[k + 0] using "step":"loss_low":"loss_high" \
+    plot for [k in "1 2 5"] data index name[k + 0] using "step":"lowest":"highest" \
              with filledcurves ls (k + 0) fs transparent solid (k eq "1" ? 0.2 : 0.55) noborder
     do for [n = 11:13] { unset label n }
     unset label 1; unset label 2

@@ -9,7 +9,7 @@ data = out . '.dat'
 
 norms = "LayerNorm RMSNorm"
 style(k) = k + 2       # the colours of both in all figures
-column_of(k) = 3 * k - 1
+series(k) = word("layer rms old_mean", k)
 seeds = system(sprintf("sed -n '1s/.*seeds* \\([0-9]*\\)\\( to \\([0-9]*\\)\\)*;.*/\\1 \\3/p' '%s'", data))
 count = words(seeds) < 2 ? 1 : word(seeds, 2) - word(seeds, 1) + 1
 
@@ -34,7 +34,7 @@ do for [kind in "svg png"] {
     set label 5 "LayerNorm" at 1000,20 right tc ls 10 + style(1)
     set label 6 "RMSNorm" at 1000,11 right tc ls 10 + style(2)
     plot for [n in "8 128 2048"] for [k = 1:2] data index ("width ".n) \
-             using 1:(100 * column(column_of(k))) with linespoints ls style(k) @MARKED dt k
+             using 1:(100 * column(series(k))) with linespoints ls style(k) @MARKED dt k
     do for [i = 1:7] { unset label i }
 
     set lmargin at screen 0.4; set rmargin at screen 0.655
@@ -46,9 +46,9 @@ do for [kind in "svg png"] {
     set ylabel "change of the other features (%)" offset 1,0
     set label 2 "LayerNorm" at 10,27.3 right tc ls 10 + style(1)
     set label 3 "RMSNorm" at 10,10.8 right tc ls 10 + style(2)
-    plot for [k = 1:2] data index "mean" using 1:(100 * column(column_of(k) + 1)): \
-             (100 * column(column_of(k) + 2)) with filledcurves ls style(k) @BAND, \
-         for [k = 1:2] data index "mean" using 1:(100 * column(column_of(k))) with linespoints ls style(k) @MARKED
+    plot for [k = 1:2] data index "mean" using 1:(100 * column(series(k)."_low")): \
+             (100 * column(series(k)."_high")) with filledcurves ls style(k) @BAND, \
+         for [k = 1:2] data index "mean" using 1:(100 * column(series(k))) with linespoints ls style(k) @MARKED
 
     set lmargin at screen 0.72; set rmargin at screen 0.985
     eval headline("In a network RMSNorm\\ntolerates larger outliers")
@@ -60,10 +60,10 @@ do for [kind in "svg png"] {
     set label 2 "LayerNorm" at 45,60 right tc ls 10 + style(1)
     set label 3 "RMSNorm" at 150,62 left tc ls 10 + style(2)
     set label 4 "dashed: LayerNorm\nwith the mean as\nit was without\nthe outlier" at 1.3,42 tc ls 10 + style(1) font fine(kind)
-    plot for [k = 1:2] data index "network" using 1:(100 * column(column_of(k) + 1)): \
-             (100 * column(column_of(k) + 2)) with filledcurves ls style(k) @BAND, \
-         data index "network" using 1:(100 * column(column_of(3))) with lines ls style(1) dt 2, \
-         for [k = 1:2] data index "network" using 1:(100 * column(column_of(k))) \
+    plot for [k = 1:2] data index "network" using 1:(100 * column(series(k)."_low")): \
+             (100 * column(series(k)."_high")) with filledcurves ls style(k) @BAND, \
+         data index "network" using 1:(100 * column(series(3))) with lines ls style(1) dt 2, \
+         for [k = 1:2] data index "network" using 1:(100 * column(series(k))) \
              with linespoints ls style(k) @MARKED
     do for [i = 2:4] { unset label i }
     unset multiplot

@@ -51,7 +51,7 @@ do for [kind in "svg png"] {
                        (height(column(1)) + 0.24 * (rand(0) - 0.5)) \
                  with points ls colours[i] ps 0.9 , \
              for [i = 1:4] data index task \
-                 using (column(1) == rows[i] ? column(6) : NaN):(height(column(1)) - 0.3):(0):(0.6) \
+                 using (column(1) == rows[i] ? column("ratio") : NaN):(height(column(1)) - 0.3):(0):(0.6) \
                  with vectors nohead ls colours[i] lw 4
         do for [i = 11:14] { unset label i }
     }

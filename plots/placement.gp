@@ -19,7 +19,7 @@ array loss[4]
 array rate[4]
 array ends[4]
 do for [p = 1:2] {
-    stats data index "gradient ".name[p] using (deepest = column("depth"), draws = column("draws"), \
+    stats data index "gradient ".name[p] using (deepest = column("depth"), draws = column("seeds"), \
         gradient[p] = column("gradient")) nooutput
     do for [w = 0:1] {
         stats data index "training ".name[p].(w ? " warm" : " cold") using (steps = column("step"), \

@@ -16,7 +16,7 @@ do for [i = 1:3] { do for [k = 1:words(lengths)] {
     stats data index names[i].", ".word(lengths, k).", steps" using (seeds = column("seeds"), column("steps_high")) nooutput
     most = STATS_max > most ? STATS_max : most
 } }
-stats data index names[1].", ".longest using (column("step")) nooutput
+stats data index names[1].", ".longest using (column("error") > 0.01 ? column("step") : NaN) nooutput
 last = STATS_max
 
 do for [kind in "svg png"] {

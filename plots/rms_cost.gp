@@ -9,14 +9,15 @@ data = out . '.dat'
 
 norms = "LayerNorm RMSNorm"
 style(k) = k + 2              # their colours in all figures
-time_of(k) = 3 * k - 1        # their columns; the quartiles follow
+time_of(k) = word("layer rms", k) # their columns
 blocks = "forward backward step"
 array looks[3] = [1, 3, 2]    # dash types
 array shapes[3] = [11, 9, 7]
 
 # The value at the widest row, and the largest value of a block.
-last(block, col) = system(sprintf("awk '/^# / { on = $2 == \"%s\" } on && $1 + 0 { y = $%d } END { print y }' '%s'", \
-                                  block, col, data)) + 0
+last(block, name) = system(sprintf("awk '/^# / { on = $2 == \"%s\" } on && $1 == \"width\" { \
+    for (i = 1; i <= NF; i++) if ($i == \"%s\") c = i } on && $1 + 0 { y = $c } END { print y }' '%s'", \
+    block, name, data)) + 0
 stats data index "backward" using "width":"layer_high" nooutput
 widest = STATS_max_x
 top = 1.05 * STATS_max_y
@@ -24,7 +25,7 @@ array saved[3]
 low = 0
 high = 70
 do for [b = 1:3] {
-    saved[b] = last(word(blocks, b), 8)
+    saved[b] = last(word(blocks, b), "saving")
     stats data index word(blocks, b) using "saving_low":"saving_high" nooutput
     low = STATS_min_x < low ? 10 * floor(STATS_min_x / 10) : low
 }
@@ -58,10 +59,10 @@ do for [kind in "svg png"] {
         set label 12 + k word(norms, k)." forward" at graph 1.02, graph ends[2 + k] tc ls 10 + style(k)
     }
     plot for [block in "backward forward"] for [k = 1:2] data index block \
-             using 1:(column(time_of(k) + 1)):(column(time_of(k) + 2)) \
+             using "width":(column(time_of(k)."_low")):(column(time_of(k)."_high")) \
              with filledcurves ls style(k) @BAND, \
          for [block in "backward forward"] for [k = 1:2] data index block \
-             using 1:(column(time_of(k))) with linespoints ls style(k) @MARKED
+             using "width":(column(time_of(k))) with linespoints ls style(k) @MARKED
     do for [i = 11:14] { unset label i }
 
     set lmargin at screen 0.59; set rmargin at screen 0.87
@@ -75,12 +76,12 @@ do for [kind in "svg png"] {
     do for [b = 1:2] {
         set label 10 + b word(blocks, b) at graph 1.02, graph ends[b] tc ls 14
     }
-    set label 13 "training step" at first 1.15 * last("step", 1), first saved[3] offset 0,0.6 tc ls 14
+    set label 13 "training step" at first 1.15 * last("step", "width"), first saved[3] offset 0,0.6 tc ls 14
     set object 1 rectangle from graph 0, first 7 to graph 1, first 64 fs solid 0.06 noborder fc rgb "black" behind
     set label 2 "7 to 64 % of a whole run: what the paper reports" at graph 0.03, first 60 tc rgb faint font fine(kind)
     plot 0 with lines ls 8, \
-         for [b = 1:3] data index word(blocks, b) using 1:9:10 with filledcurves ls 4 @BAND, \
-         for [b = 1:3] data index word(blocks, b) using 1:8 with linespoints ls 4 dt looks[b] pt shapes[b]
+         for [b = 1:3] data index word(blocks, b) using "width":"saving_low":"saving_high" with filledcurves ls 4 @BAND, \
+         for [b = 1:3] data index word(blocks, b) using "width":"saving" with linespoints ls 4 dt looks[b] pt shapes[b]
     unset label 2; unset label 3
     do for [i = 11:13] { unset label i }
     unset object 1

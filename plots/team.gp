@@ -42,7 +42,7 @@ do for [kind in "svg png"] {
     plot for [t = 1:2] data index "passes raw ".team[t] using "pass":"late_low":"late_high" \
              with filledcurves ls style(t) @BAND, \
          0 with lines ls 8, \
-         for [t = 1:2] data index "passes raw ".team[t] using "pass":"late" with linespoints ls style(t) @MARKED
+         for [t = 1:2] data index "passes raw ".team[t] using "pass":"shown" with linespoints ls style(t) @MARKED
     do for [i = 1:6] { unset label i }
 
     set lmargin at screen 0.56; set rmargin at screen 0.9

@@ -108,11 +108,12 @@ static void judge(int norm, int gain, int time, const double *spread)
 
 static void measure_kind(int norm, int gain)
 {
-    const int depth = lab_whole(DEPTH), seeds = lab_seeds();
-    double *all[TIMES], *spread[TIMES], at[TIMES][MOST_DEPTH];
-    char block[64];
+    const int seeds = lab_seeds();
+    double *spread[TIMES], at[TIMES][MOST_DEPTH];
+    lab_curves *curves[TIMES];
     for (int time = 0; time < TIMES; time++) {
-        all[time] = lab_numbers((int64_t)depth * seeds);
+        curves[time] =
+            lab_curves_new("layer", "%s, %g, %s", norms[norm]->name, gains[gain], times[time]);
         spread[time] = lab_numbers(seeds);
     }
     for (int seed = 0; seed < seeds; seed++) {
@@ -121,18 +122,11 @@ static void measure_kind(int norm, int gain)
         train(norms[norm], gains[gain], lab_seed(seed), at);
         for (int time = 0; time < TIMES; time++) {
             spread[time][seed] = spread_of(at[time]);
-            for (int l = 0; l < depth; l++) all[time][l * seeds + seed] = at[time][l];
+            for (int l = 0; l < lab_whole(DEPTH); l++)
+                lab_log(curves[time], seed, "size", l + 1, at[time][l]);
         }
     }
-    for (int time = 0; time < TIMES; time++) {
-        snprintf(block, sizeof block, "%s, %g, %s", norms[norm]->name, gains[gain], times[time]);
-        lab_block(block, "layer size size_low size_high seeds");
-        for (int l = 0; l < depth; l++) {
-            const lab_spread s = lab_spread_of(all[time] + l * seeds, seeds);
-            lab_row(l + 1, s.median, s.quarter, s.three_quarters, seeds);
-        }
-        judge(norm, gain, time, spread[time]);
-    }
+    for (int time = 0; time < TIMES; time++) judge(norm, gain, time, spread[time]);
 }
 
 int main(int argc, char **argv)

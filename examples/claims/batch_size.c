@@ -148,10 +148,10 @@ static errors run(int network, int norm, int batch, double rate, uint64_t seed)
 
 /* ---- A norm at a batch size ---- */
 
-/* By seed. */
+/* The index of the rate, and the error in eval mode by seed. */
 typedef struct {
     int rate;
-    double *eval, *train;
+    double *eval;
 } result;
 
 /* Returns the mean error in eval mode over the tuning seeds, measured once for each rate and kept
@@ -182,13 +182,13 @@ static int best_rate(int network, int norm, int batch, int rate)
     }
 }
 
-static result measure(int network, int norm, int batch, int first_rate)
+static result measure(int network, int norm, int batch, int first_rate, lab_curves *curves)
 {
-    result r = {best_rate(network, norm, batch, first_rate), lab_numbers(lab_seeds()),
-                lab_numbers(lab_seeds())};
+    result r = {best_rate(network, norm, batch, first_rate), lab_numbers(lab_seeds())};
     for (int seed = 0; seed < lab_seeds(); seed++) {
         const errors e = run(network, norm, batch, rate_of(r.rate), lab_seed(seed));
-        r.eval[seed] = e.eval, r.train[seed] = e.train;
+        r.eval[seed] = e.eval;
+        lab_log(curves, seed, "eval train rate", batch, e.eval, e.train, rate_of(r.rate));
     }
     return r;
 }
@@ -198,26 +198,14 @@ static result results[NETWORKS][NORMS][BATCHES];
 /* Measures from the largest batch to the smallest; the best rates fall with the batch size. */
 static void measure_all(int network, int norm)
 {
+    lab_curves *curves =
+        lab_curves_new("batch", "%s, %s", network_names[network], norm_names[norm]);
     for (int i = BATCHES - 1; i >= 0 && lab_goes_on(); i--) {
         lab_progress((network * NORMS + norm) * BATCHES + BATCHES - 1 - i,
                      NETWORKS * NORMS * BATCHES, "%s, %s, batch %d", network_names[network],
                      norm_names[norm], batches[i]);
         const int first_rate = i + 1 < BATCHES ? results[network][norm][i + 1].rate + 1 : 3;
-        results[network][norm][i] = measure(network, norm, batches[i], first_rate);
-    }
-}
-
-static void write_errors(int network, int norm)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s, %s", network_names[network], norm_names[norm]);
-    lab_block(name, "batch eval eval_low eval_high train train_low train_high rate seeds");
-    for (int i = 0; i < BATCHES; i++) {
-        const result *r = &results[network][norm][i];
-        const lab_spread eval = lab_spread_of(r->eval, lab_seeds());
-        const lab_spread train = lab_spread_of(r->train, lab_seeds());
-        lab_row(batches[i], eval.median, eval.quarter, eval.three_quarters, train.median,
-                train.quarter, train.three_quarters, rate_of(r->rate), lab_seeds());
+        results[network][norm][i] = measure(network, norm, batches[i], first_rate, curves);
     }
 }
 
@@ -225,30 +213,22 @@ static void write_errors(int network, int norm)
 
 enum { AT_2 = 0, AT_32 = BATCHES - 1 };
 
-/* Returns first - second, seed by seed. */
-static double *less(const double *first, const double *second)
-{
-    double *difference = lab_numbers(lab_seeds());
-    for (int seed = 0; seed < lab_seeds(); seed++) difference[seed] = first[seed] - second[seed];
-    return difference;
-}
-
 static void judge(int network)
 {
     const char *name = network_names[network];
-    double *growth[NORMS];
+    const double *growth[NORMS];
     for (int norm = 0; norm < NORMS; norm++) {
         const result *r = results[network][norm];
-        growth[norm] = less(r[AT_2].eval, r[AT_32].eval);
+        growth[norm] = lab_less(r[AT_2].eval, r[AT_32].eval);
         lab_judge((lab_part){norm_names[norm], growth[norm],
                              .side = norm == BATCH_NORM ? LAB_ABOVE : LAB_WITHIN, .threshold = 1},
                   "error at batch 2 less that at 32, %s, points", name);
     }
     result *batch = results[network][BATCH_NORM], *group = results[network][GROUP_NORM];
-    lab_judge((lab_part){norm_names[BATCH_NORM], less(batch[AT_2].eval, group[AT_2].eval),
+    lab_judge((lab_part){norm_names[BATCH_NORM], lab_less(batch[AT_2].eval, group[AT_2].eval),
                          .side = LAB_ABOVE, .threshold = 0},
               "error at batch 2 less GroupNorm's, %s, points", name);
-    lab_judge((lab_part){norm_names[BATCH_NORM], less(growth[BATCH_NORM], growth[GROUP_NORM]),
+    lab_judge((lab_part){norm_names[BATCH_NORM], lab_less(growth[BATCH_NORM], growth[GROUP_NORM]),
                          .side = LAB_ABOVE, .threshold = 0},
               "growth of the error from batch 32 to 2 less GroupNorm's, %s, points", name);
 }
@@ -260,9 +240,6 @@ int main(int argc, char **argv)
         for (int norm = 0; norm < NORMS; norm++) measure_all(network, norm);
     lab_data("SGD with momentum at its best rate, %d images, %d steps (convolutional), %d steps",
              lab_whole(TRAIN), lab_whole(STEPS), lab_whole(CONNECTED_STEPS));
-    for (int network = 0; network < NETWORKS; network++) {
-        for (int norm = 0; norm < NORMS; norm++) write_errors(network, norm);
-        judge(network);
-    }
+    for (int network = 0; network < NETWORKS; network++) judge(network);
     return lab_end();
 }

@@ -117,12 +117,12 @@ static void train_one(int optimizer, int norm, int rate, int place, ng_dataset *
     ng_optimizer_free(o), ng_module_free(net);
 }
 
-static lab_spread tuning_steps(int optimizer, int norm, int rate)
+static double tuning_steps(int optimizer, int norm, int rate)
 {
     double steps[LAB_TUNING_SEEDS];
     for (int i = 0; i < lab_tuning_seeds(); i++)
         steps[i] = run_of(optimizer, norm, rate, lab_seeds() + i)->steps;
-    return lab_spread_of(steps, lab_tuning_seeds());
+    return lab_percentile(steps, lab_tuning_seeds(), 50);
 }
 
 /* Returns the index of the rate with the fewest steps, the lowest such rate. */
@@ -130,8 +130,7 @@ static int best_rate(int optimizer, int norm)
 {
     int best = 0;
     for (int i = 1; i < RATES; i++)
-        if (tuning_steps(optimizer, norm, i).median < tuning_steps(optimizer, norm, best).median)
-            best = i;
+        if (tuning_steps(optimizer, norm, i) < tuning_steps(optimizer, norm, best)) best = i;
     return best;
 }
 
@@ -160,31 +159,28 @@ static void write_steps(int optimizer, int norm)
 {
     /* steps on all of lab_digits */
     const double all = ceil(1437.0 / lab_whole(BATCH)) * lab_whole(EPOCHS);
-    const int best = best_rate(optimizer, norm);
-    char name[64];
-    snprintf(name, sizeof name, "%s, %s, steps", optimizers[optimizer].name, norms[norm]->name);
-    lab_block(name, "rate steps steps_low steps_high best limit");
-    for (int i = 0; i < RATES; i++) {
-        const lab_spread steps = tuning_steps(optimizer, norm, i);
-        lab_row(rate_of(optimizer, i), fmin(steps.median, all), fmin(steps.low, all),
-                fmin(steps.high, all), i == best, all);
-    }
+    lab_curves *curves =
+        lab_curves_new("rate", "%s, %s, steps", optimizers[optimizer].name, norms[norm]->name);
+    for (int i = 0; i < RATES; i++)
+        for (int k = 0; k < lab_tuning_seeds(); k++) {
+            const double rate = rate_of(optimizer, i);
+            const run *r = run_of(optimizer, norm, i, lab_seeds() + k);
+            lab_log(curves, k, "steps best limit", rate, fmin(r->steps, all),
+                    i == best_rate(optimizer, norm), all);
+        }
 }
 
 static void write_losses(int optimizer, int norm)
 {
-    double *values = lab_numbers(lab_seeds());
     const int best = best_rate(optimizer, norm);
-    char name[64];
-    snprintf(name, sizeof name, "%s, %s, loss", optimizers[optimizer].name, norms[norm]->name);
-    lab_block(name, "epoch loss loss_low loss_high rate seeds");
-    for (int epoch = 0; epoch < lab_whole(EPOCHS); epoch++) {
-        for (int seed = 0; seed < lab_seeds(); seed++)
-            values[seed] = run_of(optimizer, norm, best, seed)->losses[epoch];
-        const lab_spread loss = lab_spread_of(values, lab_seeds());
-        lab_row(epoch + 1, loss.median, loss.quarter, loss.three_quarters, rate_of(optimizer, best),
-                lab_seeds());
-    }
+    lab_curves *curves =
+        lab_curves_new("epoch", "%s, %s, loss", optimizers[optimizer].name, norms[norm]->name);
+    for (int seed = 0; seed < lab_seeds(); seed++)
+        for (int epoch = 0; epoch < lab_whole(EPOCHS); epoch++) {
+            const run *r = run_of(optimizer, norm, best, seed);
+            lab_log(curves, seed, "loss rate", epoch + 1, r->losses[epoch],
+                    rate_of(optimizer, best));
+        }
 }
 
 /* Judges the steps over those without a norm at its best rate; 1 if neither reaches the target. */

@@ -164,7 +164,7 @@ static void try_rates(int norm, ng_tape *tape)
                      rates[rate]);
         for (int i = 0; i < lab_tuning_seeds(); i++)
             of_seed[i] = last_loss(norm, rate, lab_tuning_seed(i), tape);
-        losses[norm][rate] = lab_spread_of(of_seed, lab_tuning_seeds()).median;
+        losses[norm][rate] = lab_percentile(of_seed, lab_tuning_seeds(), 50);
     }
 }
 
@@ -180,9 +180,10 @@ static double best_rate(int norm)
 typedef struct {
     const lab_norm *norm;
     double rate;
-    double *percentiles;           /* (epochs + 1, width, PERCENTS), of the first seed */
-    double *drift, *change, *loss; /* (epochs, seeds); the drift is cumulative */
-    double *changes;               /* (seeds): the median over the epochs */
+    double *percentiles; /* (epochs + 1, width, PERCENTS), of the first seed */
+    double *drift;       /* (seeds): of all epochs */
+    double *changes;     /* (seeds): the median over the epochs */
+    lab_curves *curves;
 } history;
 
 static void run(history *h, int seed, ng_tape *tape)
@@ -194,20 +195,19 @@ static void run(history *h, int seed, ng_tape *tape)
     ng_optimizer *sgd = ng_sgd_new(net, .lr = h->rate);
     const int64_t look = width * PERCENTS;
     double *percentiles = lab_numbers((epochs + 1) * look);
-    double *moves = lab_numbers(width), *changes = lab_numbers(epochs), drift = 0;
+    double *moves = lab_numbers(width), *changes = lab_numbers(epochs);
     look_at_inputs(net, h->norm, tape, validate, percentiles);
     for (int epoch = 0; epoch < epochs; epoch++) {
         ng_dataset_shuffle(train, (uint64_t)epoch);
         for (int i = 0; i < PROBES && ng_dataset_batch(train, tape, i, BATCH, &batch); i++)
             changes[epoch] += change_of_gradient(net, h->norm, h->rate, tape, &batch) / PROBES;
-        h->loss[epoch * lab_seeds() + seed] =
-            lab_train_epoch(net, sgd, tape, train, BATCH, (uint64_t)epoch);
+        const double loss = lab_train_epoch(net, sgd, tape, train, BATCH, (uint64_t)epoch);
         const double *before = percentiles + epoch * look;
         look_at_inputs(net, h->norm, tape, validate, percentiles + (epoch + 1) * look);
         for (int unit = 0; unit < width; unit++) moves[unit] = move_of(before, before + look, unit);
-        drift += lab_percentile(moves, width, 50);
-        h->drift[epoch * lab_seeds() + seed] = drift;
-        h->change[epoch * lab_seeds() + seed] = changes[epoch];
+        h->drift[seed] += lab_percentile(moves, width, 50);
+        lab_log(h->curves, seed, "drift change loss rate", epoch + 1, h->drift[seed],
+                changes[epoch], loss, h->rate);
     }
     h->changes[seed] = lab_percentile(changes, epochs, 50);
     if (seed == 0) h->percentiles = percentiles;
@@ -215,16 +215,11 @@ static void run(history *h, int seed, ng_tape *tape)
     ng_dataset_free(train), ng_dataset_free(validate);
 }
 
-static history run_all(int norm, double rate, double done, ng_tape *tape)
+static history run_all(int norm, double rate, const char *suffix, double done, ng_tape *tape)
 {
-    const int64_t count = (int64_t)epochs * lab_seeds();
-    history h = {norms[norm],
-                 rate,
-                 NULL,
-                 lab_numbers(count),
-                 lab_numbers(count),
-                 lab_numbers(count),
-                 lab_numbers(lab_seeds())};
+    history h = {.norm = norms[norm], .rate = rate};
+    h.drift = lab_numbers(lab_seeds()), h.changes = lab_numbers(lab_seeds());
+    h.curves = lab_curves_new("epoch", "%s%s", norms[norm]->name, suffix);
     for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
         lab_progress(done + (double)seed / lab_seeds(), 4 * NORMS, "%s, rate %g, seed %d",
                      norms[norm]->name, rate, seed);
@@ -251,23 +246,15 @@ static int typical_unit(const history *h)
     return typical;
 }
 
-static void write_history(const char *name, const history *h)
+static void write_unit(const history *h, const char *suffix)
 {
     char unit_name[64];
-    const int unit = typical_unit(h), seeds = lab_seeds();
-    snprintf(unit_name, sizeof unit_name, "a unit, %s", name);
+    const int unit = typical_unit(h);
+    snprintf(unit_name, sizeof unit_name, "a unit, %s%s", h->norm->name, suffix);
     lab_block(unit_name, "epoch p15 p50 p85");
     for (int epoch = 0; epoch <= epochs; epoch++) {
         const double *p = h->percentiles + (epoch * width + unit) * PERCENTS;
         lab_row(epoch, p[0], p[1], p[2]);
-    }
-    lab_block(name, "epoch drift drift_low drift_high change change_low change_high loss rate");
-    for (int epoch = 0; epoch < epochs; epoch++) {
-        const lab_spread drift = lab_spread_of(h->drift + epoch * seeds, seeds);
-        const lab_spread change = lab_spread_of(h->change + epoch * seeds, seeds);
-        const lab_spread loss = lab_spread_of(h->loss + epoch * seeds, seeds);
-        lab_row(epoch + 1, drift.median, drift.quarter, drift.three_quarters, change.median,
-                change.quarter, change.three_quarters, loss.median, h->rate);
     }
 }
 
@@ -281,8 +268,7 @@ static void write_losses(void)
 /* Judges a norm's drift and change over those without a norm, seed by seed. */
 static void judge(const history *with, const history *without, const char *at)
 {
-    const int64_t last = (int64_t)(epochs - 1) * lab_seeds();
-    const double *drifts = lab_quotients(with->drift + last, without->drift + last);
+    const double *drifts = lab_quotients(with->drift, without->drift);
     const double *changes = lab_quotients(with->changes, without->changes);
     lab_judge((lab_part){with->norm->name, drifts, .side = LAB_BELOW, .threshold = 1},
               "drift of a unit's inputs, %s, as a share of no norm's", at);
@@ -296,21 +282,20 @@ int main(int argc, char **argv)
     epochs = lab_whole(EPOCHS), width = lab_whole(WIDTH);
     ng_tape *tape = ng_tape_new();
     history common[NORMS], own[NORMS];
+    static const char own_rate[] = ", own rate";
     for (int norm = 0; norm < NORMS; norm++) try_rates(norm, tape);
     for (int norm = 0; norm < NORMS; norm++)
-        common[norm] = run_all(norm, best_rate(0), 2 * NORMS + norm, tape);
+        common[norm] = run_all(norm, best_rate(0), "", 2 * NORMS + norm, tape);
     for (int norm = 1; norm < NORMS; norm++)
-        own[norm] = run_all(norm, best_rate(norm), 3 * NORMS + norm, tape);
+        own[norm] = run_all(norm, best_rate(norm), own_rate, 3 * NORMS + norm, tape);
     ng_tape_free(tape);
 
     lab_data("64-%d-%d-%d-10, sigmoids, SGD at %g", (int)width, (int)width, (int)width,
              best_rate(0));
     write_losses();
-    for (int norm = 0; norm < NORMS; norm++) write_history(norms[norm]->name, &common[norm]);
+    for (int norm = 0; norm < NORMS; norm++) write_unit(&common[norm], "");
     for (int norm = 1; norm < NORMS; norm++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s, own rate", norms[norm]->name);
-        write_history(name, &own[norm]);
+        write_unit(&own[norm], own_rate);
         judge(&common[norm], &common[0], "at the rate best without");
         judge(&own[norm], &common[0], "own rate");
     }

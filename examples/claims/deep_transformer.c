@@ -89,18 +89,12 @@ static void gradients_of(int kind, uint64_t seed, double *lengths)
 
 static void write_gradients(int kind)
 {
-    const int layers = lab_whole(LAYERS), seeds = lab_seeds();
-    double *of_seed = lab_numbers(layers), *all = lab_numbers((int64_t)layers * seeds);
-    char block[64];
-    for (int seed = 0; seed < seeds; seed++) {
+    double *of_seed = lab_numbers(lab_whole(LAYERS));
+    lab_curves *curves = lab_curves_new("block", "%s, gradients", kinds[kind].name);
+    for (int seed = 0; seed < lab_seeds(); seed++) {
         gradients_of(kind, lab_seed(seed), of_seed);
-        for (int l = 0; l < layers; l++) all[l * seeds + seed] = of_seed[l];
-    }
-    snprintf(block, sizeof block, "%s, gradients", kinds[kind].name);
-    lab_block(block, "block gradient gradient_low gradient_high");
-    for (int l = 0; l < layers; l++) {
-        const lab_spread s = lab_spread_of(all + l * seeds, seeds);
-        lab_row(l + 1, s.median, s.quarter, s.three_quarters);
+        for (int l = 0; l < lab_whole(LAYERS); l++)
+            lab_log(curves, seed, "gradient", l + 1, of_seed[l]);
     }
 }
 
@@ -140,33 +134,26 @@ static double *losses[KINDS];
 
 static void measure(int kind)
 {
-    double *looks = lab_numbers((int64_t)LOOKS * lab_seeds()), *here = lab_numbers(lab_seeds());
-    char block[64];
+    lab_curves *curves = lab_curves_new("step", "%s, training", kinds[kind].name);
     lab_progress(kind, KINDS, "%s, rates", kinds[kind].name);
     const double rate = lab_best_rate(4e-3, tuning_loss, &kind);
     losses[kind] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
         lab_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g, seed %d",
                      kinds[kind].name, rate, seed + 1);
-        losses[kind][seed] = train(kind, rate, lab_seed(seed), looks + seed * LOOKS);
-    }
-    const lab_spread v = lab_spread_of(losses[kind], lab_seeds());
-    snprintf(block, sizeof block, "%s, training", kinds[kind].name);
-    lab_block(block, "step loss loss_low loss_high rate validation seeds");
-    for (int i = 0; i < LOOKS; i++) {
-        for (int seed = 0; seed < lab_seeds(); seed++) here[seed] = looks[seed * LOOKS + i];
-        const lab_spread s = lab_spread_of(here, lab_seeds());
-        lab_row((i + 0.5) * lab_whole(STEPS) / LOOKS, s.median, s.quarter, s.three_quarters, rate,
-                v.median, lab_seeds());
+        double looks[LOOKS] = {0};
+        losses[kind][seed] = train(kind, rate, lab_seed(seed), looks);
+        for (int i = 0; i < LOOKS; i++) {
+            const double step = (i + 0.5) * lab_whole(STEPS) / LOOKS;
+            lab_log(curves, seed, "loss rate validation", step, looks[i], rate, losses[kind][seed]);
+        }
     }
 }
 
 static void judge(int here, int there, lab_side side, double threshold)
 {
-    double *nats = lab_numbers(lab_seeds());
-    for (int seed = 0; seed < lab_seeds(); seed++)
-        nats[seed] = losses[here][seed] - losses[there][seed];
-    lab_judge((lab_part){NULL, nats, .side = side, .threshold = threshold},
+    lab_judge((lab_part){NULL, lab_less(losses[here], losses[there]), .side = side,
+                         .threshold = threshold},
               "validation loss of %d blocks, %s less %s, own rates, nats", lab_whole(LAYERS),
               kinds[here].name, kinds[there].name);
 }

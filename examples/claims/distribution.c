@@ -232,10 +232,8 @@ static void write_farthest(void)
 {
     lab_block("farthest", "norm mean deviation square others_mean");
     for (int i = 0; i < NORMS; i++)
-        lab_row(i, lab_spread_of(found[i].mean_off, lab_seeds()).median,
-                lab_spread_of(found[i].deviation_off, lab_seeds()).median,
-                lab_spread_of(found[i].square_off, lab_seeds()).median,
-                lab_spread_of(found[i].others_mean, lab_seeds()).median);
+        lab_row(i, lab_median(found[i].mean_off), lab_median(found[i].deviation_off),
+                lab_median(found[i].square_off), lab_median(found[i].others_mean));
 }
 
 static void judge(int norm, const double *off, const char *what)

@@ -86,37 +86,21 @@ static double at_the_end(const double *values)
     return sum / count;
 }
 
-static void write_curves(int norm, int rate, const double *sharp, const double *loss)
-{
-    char name[64];
-    double *s = lab_numbers(lab_seeds()), *l = lab_numbers(lab_seeds());
-    snprintf(name, sizeof name, "%s, rate %g", norms[norm]->name, rates[rate]);
-    lab_block(name, "step sharpness sharpness_low sharpness_high loss rate seeds");
-    for (int look = 0; look < looks(); look++) {
-        for (int seed = 0; seed < lab_seeds(); seed++) {
-            s[seed] = sharp[seed * looks() + look];
-            l[seed] = loss[seed * looks() + look];
-        }
-        const lab_spread all = lab_spread_of(s, lab_seeds());
-        lab_row(look * LOOK, all.median, all.quarter, all.three_quarters,
-                lab_spread_of(l, lab_seeds()).median, rates[rate], lab_seeds());
-    }
-}
-
 static void measure(int norm, int rate)
 {
-    double *sharp = lab_numbers((int64_t)lab_seeds() * looks());
-    double *loss = lab_numbers((int64_t)lab_seeds() * looks());
+    lab_curves *curves = lab_curves_new("step", "%s, rate %g", norms[norm]->name, rates[rate]);
+    double *sharp = lab_numbers(looks()), *loss = lab_numbers(looks());
     double *first = lab_numbers(lab_seeds()), *edges = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
         lab_progress((rate * NORMS + norm) * lab_seeds() + seed, RATES * NORMS * lab_seeds(),
                      "%s, rate %g, seed %d", norms[norm]->name, rates[rate], seed + 1);
-        double *mine = sharp + seed * looks();
-        descend(norms[norm], rates[rate], lab_seed(seed), mine, loss + seed * looks());
-        first[seed] = mine[0] * rates[rate] / 2;
-        edges[seed] = at_the_end(mine) * rates[rate] / 2;
+        descend(norms[norm], rates[rate], lab_seed(seed), sharp, loss);
+        first[seed] = sharp[0] * rates[rate] / 2;
+        edges[seed] = at_the_end(sharp) * rates[rate] / 2;
+        for (int look = 0; look < looks(); look++)
+            lab_log(curves, seed, "sharpness loss rate", look * LOOK, sharp[look], loss[look],
+                    rates[rate]);
     }
-    write_curves(norm, rate, sharp, loss);
     const char *name = norms[norm]->name;
     lab_judge((lab_part){name, first, .side = LAB_BELOW, .threshold = 1},
               "sharpness at the start over 2 / rate, at rate %g", rates[rate]);

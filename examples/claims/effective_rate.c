@@ -116,27 +116,21 @@ static double descend(run *r)
 static void measure_scales(int norm)
 {
     const int steps = lab_whole(STEPS);
-    double *plain = lab_numbers(steps), *worst = lab_numbers(lab_seeds());
-    double *apart = lab_numbers((int64_t)steps * lab_seeds());
-    for (int k = 0; k < SCALES; k++) {
-        const double s = scales[k], decay = PRODUCT / BASE_RATE;
-        for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
+    double *apart = lab_numbers(steps), *worst = lab_numbers(lab_seeds());
+    lab_curves *curves = lab_curves_new("step", "%s", norms[norm].name);
+    for (int seed = 0; seed < lab_seeds(); seed++) {
+        for (int k = 0; k < SCALES && lab_goes_on(); k++) {
+            const double s = scales[k], decay = PRODUCT / BASE_RATE;
             run first = begin(&norms[norm], lab_seed(seed), 1, BASE_RATE, decay);
             run other = begin(&norms[norm], lab_seed(seed), s, BASE_RATE * s * s, decay / (s * s));
             for (int i = 0; i < steps; i++) {
-                plain[i] = descend(&first);
-                const double off = fabs(descend(&other) / plain[i] - 1);
-                double *here = &apart[i * lab_seeds() + seed];
-                *here = isnan(off) ? HUGE_VAL : fmax(*here, off);
-                worst[seed] = fmax(worst[seed], *here);
+                const double plain = descend(&first), off = fabs(descend(&other) / plain - 1);
+                apart[i] = isnan(off) ? HUGE_VAL : k == 0 ? off : fmax(apart[i], off);
+                worst[seed] = fmax(worst[seed], apart[i]);
             }
             end(&first), end(&other);
         }
-    }
-    lab_block(norms[norm].name, "step apart apart_low apart_high seeds");
-    for (int i = 0; i < steps; i++) {
-        const lab_spread a = lab_spread_of(apart + i * lab_seeds(), lab_seeds());
-        lab_row(i, a.median, a.quarter, a.three_quarters, lab_seeds());
+        for (int i = 0; i < steps; i++) lab_log(curves, seed, "apart", i, apart[i]);
     }
     const bool coincide = norms[norm].make;
     lab_judge(
@@ -182,41 +176,26 @@ static double at_the_end(const double *values)
     return sum;
 }
 
-static void write_turning(int norm, double rate, const double *angles, const double *effective)
-{
-    char block[64];
-    double *a = lab_numbers(lab_seeds()), *e = lab_numbers(lab_seeds());
-    snprintf(block, sizeof block, "%s, rate %g", norms[norm].name, rate);
-    lab_block(block,
-              "step angle angle_low angle_high effective effective_low effective_high theory");
-    for (int i = 0; i < LOOKS; i++) {
-        for (int seed = 0; seed < lab_seeds(); seed++) {
-            a[seed] = sqrt(angles[seed * LOOKS + i]);
-            e[seed] = effective[seed * LOOKS + i];
-        }
-        const lab_spread sa = lab_spread_of(a, lab_seeds()), se = lab_spread_of(e, lab_seeds());
-        lab_row((i + 0.5) * lab_whole(LONG) / LOOKS, sa.median, sa.quarter, sa.three_quarters,
-                se.median, se.quarter, se.three_quarters, sqrt(2 * PRODUCT));
-    }
-}
-
 static void measure_turning(int norm)
 {
     double *last[RATES];
     for (int k = 0; k < RATES; k++) {
-        double *angles = lab_numbers((int64_t)lab_seeds() * LOOKS);
-        double *effective = lab_numbers((int64_t)lab_seeds() * LOOKS);
+        lab_curves *curves = lab_curves_new("step", "%s, rate %g", norms[norm].name, rates[k]);
         double *angle = lab_numbers(lab_seeds());
         last[k] = lab_numbers(lab_seeds());
         for (int seed = 0; seed < lab_seeds(); seed++) {
             lab_progress(NORMS + ((norm - 1) * RATES + k) * 2 + 2.0 * seed / lab_seeds(),
                          NORMS + 6 * RATES, "%s, rate %g", norms[norm].name, rates[k]);
-            double *a = angles + seed * LOOKS, *e = effective + seed * LOOKS;
-            turn(norm, rates[k], lab_seed(seed), a, e);
-            angle[seed] = sqrt(at_the_end(a) / (2 * PRODUCT));
-            last[k][seed] = at_the_end(e);
+            double angles[LOOKS] = {0}, effective[LOOKS] = {0};
+            turn(norm, rates[k], lab_seed(seed), angles, effective);
+            angle[seed] = sqrt(at_the_end(angles) / (2 * PRODUCT));
+            last[k][seed] = at_the_end(effective);
+            for (int i = 0; i < LOOKS; i++) {
+                const double step = (i + 0.5) * lab_whole(LONG) / LOOKS;
+                lab_log(curves, seed, "angle effective theory", step, sqrt(angles[i]), effective[i],
+                        sqrt(2 * PRODUCT));
+            }
         }
-        write_turning(norm, rates[k], angles, effective);
         lab_judge(
             (lab_part){norms[norm].name, angle, .side = LAB_WITHIN, .around = 1, .threshold = 0.1},
             "angle of a step over sqrt(2 rate decay), rate %g", rates[k]);

@@ -89,8 +89,7 @@ static void look_at(const double *errors, double eps, double vee[VEE])
 static void measure_vees(int precision, double *found[FINDINGS])
 {
     const int runs = SWEPT_NORMS * lab_seeds();
-    double *all[SWEEP_STEPS];
-    for (int i = 0; i < SWEEP_STEPS; i++) all[i] = lab_numbers(runs);
+    lab_curves *curves = lab_curves_new("step", "%s", precisions[precision].name);
     for (int run = 0; run < runs && lab_goes_on(); run++) {
         const char *norm = swept_norms[run / lab_seeds()];
         double errors[SWEEP_STEPS] = {0}, vee[VEE];
@@ -98,13 +97,9 @@ static void measure_vees(int precision, double *found[FINDINGS])
                      precisions[precision].name, norm);
         sweep_norm(norm, precisions[precision].in_float, lab_seed(run % lab_seeds()), errors);
         look_at(errors, precisions[precision].eps, vee);
-        for (int i = 0; i < SWEEP_STEPS; i++) all[i][run] = errors[i];
+        for (int i = 0; i < SWEEP_STEPS; i++)
+            lab_log(curves, run, "error", sweep_step(i), errors[i]);
         for (int k = 0; k < VEE; k++) found[precision * VEE + k][run] = vee[k];
-    }
-    lab_block(precisions[precision].name, "step error error_low error_high");
-    for (int i = 0; i < SWEEP_STEPS; i++) {
-        const lab_spread spread = lab_spread_of(all[i], runs);
-        lab_row(sweep_step(i), spread.median, spread.quarter, spread.three_quarters);
     }
 }
 
@@ -142,9 +137,9 @@ static const struct {
 } gradients[GRADIENTS] = {{"Taylor, right", 1}, {"Taylor, wrong", 1.01}};
 static double taylor_step(int index) { return pow(10, -index / 4.0); }
 
-/* One run: sets remainders[gradient][step][run], relative to the slope. */
+/* Logs the remainders of one run, relative to the slope. */
 static void measure_remainders(const ng_case *spec, ng_tensor **inputs, int count, uint64_t seed,
-                               double *remainders[GRADIENTS][STEPS], int run)
+                               lab_curves *curves[GRADIENTS], int run)
 {
     ng_tensor *directions[NG_CASE_INPUTS];
     ng_rng rng = ng_rng_seeded(seed ^ 0xd14ec7);
@@ -156,7 +151,8 @@ static void measure_remainders(const ng_case *spec, ng_tensor **inputs, int coun
         const double h = taylor_step(s);
         const double change = contracted(spec, inputs, directions, count, h, seed, NULL) - base;
         for (int g = 0; g < GRADIENTS; g++)
-            remainders[g][s][run] = fabs(change - h * gradients[g].factor * slope) / fabs(slope);
+            lab_log(curves[g], run, "remainder", h,
+                    fabs(change - h * gradients[g].factor * slope) / fabs(slope));
     }
     for (int i = 0; i < count; i++) ng_tensor_free(directions[i]);
 }
@@ -164,16 +160,16 @@ static void measure_remainders(const ng_case *spec, ng_tensor **inputs, int coun
 static void measure_taylor(double *found[FINDINGS])
 {
     const int runs = SWEPT_NORMS * lab_seeds();
-    double *remainders[GRADIENTS][STEPS];
+    lab_curves *curves[GRADIENTS];
     for (int g = 0; g < GRADIENTS; g++)
-        for (int s = 0; s < STEPS; s++) remainders[g][s] = lab_numbers(runs);
+        curves[g] = lab_curves_new("step", "%s", gradients[g].block);
     for (int run = 0; run < runs && lab_goes_on(); run++) {
         const ng_case *spec = swept_case(swept_norms[run / lab_seeds()]);
         const uint64_t seed = lab_seed(run % lab_seeds());
         ng_tensor *inputs[NG_CASE_INPUTS];
         const int count = draw_inputs(spec, seed, inputs);
         for (int i = 0; i < count; i++) ng_require_grad(inputs[i]);
-        measure_remainders(spec, inputs, count, seed, remainders, run);
+        measure_remainders(spec, inputs, count, seed, curves, run);
         for (int g = 0; g < GRADIENTS; g++) {
             altered_norm altered = {spec->call, count, false, gradients[g].factor};
             const ng_check_report report =
@@ -182,13 +178,6 @@ static void measure_taylor(double *found[FINDINGS])
             found[RIGHT + g][run] = report.slope;
         }
         for (int i = 0; i < count; i++) ng_tensor_free(inputs[i]);
-    }
-    for (int g = 0; g < GRADIENTS; g++) {
-        lab_block(gradients[g].block, "step remainder remainder_low remainder_high");
-        for (int s = 0; s < STEPS; s++) {
-            const lab_spread spread = lab_spread_of(remainders[g][s], runs);
-            lab_row(taylor_step(s), spread.median, spread.quarter, spread.three_quarters);
-        }
     }
 }
 

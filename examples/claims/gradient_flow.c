@@ -37,11 +37,11 @@ static const double gains[] = {0.5, 1, 2};
 
 static int depth, looks; /* measurements: before training and after each epoch */
 
-/* Numbers of every run: by gain, norm, and measurement or layer; the seed is the last index. */
-static double *layer_gradient, *weight_gradient, *spread_at, *loss_at;
-static double *of_run(double *numbers, int count, int gain, int norm, int index)
+/* By gain, norm, measurement, and seed: the largest gradient of a layer over the smallest. */
+static double *spreads;
+static double *spreads_of(int gain, int norm, int look)
 {
-    return numbers + (((int64_t)gain * NORMS + norm) * count + index) * lab_seeds();
+    return spreads + (((int64_t)gain * NORMS + norm) * looks + look) * lab_seeds();
 }
 
 static double root_mean_square(const ng_tensor *x)
@@ -107,7 +107,11 @@ static double spread_of(const double *magnitudes)
     return most / least;
 }
 
-static void run(int gain, int norm, int seed, ng_tape *tape)
+typedef struct {
+    lab_curves *start, *training;
+} curves;
+
+static void run(int gain, int norm, int seed, ng_tape *tape, curves to)
 {
     ng_dataset *train, *validate;
     ng_batch probe;
@@ -119,45 +123,23 @@ static void run(int gain, int norm, int seed, ng_tape *tape)
         ng_dataset_batch(validate, tape, 0, PROBE, &probe);
         const look seen = look_at(net, tape, &probe);
         ng_tape_reset(tape);
-        of_run(spread_at, looks, gain, norm, epoch)[seed] = spread_of(seen.layer);
-        of_run(loss_at, looks, gain, norm, epoch)[seed] = seen.loss;
-        for (int l = 0; l < depth && epoch == 0; l++) {
-            of_run(layer_gradient, depth, gain, norm, l)[seed] = seen.layer[l];
-            of_run(weight_gradient, depth, gain, norm, l)[seed] = seen.weight[l];
-        }
+        spreads_of(gain, norm, epoch)[seed] = spread_of(seen.layer);
+        lab_log(to.training, seed, "spread loss", epoch, spread_of(seen.layer), seen.loss);
+        for (int l = 0; l < depth && epoch == 0; l++)
+            lab_log(to.start, seed, "gradient weight_gradient", l + 1, seen.layer[l],
+                    seen.weight[l]);
     }
     ng_optimizer_free(sgd), ng_module_free(net);
     ng_dataset_free(train), ng_dataset_free(validate);
 }
 
-static void write_curves(int gain, int norm)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s, gain %g, start", norms[norm]->name, gains[gain]);
-    lab_block(name, "layer gradient gradient_low gradient_high weight_gradient");
-    for (int l = 0; l < depth; l++) {
-        const lab_spread s =
-            lab_spread_of(of_run(layer_gradient, depth, gain, norm, l), lab_seeds());
-        const lab_spread w =
-            lab_spread_of(of_run(weight_gradient, depth, gain, norm, l), lab_seeds());
-        lab_row(l + 1, s.median, s.quarter, s.three_quarters, w.median);
-    }
-    snprintf(name, sizeof name, "%s, gain %g, training", norms[norm]->name, gains[gain]);
-    lab_block(name, "epoch spread spread_low spread_high loss");
-    for (int i = 0; i < looks; i++) {
-        const lab_spread s = lab_spread_of(of_run(spread_at, looks, gain, norm, i), lab_seeds());
-        const lab_spread l = lab_spread_of(of_run(loss_at, looks, gain, norm, i), lab_seeds());
-        lab_row(i, s.median, s.quarter, s.three_quarters, l.median);
-    }
-}
-
 /* Judges, seed by seed: the spread at the start, and its median during training. */
 static void judge_spreads(int gain, int norm)
 {
-    double *start = of_run(spread_at, looks, gain, norm, 0);
+    double *start = spreads_of(gain, norm, 0);
     double *training = lab_numbers(lab_seeds()), *of_seed = lab_numbers(looks);
     for (int seed = 0; seed < lab_seeds(); seed++) {
-        for (int i = 1; i < looks; i++) of_seed[i] = of_run(spread_at, looks, gain, norm, i)[seed];
+        for (int i = 1; i < looks; i++) of_seed[i] = spreads_of(gain, norm, i)[seed];
         training[seed] = lab_percentile(of_seed + 1, looks - 1, 50);
     }
     if (norm == 0) {
@@ -176,21 +158,22 @@ int main(int argc, char **argv)
     lab_begin(argc, argv, &experiment);
     depth = lab_whole(DEPTH), looks = lab_whole(EPOCHS) + 1;
     const int64_t runs = (int64_t)GAINS * NORMS * lab_seeds();
-    layer_gradient = lab_numbers(runs * depth), weight_gradient = lab_numbers(runs * depth);
-    spread_at = lab_numbers(runs * looks), loss_at = lab_numbers(runs * looks);
+    spreads = lab_numbers(runs * looks);
     ng_tape *tape = ng_tape_new();
     for (int gain = 0, done = 0; gain < GAINS; gain++)
-        for (int norm = 0; norm < NORMS; norm++)
+        for (int norm = 0; norm < NORMS; norm++) {
+            const char *name = norms[norm]->name;
+            const curves to = {lab_curves_new("layer", "%s, gain %g, start", name, gains[gain]),
+                               lab_curves_new("epoch", "%s, gain %g, training", name, gains[gain])};
             for (int seed = 0; seed < lab_seeds(); seed++, done++) {
-                lab_progress(done, (double)runs, "gain %g, %s", gains[gain], norms[norm]->name);
-                run(gain, norm, seed, tape);
+                lab_progress(done, (double)runs, "gain %g, %s", gains[gain], name);
+                run(gain, norm, seed, tape, to);
             }
+        }
     ng_tape_free(tape);
 
     lab_data("64-%d-...-%d-10, %d hidden layers, SGD at %g", lab_whole(WIDTH), lab_whole(WIDTH),
              depth, lab_number(RATE));
-    for (int gain = 0; gain < GAINS; gain++)
-        for (int norm = 0; norm < NORMS; norm++) write_curves(gain, norm);
     for (int norm = 0; norm < NORMS; norm++)
         for (int gain = 0; gain < GAINS; gain += 2) judge_spreads(gain, norm);
     return lab_end();

@@ -120,20 +120,15 @@ static void measure_case(int i)
 {
     const int depth = lab_whole(DEPTH), seeds = lab_seeds();
     double *squares = lab_numbers(depth), *growth = lab_numbers(seeds);
-    double *by_layer = lab_numbers((int64_t)depth * seeds);
+    lab_curves *curves = lab_curves_new("layer", "%s", cases[i].block);
     for (int seed = 0; seed < seeds; seed++) {
         lab_progress(i + (double)seed / seeds, CASES + 2 * BATCHES, "%s, %s", cases[i].norm,
                      cases[i].what);
         measure(i, lab_whole(WIDTH), lab_whole(BATCH), lab_seed(seed), squares);
         growth[seed] = growth_of(squares);
         for (int l = 0; l < depth; l++)
-            by_layer[l * seeds + seed] = squares[l] / squares[depth - 1];
-    }
-    lab_block(cases[i].block, "layer square square_low square_high growth theory");
-    for (int l = 0; l < depth; l++) {
-        const lab_spread s = lab_spread_of(by_layer + l * seeds, seeds);
-        lab_row(l + 1, s.median, s.quarter, s.three_quarters, lab_spread_of(growth, seeds).median,
-                theory_of(i));
+            lab_log(curves, seed, "square growth theory", l + 1, squares[l] / squares[depth - 1],
+                    growth[seed], theory_of(i));
     }
     lab_judge((lab_part){cases[i].norm, growth, .side = LAB_WITHIN,
                          .threshold = of_batches(i) ? 0.02 : 0.05, .around = theory_of(i)},
@@ -142,16 +137,15 @@ static void measure_case(int i)
 
 static void measure_batches(const char *block, int width, int done)
 {
-    double *squares = lab_numbers(lab_whole(DEPTH)), *growth = lab_numbers(lab_seeds());
-    lab_block(block, "batch growth growth_low growth_high theory width");
+    double *squares = lab_numbers(lab_whole(DEPTH));
+    lab_curves *curves = lab_curves_new("batch", "%s", block);
     for (int i = 0; i < BATCHES; i++) {
         lab_progress(done + i, CASES + 2 * BATCHES, "width %d, batch %d", width, batch_at(i));
         for (int seed = 0; seed < lab_seeds(); seed++) {
             measure(0, width, batch_at(i), lab_seed(seed), squares);
-            growth[seed] = growth_of(squares);
+            lab_log(curves, seed, "growth theory width", batch_at(i), growth_of(squares),
+                    theory_of(0), width);
         }
-        const lab_spread s = lab_spread_of(growth, lab_seeds());
-        lab_row(batch_at(i), s.median, s.quarter, s.three_quarters, theory_of(0), width);
     }
 }
 

@@ -109,18 +109,15 @@ static void measure(int kind)
     lab_norm context = kinds[kind];
     lab_progress(kind, KINDS, "%s, rates", context.name);
     const double rate = lab_best_rate(0.1, tuning_loss, &context);
-    double *losses = lab_numbers((int64_t)epochs * lab_seeds()), *here = lab_numbers(lab_seeds());
+    double *losses = lab_numbers(epochs);
+    lab_curves *curves = lab_curves_new("epoch", "%s", context.name);
     last[kind] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
         lab_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g, seed %d", context.name,
                      rate, seed + 1);
-        last[kind][seed] = train(&context, rate, lab_seed(seed), losses + seed * epochs);
-    }
-    lab_block(context.name, "epoch loss loss_low loss_high rate seeds");
-    for (int epoch = 0; epoch < epochs; epoch++) {
-        for (int seed = 0; seed < lab_seeds(); seed++) here[seed] = losses[seed * epochs + epoch];
-        const lab_spread s = lab_spread_of(here, lab_seeds());
-        lab_row(epoch + 1, s.median, s.quarter, s.three_quarters, rate, lab_seeds());
+        last[kind][seed] = train(&context, rate, lab_seed(seed), losses);
+        for (int epoch = 0; epoch < epochs; epoch++)
+            lab_log(curves, seed, "loss rate", epoch + 1, losses[epoch], rate);
     }
 }
 

@@ -204,25 +204,21 @@ static void measure_table(ng_tape *tape, int seed)
 /* The multiplied matrix in practice: activations with deviations of 1e-4 to 100, by norm. */
 enum { ACTIVATIONS = 25, USED = 3 };
 static const int used[USED] = {0, 2, 3}; /* rows of the table */
-static double *practice;
-static double *of_size(int norm, int size)
-{
-    return practice + ((int64_t)norm * ACTIVATIONS + size) * lab_seeds();
-}
 static double activation(int size) { return pow(10, size / 4.0 - 4); }
 
-static void measure_practice(ng_tape *tape, int seed)
+static void measure_practice(ng_tape *tape, int seed, lab_curves *curves[USED])
 {
     for (int size = 0; size < ACTIVATIONS; size++) {
         ng_rng rng = ng_rng_seeded(lab_seed(seed));
         const model m = model_new(NG_F32, activation(size) / sqrt(lab_number(IN)), true, &rng);
         for (int i = 0; i < USED; i++)
-            of_size(i, size)[seed] = change_of(tape, used[i], &m, MATRIX_SCALED, NULL);
+            lab_log(curves[i], seed, "change", activation(size),
+                    change_of(tape, used[i], &m, MATRIX_SCALED, NULL));
         model_free(&m);
     }
 }
 
-static void write_data(void)
+static void write_table(void)
 {
     lab_block("table", "norm change measured low high published");
     for (int row = 0; row < ROWS; row++)
@@ -231,13 +227,6 @@ static void write_data(void)
             lab_row(row, how, s.median, s.low, s.high,
                     row < PUBLISHED ? table[row].invariant[how] : (double)NAN);
         }
-    for (int i = 0; i < USED; i++) {
-        lab_block(table[used[i]].name, "activation change change_low change_high");
-        for (int size = 0; size < ACTIVATIONS; size++) {
-            const lab_spread s = lab_spread_of(of_size(i, size), lab_seeds());
-            lab_row(activation(size), s.median, s.quarter, s.three_quarters);
-        }
-    }
 }
 
 /* Judges a norm's entries, seed by seed: the largest change where the table states invariance, and
@@ -267,16 +256,18 @@ int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
     measured = lab_numbers(ROWS * CHANGES * (int64_t)lab_seeds());
-    practice = lab_numbers(USED * ACTIVATIONS * (int64_t)lab_seeds());
+    lab_curves *curves[USED];
+    for (int i = 0; i < USED; i++)
+        curves[i] = lab_curves_new("activation", "%s", table[used[i]].name);
     ng_tape *tape = ng_tape_new();
     for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
         lab_progress(seed, lab_seeds(), "seed %d", seed);
-        measure_table(tape, seed), measure_practice(tape, seed);
+        measure_table(tape, seed), measure_practice(tape, seed, curves);
     }
     ng_tape_free(tape);
 
     lab_data("%d cases, %d features, %d units", lab_whole(CASES), lab_whole(IN), lab_whole(OUT));
-    write_data();
+    write_table();
     for (int row = 0; row < PUBLISHED; row++) judge(row);
     return lab_end();
 }

@@ -15,6 +15,15 @@ typedef struct {
     int count;
 } judged;
 
+/* A block of curves: a history for each seed. */
+struct lab_curves {
+    char name[104];
+    const char *x;
+    ng_history **runs;
+    int count;
+    lab_curves *next;
+};
+
 static struct {
     const lab_experiment *experiment;
     int seeds, threads;
@@ -25,6 +34,7 @@ static struct {
     char *text;
     size_t size;
     int blocks;
+    lab_curves *curves, **last; /* in their order */
     progress bar;
     double began;
     double **numbers; /* everything that lab_numbers returned */
@@ -141,6 +151,7 @@ void lab_begin(int argc, char **argv, const lab_experiment *experiment)
 {
     lab.experiment = experiment;
     lab.threads = 1;
+    lab.last = &lab.curves;
     lab.began = progress_clock();
     program_begin(argv);
     choose_prefix(lab.out, sizeof lab.out, NULL, figure());
@@ -227,6 +238,58 @@ void lab_put(const double *values, int count)
         if (!isnan(values[i])) snprintf(text, sizeof text, "%.8g", values[i]);
         fprintf(lab.data, i + 1 < count ? "%-14s " : "%s\n", text);
     }
+}
+
+lab_curves *lab_curves_new(const char *x, const char *format, ...)
+{
+    lab_curves *c = calloc(1, sizeof *c);
+    if (!c) give_up("out of memory");
+    va_list list;
+    va_start(list, format);
+    vsnprintf(c->name, sizeof c->name, format, list);
+    va_end(list);
+    c->x = x;
+    *lab.last = c, lab.last = &c->next;
+    return c;
+}
+
+void lab_log_values(lab_curves *c, int seed, const char *series, double x, const double *values)
+{
+    char name[64];
+    if (seed >= c->count) {
+        ng_history **grown = realloc(c->runs, (size_t)(seed + 1) * sizeof *grown);
+        if (!grown) give_up("out of memory");
+        c->runs = grown;
+        while (c->count <= seed) c->runs[c->count++] = ng_history_new("a run");
+    }
+    for (; *series; series += strspn(series, " ")) {
+        const int length = (int)strcspn(series, " ");
+        snprintf(name, sizeof name, "%.*s", length, series);
+        ng_history_log_at(c->runs[seed], name, x, *values++);
+        series += length;
+    }
+    lab_goes_on();
+}
+
+/* Appends the curves' summary, as the library writes it but for the names of two columns. */
+static void put_curves(const lab_curves *c, const char *scratch)
+{
+    char line[4096];
+    ng_history *summary = ng_history_summary(c->runs, c->count);
+    ng_history_write(summary, scratch);
+    lab_goes_on();
+    fprintf(lab.data, "%s# %s\n", lab.blocks++ ? "\n\n" : "\n", c->name);
+    FILE *file = fopen(scratch, "r");
+    while (file && fgets(line, sizeof line, file)) {
+        char *runs = strstr(line, "runs\n");
+        if (line[0] == '#' || line[0] == '\n') continue;
+        if (runs)
+            fprintf(lab.data, "%-9s %.*sseeds\n", c->x, (int)(runs - line - 10), line + 10);
+        else
+            fputs(line, lab.data);
+    }
+    if (file) fclose(file);
+    ng_history_free(summary);
 }
 
 /* ---- The verdicts ------------------------------------------------------------------------- */
@@ -318,6 +381,12 @@ static void finish_data(void)
 {
     char path[1100];
     snprintf(path, sizeof path, "%s.dat", lab.out);
+    for (lab_curves *c = lab.curves, *next; c; c = next) {
+        put_curves(c, path);
+        for (int i = 0; i < c->count; i++) ng_history_free(c->runs[i]);
+        next = c->next;
+        free(c->runs), free(c);
+    }
     const bool whole = fclose(lab.data) == 0;
     lab.data = NULL;
     if (!whole) give_up("out of memory");
@@ -370,6 +439,8 @@ double lab_percentile(const double *values, int64_t count, double percent)
     return value;
 }
 
+double lab_median(const double *values) { return lab_percentile(values, lab_seeds(), 50); }
+
 lab_spread lab_spread_of(const double *values, int count)
 {
     int64_t kept;
@@ -398,6 +469,13 @@ const double *lab_quotients(const double *values, const double *base)
         quotients[seed] = never ? 1 : values[seed] / base[seed];
     }
     return quotients;
+}
+
+const double *lab_less(const double *values, const double *base)
+{
+    double *less = lab_numbers(lab_seeds());
+    for (int seed = 0; seed < lab_seeds(); seed++) less[seed] = values[seed] - base[seed];
+    return less;
 }
 
 /* ---- Curvature ---------------------------------------------------------------------------- */

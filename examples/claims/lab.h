@@ -10,13 +10,13 @@
  *     int main(int argc, char **argv)
  *     {
  *         lab_begin(argc, argv, &(lab_experiment){.id = "example", ..., .sizes = sizes});
+ *         lab_data("loss by epoch; network 64-%d-10", lab_whole(WIDTH));
+ *         lab_curves *curves = lab_curves_new("epoch", "%s", "LayerNorm");
  *         for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
  *             lab_progress(seed, lab_seeds(), "seed %d", seed);
  *             ...
+ *             lab_log(curves, seed, "loss", epoch, loss);
  *         }
- *         lab_data("loss by epoch; network 64-%d-10", lab_whole(WIDTH));
- *         lab_block("LayerNorm", "epoch loss loss_low loss_high");
- *         lab_row(1, loss.median, loss.quarter, loss.three_quarters);
  *         lab_judge((lab_part){"LayerNorm", losses, .side = LAB_BELOW, .threshold = 1}, "loss");
  *         return lab_end();
  *     }
@@ -94,6 +94,20 @@ void lab_put(const double *values, int count); /* one row; NaN is written "?" (m
 #define lab_row(...)                                                                               \
     lab_put((const double[]){__VA_ARGS__}, (int)(sizeof(double[]){__VA_ARGS__} / sizeof(double)))
 
+/* A block of curves, which each seed logs. The first column has the name `x`; `format` gives the
+ * block's name. A series has the columns of ng_history_summary: NAME is the median over the seeds,
+ * NAME_low and NAME_high are the quartiles, NAME_min and NAME_max the extremes. The last column,
+ * seeds, is how many have logged there. Blocks of curves follow the others in the file. */
+typedef struct lab_curves lab_curves;
+lab_curves *lab_curves_new(const char *x, const char *format, ...) NG_PRINTF(2, 3);
+
+/* Logs values of the seed with this index at x, one for each series:
+ *     lab_log(curves, seed, "loss rate", epoch, loss, rate); */
+void lab_log_values(lab_curves *curves, int seed, const char *series, double x,
+                    const double *values);
+#define lab_log(curves, seed, series, x, ...)                                                      \
+    lab_log_values(curves, seed, series, x, (const double[]){__VA_ARGS__})
+
 /* ---- The verdicts -------------------------------------------------------------------------
  *
  * A claim has parts, usually one for each norm and setting. A part measures one number for each
@@ -131,6 +145,7 @@ int lab_end(void);
 typedef number_spread lab_spread;
 lab_spread lab_spread_of(const double *values, int count);
 double lab_percentile(const double *values, int64_t count, double percent);
+double lab_median(const double *values); /* over the seeds */
 
 /* The least-squares line y = slope x + offset. Points that are not finite are left out. */
 typedef struct {
@@ -141,6 +156,9 @@ lab_line lab_fit(const double *x, const double *y, int count);
 /* Returns values[i] / base[i] for each seed, and 1 where both are infinite (neither reached the
  * target). For parts that compare two kinds. */
 const double *lab_quotients(const double *values, const double *base);
+
+/* Returns values[i] - base[i] for each seed. */
+const double *lab_less(const double *values, const double *base);
 
 /* ---- Curvature ---------------------------------------------------------------------------- */
 

@@ -134,7 +134,7 @@ static double differentiate(ng_module *net, ng_tape *tape, const ng_batch *batch
     return ng_backward(tape, loss) == NG_OK ? ng_item(loss) : (double)NAN;
 }
 
-/* Measurements of a training, by [look * seeds + seed]: */
+/* Measurements of a training, by [seed * looks + look]: */
 typedef struct {
     double *low, *high, *range; /* of the loss along the gradient */
     double *change;             /* the largest change of the gradient there */
@@ -203,7 +203,7 @@ static void train(int kind, double rate, uint64_t seed, int s, bool looking, rec
         ng_dataset_batch(digits, tape, step % epoch, lab_whole(BATCH), &batch);
         noise_now = seed * 1000000 + (uint64_t)step;
         if (looking && step % lab_whole(EVERY) == 0)
-            look(net, tape, &batch, rate, r, step / lab_whole(EVERY) * lab_seeds() + s);
+            look(net, tape, &batch, rate, r, s * looks_in_all() + step / lab_whole(EVERY));
         const double loss = differentiate(net, tape, &batch);
         r->all[s] += loss / steps;
         if (step >= steps - epoch) r->last[s] += loss / epoch;
@@ -222,39 +222,33 @@ static double common_rate(void)
     int best = 0;
     double lowest = (double)INFINITY;
     record r = record_new();
-    lab_block("rates of no norm", "rate loss loss_low loss_high seeds");
+    lab_curves *curves = lab_curves_new("rate", "rates of no norm");
     for (int i = 0; i < RATES; i++) {
         lab_progress(i, 10.0 * RATES, "rate %g", rates[i]);
-        for (int s = 0; s < lab_tuning_seeds(); s++)
+        for (int s = 0; s < lab_tuning_seeds(); s++) {
             train(PLAIN, rates[i], lab_tuning_seed(s), s, false, &r);
-        const lab_spread l = lab_spread_of(r.last, lab_tuning_seeds());
-        lab_row(rates[i], l.median, l.low, l.high, l.count);
-        if (l.median < lowest) lowest = l.median, best = i;
+            lab_log(curves, s, "loss", rates[i], r.last[s]);
+        }
+        const double loss = lab_percentile(r.last, lab_tuning_seeds(), 50);
+        if (loss < lowest) lowest = loss, best = i;
     }
     return rates[best];
 }
 
 static void write_record(int kind, const record *r, double rate)
 {
-    const int seeds = lab_seeds();
-    lab_block(names[kind], "step loss_low loss_high change change_low change_high smoothness "
-                           "smoothness_low smoothness_high rate seeds");
-    for (int i = 0; i < looks_in_all(); i++) {
-        const int at = i * seeds;
-        const lab_spread c = lab_spread_of(r->change + at, seeds);
-        const lab_spread b = lab_spread_of(r->smoothness + at, seeds);
-        lab_row(i * lab_whole(EVERY), lab_spread_of(r->low + at, seeds).median,
-                lab_spread_of(r->high + at, seeds).median, c.median, c.quarter, c.three_quarters,
-                b.median, b.quarter, b.three_quarters, rate, c.count);
-    }
+    const int looks = looks_in_all();
+    lab_curves *curves = lab_curves_new("step", "%s", names[kind]);
+    for (int i = 0; i < lab_seeds() * looks; i++)
+        lab_log(curves, i / looks, "lowest highest change smoothness rate",
+                i % looks * lab_whole(EVERY), r->low[i], r->high[i], r->change[i], r->smoothness[i],
+                rate);
 }
 
 /* Returns the median over the measurements of one seed. */
 static double over_looks(const double *numbers, int seed)
 {
-    double *of_seed = lab_numbers(looks_in_all());
-    for (int i = 0; i < looks_in_all(); i++) of_seed[i] = numbers[i * lab_seeds() + seed];
-    return lab_percentile(of_seed, looks_in_all(), 50);
+    return lab_percentile(numbers + seed * looks_in_all(), looks_in_all(), 50);
 }
 
 /* Judges a network's numbers over those without a norm, seed by seed. */
@@ -292,8 +286,7 @@ int main(int argc, char **argv)
     }
     lab_block("losses", "kind all last");
     for (int kind = 0; kind < NETWORKS; kind++)
-        lab_row(kind, lab_spread_of(of[kind].all, lab_seeds()).median,
-                lab_spread_of(of[kind].last, lab_seeds()).median);
+        lab_row(kind, lab_median(of[kind].all), lab_median(of[kind].last));
     for (int kind = BATCH_NORM; kind <= RMS_NORM; kind++) {
         judge_looks(kind, of[kind].range, of[PLAIN].range, "range of the loss along the gradient");
         judge_looks(kind, of[kind].change, of[PLAIN].change, "farthest change of the gradient");

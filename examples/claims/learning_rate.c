@@ -51,18 +51,13 @@ static double final_loss(const lab_norm *norm, int depth, double rate, uint64_t 
 
 /* ---- All runs ---- */
 
-/* The highest rates that train, NaN where none does: [(depth * NORMS + norm) * seeds + seed]; and
- * the losses at depths[SHOWN] at every rate: [(norm * RATES + rate) * seeds + seed]. */
-static double *highest, *losses;
+/* The highest rates that train, NaN where none does: [(depth * NORMS + norm) * seeds + seed]. */
+static double *highest;
+static lab_curves *losses[NORMS], *by_depth[NORMS];
 
 static double *highest_of(int depth, int norm)
 {
     return highest + (depth * NORMS + norm) * lab_seeds();
-}
-
-static double *losses_of(int norm, int rate)
-{
-    return losses + (norm * RATES + rate) * lab_seeds();
 }
 
 /* Trains from the highest rate down to the first that trains; at depths[SHOWN] down to the last. */
@@ -73,9 +68,10 @@ static void descend(int depth, int norm, int seed, ng_dataset *train)
     for (int i = RATES - 1; i >= 0 && (depth == SHOWN || isnan(*found)); i--) {
         const double loss =
             final_loss(norms[norm], depths[depth], rate_of(i), lab_seed(seed), train);
-        if (depth == SHOWN) losses_of(norm, i)[seed] = loss;
+        if (depth == SHOWN) lab_log(losses[norm], seed, "loss", rate_of(i), loss);
         if (isnan(*found) && loss < log(10) / 2) *found = rate_of(i);
     }
+    lab_log(by_depth[norm], seed, "rate", depths[depth], *found);
 }
 
 static void train_all(int seed)
@@ -95,28 +91,6 @@ static void train_all(int seed)
 
 /* ---- Results ---- */
 
-static void write_losses(int norm)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s, %d layers", norms[norm]->name, depths[SHOWN]);
-    lab_block(name, "rate loss loss_low loss_high");
-    for (int i = 0; i < RATES; i++) {
-        const lab_spread loss = lab_spread_of(losses_of(norm, i), lab_seeds());
-        lab_row(rate_of(i), loss.median, loss.quarter, loss.three_quarters);
-    }
-}
-
-static void write_highest(int norm)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s, highest", norms[norm]->name);
-    lab_block(name, "layers rate rate_low rate_high seeds");
-    for (int d = 0; d < DEPTHS; d++) {
-        const lab_spread rate = lab_spread_of(highest_of(d, norm), lab_seeds());
-        lab_row(depths[d], rate.median, rate.quarter, rate.three_quarters, rate.count);
-    }
-}
-
 /* Where only one trains at no rate, the quotient is 0 or Inf; where neither does, 1. */
 static void judge(int depth, int norm)
 {
@@ -134,13 +108,14 @@ int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
     highest = lab_numbers((int64_t)DEPTHS * NORMS * lab_seeds());
-    losses = lab_numbers((int64_t)NORMS * RATES * lab_seeds());
+    for (int n = 0; n < NORMS; n++) {
+        losses[n] = lab_curves_new("rate", "%s, %d layers", norms[n]->name, depths[SHOWN]);
+        by_depth[n] = lab_curves_new("layers", "%s, highest", norms[n]->name);
+    }
     for (int seed = 0; seed < lab_seeds(); seed++) train_all(seed);
 
     lab_data("plain gradient descent, 64-%d x layers-10, ReLU, batch %d, %d epochs",
              lab_whole(WIDTH), lab_whole(BATCH), lab_whole(EPOCHS));
-    for (int n = 0; n < NORMS; n++) write_losses(n);
-    for (int n = 0; n < NORMS; n++) write_highest(n);
     for (int n = 1; n < NORMS; n++)
         for (int d = 0; d < DEPTHS; d++) judge(d, n);
     return lab_end();

@@ -234,22 +234,13 @@ static double tuning_steps(void *context, double rate, uint64_t seed)
 
 /* ---- Main ---- */
 
-static void write_looks(const char *way, int norm, const double *looks, double rate,
-                        const double *used)
+static void log_looks(lab_curves *curves, int seed, const double *looks, double rate, double used)
 {
-    char block[64];
-    double *here = lab_numbers(lab_seeds());
-    const lab_spread all = lab_spread_of(used, lab_seeds());
-    snprintf(block, sizeof block, "%s, %s", norms[norm]->name, way);
-    lab_block(block, "gradients loss loss_low loss_high rate used used_low used_high seeds");
     for (int i = 0; i < LOOKS; i++) {
-        for (int seed = 0; seed < lab_seeds(); seed++) {
-            here[seed] = looks[seed * LOOKS + i];
-            if (here[seed] == 0) here[seed] = i == 0 ? 1 : enough; /* no step ended in this part */
-        }
-        const lab_spread s = lab_spread_of(here, lab_seeds());
-        lab_row((i + 0.5) * lab_whole(MOST) / LOOKS, s.median, s.quarter, s.three_quarters, rate,
-                all.median, all.quarter, all.three_quarters, lab_seeds());
+        /* 0: no step ended in this part. */
+        const double loss = looks[i] > 0 ? looks[i] : i == 0 ? 1 : enough;
+        lab_log(curves, seed, "loss rate used", (i + 0.5) * lab_whole(MOST) / LOOKS, loss, rate,
+                used);
     }
 }
 
@@ -257,19 +248,20 @@ static double *by_descent[NORMS], *by_newton[NORMS];
 
 static void measure(int norm)
 {
-    double *down = lab_numbers((int64_t)LOOKS * lab_seeds());
-    double *curved = lab_numbers((int64_t)LOOKS * lab_seeds());
+    lab_curves *down = lab_curves_new("gradients", "%s, descent", norms[norm]->name);
+    lab_curves *curved = lab_curves_new("gradients", "%s, newton", norms[norm]->name);
     by_descent[norm] = lab_numbers(lab_seeds()), by_newton[norm] = lab_numbers(lab_seeds());
     lab_progress(norm, NORMS, "%s, rates", norms[norm]->name);
     const double rate = lab_best_rate(0.4, tuning_steps, &norm);
     for (int seed = 0; seed < lab_seeds(); seed++) {
         lab_progress(norm + (double)seed / lab_seeds(), NORMS, "%s, rate %g, seed %d",
                      norms[norm]->name, rate, seed + 1);
-        by_descent[norm][seed] = descent(norm, rate, lab_seed(seed), down + seed * LOOKS);
-        by_newton[norm][seed] = newton(norm, lab_seed(seed), curved + seed * LOOKS);
+        double looks[LOOKS] = {0}, newton_looks[LOOKS] = {0};
+        by_descent[norm][seed] = descent(norm, rate, lab_seed(seed), looks);
+        by_newton[norm][seed] = newton(norm, lab_seed(seed), newton_looks);
+        log_looks(down, seed, looks, rate, by_descent[norm][seed]);
+        log_looks(curved, seed, newton_looks, 0, by_newton[norm][seed]);
     }
-    write_looks("descent", norm, down, rate, by_descent[norm]);
-    write_looks("newton", norm, curved, 0, by_newton[norm]);
 }
 
 static void judge(int norm)

@@ -154,6 +154,7 @@ static double *variance[KINDS][SIZES], *off[KINDS][SIZES];
 static void measure_kind(int kind)
 {
     measured at[SIZES];
+    lab_curves *curves = lab_curves_new("size", "%s", kinds[kind]->name);
     for (int i = 0; i < SIZES; i++)
         variance[kind][i] = lab_numbers(lab_seeds()), off[kind][i] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
@@ -163,15 +164,8 @@ static void measure_kind(int kind)
         for (int i = first_size(kind); i < SIZES; i++) {
             variance[kind][i][seed] = at[i].variance;
             off[kind][i][seed] = sqrt(fmax(0, at[i].off));
+            lab_log(curves, seed, "variance off", size_at(i), at[i].variance, off[kind][i][seed]);
         }
-    }
-    lab_block(kinds[kind]->name,
-              "size variance variance_low variance_high off off_low off_high seeds");
-    for (int i = first_size(kind); i < SIZES; i++) {
-        const lab_spread v = lab_spread_of(variance[kind][i], lab_seeds());
-        const lab_spread o = lab_spread_of(off[kind][i], lab_seeds());
-        lab_row(size_at(i), v.median, v.quarter, v.three_quarters, o.median, o.quarter,
-                o.three_quarters, lab_seeds());
     }
 }
 

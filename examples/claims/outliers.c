@@ -123,13 +123,12 @@ typedef struct {
     int count;
 } changes;
 
-/* Measures the changes and writes a block of rows: x, LayerNorm's change and quartiles,
- * RMSNorm's. */
+/* Measures the changes, and logs them as a block. */
 static changes measure_rows(const char *block, int count, double (*x_of)(int), int64_t width,
                             bool means_vary)
 {
     changes c = {.count = count};
-    lab_block(block, "x layer layer_low layer_high rms rms_low rms_high");
+    lab_curves *curves = lab_curves_new("x", "%s", block);
     for (int i = 0; i < count; i++) {
         const double x = c.x[i] = x_of(i);
         const double mean = means_vary ? x : 0, size = means_vary ? lab_whole(OUTLIER) : x;
@@ -138,10 +137,8 @@ static changes measure_rows(const char *block, int count, double (*x_of)(int), i
             for (int seed = 0; seed < lab_seeds(); seed++)
                 c.of[k][i][seed] = change_in_rows(norms[k], width, mean, size, lab_seed(seed));
         }
-        const lab_spread layer = lab_spread_of(c.of[0][i], lab_seeds());
-        const lab_spread rms = lab_spread_of(c.of[1][i], lab_seeds());
-        lab_row(x, layer.median, layer.quarter, layer.three_quarters, rms.median, rms.quarter,
-                rms.three_quarters);
+        for (int seed = 0; seed < lab_seeds(); seed++)
+            lab_log(curves, seed, "layer rms", x, c.of[0][i][seed], c.of[1][i][seed]);
     }
     return c;
 }
@@ -233,9 +230,8 @@ static double accuracy_with(ng_module *net, ng_dataset *data, double size, int v
  * over the sizes of the outlier. */
 static void measure_network(double *lost[VARIANTS])
 {
-    double *accuracy[VARIANTS][OUTLIERS + 1];
-    for (int k = 0; k < VARIANTS; k++)
-        for (int i = 0; i <= OUTLIERS; i++) accuracy[k][i] = lab_numbers(lab_seeds());
+    static const char *const series[VARIANTS] = {"layer", "rms", "old_mean"};
+    lab_curves *curves = lab_curves_new("x", "network");
     for (int seed = 0; seed < lab_seeds(); seed++) {
         ng_dataset *train, *validate;
         lab_digits(lab_seed(seed), 0, &train, &validate);
@@ -243,25 +239,18 @@ static void measure_network(double *lost[VARIANTS])
         ng_module *nets[] = {trained(norms[LAYER], train, lab_seed(seed)),
                              trained(norms[RMS], train, lab_seed(seed))};
         for (int k = 0; k < VARIANTS; k++) {
+            double first = 0;
             for (int i = 0; i <= OUTLIERS; i++) {
-                accuracy[k][i][seed] = accuracy_with(nets[k == RMS], validate,
-                                                     i ? outlier_at(i - 1) : 0, k, lab_seed(seed));
-                lost[k][seed] += i ? (accuracy[k][0][seed] - accuracy[k][i][seed]) / OUTLIERS : 0;
+                const double size = i ? outlier_at(i - 1) : 0;
+                const double accuracy =
+                    accuracy_with(nets[k == RMS], validate, size, k, lab_seed(seed));
+                if (i == 0) first = accuracy;
+                lost[k][seed] += (first - accuracy) / OUTLIERS;
+                lab_log(curves, seed, series[k], size, accuracy);
             }
         }
         ng_module_free(nets[LAYER]), ng_module_free(nets[RMS]);
         ng_dataset_free(train), ng_dataset_free(validate);
-    }
-    lab_block("network", "x layer layer_low layer_high rms rms_low rms_high old_mean old_mean_low "
-                         "old_mean_high");
-    for (int i = 0; i <= OUTLIERS; i++) {
-        double row[1 + 3 * VARIANTS] = {i ? outlier_at(i - 1) : 0};
-        for (int k = 0; k < VARIANTS; k++) {
-            const lab_spread spread = lab_spread_of(accuracy[k][i], lab_seeds());
-            row[1 + 3 * k] = spread.median, row[2 + 3 * k] = spread.quarter;
-            row[3 + 3 * k] = spread.three_quarters;
-        }
-        lab_put(row, 1 + 3 * VARIANTS);
     }
 }
 

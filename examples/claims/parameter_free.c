@@ -179,19 +179,17 @@ static const double *ratios(int task, int n)
 
 static void write_task(int task)
 {
-    const int seeds = seeds_of(task);
     char block[64];
-    lab_block(tasks[task].name, "norm lr loss loss_low loss_high ratio");
-    for (int n = 0; n < NORMS; n++) {
-        const lab_spread loss = lab_spread_of(results[task][n].loss, seeds);
-        lab_row(n, results[task][n].rate, loss.median, loss.quarter, loss.three_quarters,
-                lab_spread_of(ratios(task, n), seeds).median);
-    }
     snprintf(block, sizeof block, "seeds, %s", tasks[task].name);
     lab_block(block, "norm ratio");
+    lab_curves *curves = lab_curves_new("norm", "%s", tasks[task].name);
     for (int n = 0; n < NORMS; n++) {
+        const reached *r = &results[task][n];
         const double *each = ratios(task, n);
-        for (int seed = 0; seed < seeds; seed++) lab_row(n, each[seed]);
+        for (int seed = 0; seed < seeds_of(task); seed++) {
+            lab_row(n, each[seed]);
+            lab_log(curves, seed, "lr loss ratio", n, r->rate, r->loss[seed], each[seed]);
+        }
     }
 }
 

@@ -154,25 +154,11 @@ static double tuning_error(void *context, double rate, uint64_t seed)
 
 /* ---- Main ---- */
 
-static void write_looks(int kind, const double *looks, double rate)
-{
-    char block[64];
-    double *here = lab_numbers(lab_seeds());
-    snprintf(block, sizeof block, "distance, %s", kinds[kind].name);
-    lab_block(block, "step distance distance_low distance_high rate seeds");
-    for (int i = 0; i < LOOKS; i++) {
-        for (int seed = 0; seed < lab_seeds(); seed++) here[seed] = looks[seed * LOOKS + i];
-        const lab_spread s = lab_spread_of(here, lab_seeds());
-        lab_row((i + 1) * (lab_whole(STEPS) / LOOKS), s.median, s.quarter, s.three_quarters, rate,
-                lab_seeds());
-    }
-}
-
 static void measure(int kind)
 {
     double *size = lab_numbers(POINTS * POINTS), *first = lab_numbers(POINTS * POINTS);
     double *share = lab_numbers(lab_seeds()), *error = lab_numbers(lab_seeds());
-    double *looks = lab_numbers((int64_t)lab_seeds() * LOOKS);
+    lab_curves *curves = lab_curves_new("step", "distance, %s", kinds[kind].name);
     const bool mixes = kinds[kind].mixes;
     const char *suffix = kind == 0 ? ", no norm" : kinds[kind].apart ? ", batches apart" : "";
     for (int seed = 0; seed < lab_seeds(); seed++)
@@ -189,9 +175,12 @@ static void measure(int kind)
     for (int seed = 0; seed < lab_seeds(); seed++) {
         lab_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g, seed %d",
                      kinds[kind].name, rate, seed + 1);
-        error[seed] = train(kind, rate, lab_seed(seed), looks + seed * LOOKS);
+        double looks[LOOKS] = {0};
+        error[seed] = train(kind, rate, lab_seed(seed), looks);
+        for (int i = 0; i < LOOKS; i++)
+            lab_log(curves, seed, "distance rate", (i + 1) * (lab_whole(STEPS) / LOOKS), looks[i],
+                    rate);
     }
-    write_looks(kind, looks, rate);
     lab_judge(
         (lab_part){norm_of(kind), error, .side = mixes ? LAB_ABOVE : LAB_BELOW, .threshold = 0.1},
         "distance by the critic, off by a share of the true one%s", suffix);

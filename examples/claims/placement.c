@@ -84,19 +84,16 @@ static const double *slopes_of_gradient(int placement)
     double log_depth[MOST_DEPTHS], *log_gradient[MOST_DEPTHS];
     int depths = 0;
     const int draws = lab_whole(DRAWS);
-    double *gradients = lab_numbers(draws), *slopes = lab_numbers(draws);
-    char block[64];
-    snprintf(block, sizeof block, "gradient %s", names[placement]);
-    lab_block(block, "depth gradient gradient_low gradient_high draws");
+    double *slopes = lab_numbers(draws);
+    lab_curves *curves = lab_curves_new("depth", "gradient %s", names[placement]);
     for (int depth = 2; depth <= lab_whole(DEEPEST) && depths < MOST_DEPTHS; depth *= 2) {
         log_depth[depths] = log(depth);
         log_gradient[depths] = lab_numbers(draws);
         for (int s = 0; s < draws; s++) {
-            gradients[s] = last_gradient(depth, placement, lab_seed(s));
-            log_gradient[depths][s] = log(gradients[s]);
+            const double gradient = last_gradient(depth, placement, lab_seed(s));
+            log_gradient[depths][s] = log(gradient);
+            lab_log(curves, s, "gradient", depth, gradient);
         }
-        const lab_spread g = lab_spread_of(gradients, draws);
-        lab_row(depth, g.median, g.quarter, g.three_quarters, g.count);
         depths++;
     }
     for (int s = 0; s < draws; s++) {
@@ -109,12 +106,11 @@ static const double *slopes_of_gradient(int placement)
 
 /* ---- Training ----------------------------------------------------------------------------- */
 
-/* One kind of training at its own rate: the training loss in each of REPORTS equal parts, and the
- * validation loss, by seed. */
+/* One kind of training at its own rate: the validation loss by seed. */
 typedef struct {
     int placement;
     bool warm;
-    double rate, *loss[REPORTS], *validation;
+    double *validation;
 } kind;
 static kind kinds[PLACEMENTS][2]; /* [1]: with warm-up */
 
@@ -157,27 +153,16 @@ static void train_all(int placement, bool warm)
     k->placement = placement, k->warm = warm;
     lab_progress(placement * 2 + warm, 2 * PLACEMENTS, "%s, %s warm-up", names[placement],
                  warm ? "with" : "no");
-    k->rate = lab_best_rate(2e-3, tuning_loss, k);
+    lab_curves *curves =
+        lab_curves_new("step", "training %s %s", names[placement], warm ? "warm" : "cold");
+    const double rate = lab_best_rate(2e-3, tuning_loss, k);
     k->validation = lab_numbers(lab_seeds());
-    for (int part = 0; part < REPORTS; part++) k->loss[part] = lab_numbers(lab_seeds());
     for (int s = 0; s < lab_seeds(); s++) {
         double parts[REPORTS] = {0};
-        k->validation[s] = train(k, k->rate, lab_seed(s), parts);
-        for (int part = 0; part < REPORTS; part++) k->loss[part][s] = parts[part];
-    }
-}
-
-static void write_training(const kind *k)
-{
-    char block[64];
-    const lab_spread v = lab_spread_of(k->validation, lab_seeds());
-    snprintf(block, sizeof block, "training %s %s", names[k->placement], k->warm ? "warm" : "cold");
-    lab_block(block,
-              "step loss loss_low loss_high rate validation validation_low validation_high seeds");
-    for (int part = 0; part < REPORTS; part++) {
-        const lab_spread l = lab_spread_of(k->loss[part], lab_seeds());
-        lab_row((part + 1) * (lab_whole(STEPS) / REPORTS), l.median, l.quarter, l.three_quarters,
-                k->rate, v.median, v.quarter, v.three_quarters, lab_seeds());
+        k->validation[s] = train(k, rate, lab_seed(s), parts);
+        for (int part = 0; part < REPORTS; part++)
+            lab_log(curves, s, "loss rate validation", (part + 1) * (lab_whole(STEPS) / REPORTS),
+                    parts[part], rate, k->validation[s]);
     }
 }
 
@@ -192,9 +177,8 @@ static void judge_slope(int placement, const double *slopes)
 
 static void judge_loss(const kind *here, const kind *there, lab_side side, double threshold)
 {
-    double *nats = lab_numbers(lab_seeds());
-    for (int s = 0; s < lab_seeds(); s++) nats[s] = here->validation[s] - there->validation[s];
-    lab_judge((lab_part){NULL, nats, .side = side, .threshold = threshold},
+    lab_judge((lab_part){NULL, lab_less(here->validation, there->validation), .side = side,
+                         .threshold = threshold},
               "validation loss, %s without warm-up less %s with it, own rates, nats",
               names[here->placement], names[there->placement]);
 }
@@ -209,11 +193,11 @@ int main(int argc, char **argv)
     for (int p = 0; p < PLACEMENTS; p++) {
         slopes[p] = slopes_of_gradient(p);
         judge_slope(p, slopes[p]);
-        for (int warm = 0; warm < 2; warm++) train_all(p, warm), write_training(&kinds[p][warm]);
+        for (int warm = 0; warm < 2; warm++) train_all(p, warm);
     }
     lab_block("slopes", "pre_norm post_norm");
-    lab_row(lab_spread_of(slopes[PRE], lab_whole(DRAWS)).median,
-            lab_spread_of(slopes[POST], lab_whole(DRAWS)).median);
+    lab_row(lab_percentile(slopes[PRE], lab_whole(DRAWS), 50),
+            lab_percentile(slopes[POST], lab_whole(DRAWS), 50));
     judge_loss(&kinds[POST][false], &kinds[POST][true], LAB_ABOVE, 0.1);
     judge_loss(&kinds[PRE][false], &kinds[POST][true], LAB_BELOW, 0.05);
     return lab_end();

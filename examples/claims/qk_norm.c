@@ -124,6 +124,7 @@ static double *losses[KINDS][RATES], *logits[KINDS][RATES];
 
 static void measure(int kind)
 {
+    lab_curves *curves = lab_curves_new("rate", "%s", kinds[kind].name);
     for (int i = 0; i < RATES; i++) {
         losses[kind][i] = lab_numbers(lab_seeds()), logits[kind][i] = lab_numbers(lab_seeds());
         for (int seed = 0; seed < lab_seeds(); seed++) {
@@ -132,14 +133,9 @@ static void measure(int kind)
             const outcome o = train(kind, rate_at(i), lab_seed(seed));
             losses[kind][i][seed] = isnan(o.loss) ? HUGE_VAL : o.loss;
             logits[kind][i][seed] = isnan(o.logit) ? HUGE_VAL : o.logit;
+            lab_log(curves, seed, "logit loss", rate_at(i), logits[kind][i][seed],
+                    losses[kind][i][seed]);
         }
-    }
-    lab_block(kinds[kind].name, "rate logit logit_low logit_high loss loss_low loss_high seeds");
-    for (int i = 0; i < RATES; i++) {
-        const lab_spread a = lab_spread_of(logits[kind][i], lab_seeds());
-        const lab_spread b = lab_spread_of(losses[kind][i], lab_seeds());
-        lab_row(rate_at(i), a.median, a.quarter, a.three_quarters, b.median, b.quarter,
-                b.three_quarters, lab_seeds());
     }
 }
 

@@ -65,22 +65,18 @@ static void measure(const lab_norm *norm, bool relu, int64_t width, uint64_t see
 static void measure_kind(int norm, bool relu)
 {
     const int depth = lab_whole(DEPTH), seeds = lab_seeds();
-    double *rank = lab_numbers((int64_t)depth * seeds), *at = lab_numbers(depth);
-    char block[64];
+    double *last = lab_numbers(seeds), *at = lab_numbers(depth);
+    lab_curves *curves = lab_curves_new("layer", "%s, %s", norms[norm]->name, kinds[relu]);
     for (int seed = 0; seed < seeds; seed++) {
         lab_progress((relu * NORMS + norm) * seeds + seed, 4 * NORMS * seeds, "%s, %s",
                      norms[norm]->name, kinds[relu]);
         measure(norms[norm], relu, lab_whole(WIDTH), lab_seed(seed), at);
-        for (int l = 0; l < depth; l++) rank[l * seeds + seed] = at[l];
-    }
-    snprintf(block, sizeof block, "%s, %s", norms[norm]->name, kinds[relu]);
-    lab_block(block, "layer rank rank_low rank_high seeds width");
-    for (int l = 0; l < depth; l++) {
-        const lab_spread r = lab_spread_of(rank + l * seeds, seeds);
-        lab_row(l + 1, r.median, r.quarter, r.three_quarters, seeds, lab_whole(WIDTH));
+        for (int l = 0; l < depth; l++)
+            lab_log(curves, seed, "rank width", l + 1, at[l], lab_whole(WIDTH));
+        last[seed] = at[depth - 1];
     }
     const bool stays = norms[norm] == &lab_batch_norm;
-    lab_judge((lab_part){norms[norm]->make ? norms[norm]->name : NULL, rank + (depth - 1) * seeds,
+    lab_judge((lab_part){norms[norm]->make ? norms[norm]->name : NULL, last,
                          .side = stays ? LAB_ABOVE : LAB_BELOW,
                          .threshold = stays ? sqrt(lab_whole(WIDTH)) / 2 : 2},
               "effective rank at layer %d, %s%s", depth, kinds[relu],
@@ -89,19 +85,15 @@ static void measure_kind(int norm, bool relu)
 
 static void measure_widths(int norm, bool relu)
 {
-    double *rank = lab_numbers(lab_seeds()), *at = lab_numbers(lab_whole(DEPTH));
-    char block[64];
-    snprintf(block, sizeof block, "%s, %s, widths", norms[norm]->name, kinds[relu]);
-    lab_block(block, "width rank rank_low rank_high");
+    double *at = lab_numbers(lab_whole(DEPTH));
+    lab_curves *curves = lab_curves_new("width", "%s, %s, widths", norms[norm]->name, kinds[relu]);
     for (int width = 8; width <= 4 * lab_whole(WIDTH); width *= 2) {
         lab_progress(2 * NORMS + relu * NORMS + norm, 4 * NORMS, "%s, %s, width %d",
                      norms[norm]->name, kinds[relu], width);
         for (int seed = 0; seed < lab_seeds(); seed++) {
             measure(norms[norm], relu, width, lab_seed(seed), at);
-            rank[seed] = at[lab_whole(DEPTH) - 1];
+            lab_log(curves, seed, "rank", width, at[lab_whole(DEPTH) - 1]);
         }
-        const lab_spread r = lab_spread_of(rank, lab_seeds());
-        lab_row(width, r.median, r.quarter, r.three_quarters);
     }
 }
 

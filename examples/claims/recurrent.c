@@ -89,31 +89,24 @@ static void measure(int kind, int index)
 {
     const int looks = lab_whole(STEPS) / LOOK;
     task t = {kind, (int64_t)lab_whole(SHORTEST) << index};
-    char block[64];
     lab_progress(kind * LENGTHS + index, KINDS * LENGTHS, "%s, %d numbers, rates", kinds[kind].name,
                  (int)t.length);
     const double rate = lab_best_rate(8e-3, tuning_steps, &t);
-    double *errors = lab_numbers((int64_t)looks * lab_seeds()), *here = lab_numbers(lab_seeds());
+    double *errors = lab_numbers(looks);
+    const char *name = kinds[kind].name;
+    lab_curves *by_step = lab_curves_new("step", "%s, %d", name, (int)t.length);
+    lab_curves *by_length = lab_curves_new("length", "%s, %d, steps", name, (int)t.length);
     steps[kind][index] = lab_numbers(lab_seeds());
-    for (int i = 0; i < looks * lab_seeds(); i++) errors[i] = 0.5 * enough; /* after the end */
     for (int seed = 0; seed < lab_seeds(); seed++) {
         lab_progress(kind * LENGTHS + index + (double)seed / lab_seeds(), KINDS * LENGTHS,
                      "%s, %d numbers, rate %g, seed %d", kinds[kind].name, (int)t.length, rate,
                      seed + 1);
-        steps[kind][index][seed] = train(&t, rate, lab_seed(seed), errors + seed * looks);
+        for (int look = 0; look < looks; look++) errors[look] = 0.5 * enough; /* after the end */
+        steps[kind][index][seed] = train(&t, rate, lab_seed(seed), errors);
+        for (int look = 0; look < looks; look++)
+            lab_log(by_step, seed, "error", (look + 1) * LOOK, errors[look]);
+        lab_log(by_length, seed, "steps rate", (double)t.length, steps[kind][index][seed], rate);
     }
-    snprintf(block, sizeof block, "%s, %d", kinds[kind].name, (int)t.length);
-    lab_block(block, "step error error_low error_high");
-    for (int look = 0; look < looks; look++) {
-        for (int seed = 0; seed < lab_seeds(); seed++) here[seed] = errors[seed * looks + look];
-        const lab_spread s = lab_spread_of(here, lab_seeds());
-        if (s.median < enough) break;
-        lab_row((look + 1) * LOOK, s.median, s.quarter, s.three_quarters);
-    }
-    snprintf(block, sizeof block, "%s, %d, steps", kinds[kind].name, (int)t.length);
-    lab_block(block, "length steps steps_low steps_high rate seeds");
-    const lab_spread s = lab_spread_of(steps[kind][index], lab_seeds());
-    lab_row((double)t.length, s.median, s.quarter, s.three_quarters, rate, lab_seeds());
 }
 
 int main(int argc, char **argv)

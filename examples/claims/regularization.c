@@ -102,13 +102,6 @@ typedef double measure(const outcome *o);
 static double equal_training(const outcome *o) { return o->equal_training; }
 static double equal_loss(const outcome *o) { return o->equal_loss; }
 
-static lab_spread spread_of(int count, int kind, measure *of)
-{
-    double *values = lab_numbers(lab_seeds());
-    for (int seed = 0; seed < lab_seeds(); seed++) values[seed] = of(&outcomes[count][kind][seed]);
-    return lab_spread_of(values, lab_seeds());
-}
-
 /* Returns the same over its value without a norm, with the same images and initial weights. */
 static const double *shares_of(int count, int kind, measure *of)
 {
@@ -134,17 +127,13 @@ static void write_path(int count, int kind)
     }
 }
 
-static void write_gaps(const char *when, int kind, measure *of)
+static void log_gaps(const char *when, int kind, measure *of)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%s, gap at equal %s", kinds[kind]->name, when);
-    lab_block(name, "images gap gap_low gap_high share share_low share_high seeds");
-    for (int count = 0; count < COUNTS; count++) {
-        const lab_spread gap = spread_of(count, kind, of);
-        const lab_spread share = lab_spread_of(shares_of(count, kind, of), lab_seeds());
-        lab_row(counts[count], gap.median, gap.quarter, gap.three_quarters, share.median,
-                share.quarter, share.three_quarters, share.count);
-    }
+    lab_curves *curves = lab_curves_new("images", "%s, gap at equal %s", kinds[kind]->name, when);
+    for (int count = 0; count < COUNTS; count++)
+        for (int seed = 0; seed < lab_seeds(); seed++)
+            lab_log(curves, seed, "gap share", counts[count], of(&outcomes[count][kind][seed]),
+                    shares_of(count, kind, of)[seed]);
 }
 
 static void judge_gap(int count, int norm, const char *when, measure *of)
@@ -194,8 +183,8 @@ int main(int argc, char **argv)
              lab_whole(WIDTH), lab_number(RATE), lab_whole(BATCH), lab_whole(STEPS));
     for (int kind = 0; kind < KINDS; kind++) {
         for (int count = 0; count < COUNTS; count++) write_path(count, kind);
-        write_gaps("training", kind, equal_training);
-        write_gaps("loss", kind, equal_loss);
+        log_gaps("training", kind, equal_training);
+        log_gaps("loss", kind, equal_loss);
     }
     for (int norm = BATCH_NORM; norm <= RMS_NORM; norm++) {
         for (int count = FEW; count <= MANY; count += MANY - FEW) {

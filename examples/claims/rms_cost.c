@@ -179,17 +179,15 @@ static double accuracy_of(const lab_norm *norm, uint64_t seed)
 /* Writes both accuracies. Returns RMSNorm's less LayerNorm's by seed. */
 static const double *compare_accuracies(void)
 {
-    double *accuracy[NORMS], *difference = lab_numbers(lab_seeds());
-    lab_block("accuracy", "norm accuracy accuracy_low accuracy_high");
+    double *difference = lab_numbers(lab_seeds());
+    lab_curves *curves = lab_curves_new("norm", "accuracy");
     for (int k = 0; k < NORMS; k++) {
-        accuracy[k] = lab_numbers(lab_seeds());
         for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
             lab_progress(1.1 + 0.1 * k, 1.3, "accuracy, %s", norms[k]->name);
-            accuracy[k][seed] = accuracy_of(norms[k], lab_seed(seed));
-            difference[seed] += k == RMS ? accuracy[k][seed] : -accuracy[k][seed];
+            const double accuracy = accuracy_of(norms[k], lab_seed(seed));
+            difference[seed] += k == RMS ? accuracy : -accuracy;
+            lab_log(curves, seed, "accuracy", k, accuracy);
         }
-        const lab_spread spread = lab_spread_of(accuracy[k], lab_seeds());
-        lab_row(k, spread.median, spread.quarter, spread.three_quarters);
     }
     return difference;
 }
@@ -205,21 +203,16 @@ static void allocate_times(int kind)
     }
 }
 
-/* Writes a row for each width: both times and the saving, each with its quartiles over the
- * rounds. */
-static void write_times(int kind)
+/* Logs both times, in microseconds, and the saving, by width. */
+static void log_times(int kind)
 {
-    lab_block(kind_names[kind], "width layer_us layer_low layer_high rms_us rms_low rms_high "
-                                "saving saving_low saving_high");
-    for (int width = 0; width_at(width) <= widest(kind); width++) {
-        const rounds *r = &measured[kind][width];
-        const lab_spread layer = lab_spread_of(r->of[LAYER], lab_seeds());
-        const lab_spread rms = lab_spread_of(r->of[RMS], lab_seeds());
-        const lab_spread saving = lab_spread_of(r->saving, lab_seeds());
-        lab_row((double)width_at(width), layer.median, layer.quarter, layer.three_quarters,
-                rms.median, rms.quarter, rms.three_quarters, saving.median, saving.quarter,
-                saving.three_quarters);
-    }
+    lab_curves *curves = lab_curves_new("width", "%s", kind_names[kind]);
+    for (int width = 0; width_at(width) <= widest(kind); width++)
+        for (int i = 0; i < lab_seeds(); i++) {
+            const rounds *r = &measured[kind][width];
+            lab_log(curves, i, "layer rms saving", (double)width_at(width), r->of[LAYER][i],
+                    r->of[RMS][i], r->saving[i]);
+        }
 }
 
 /* Judges the narrowest width, sixteen times that and the widest, if there are so many. */
@@ -248,7 +241,7 @@ int main(int argc, char **argv)
              lab_whole(ELEMENTS), lab_whole(TURNS), lab_whole(STEP_TURNS));
     for (int kind = 0; kind < KINDS; kind++) allocate_times(kind);
     for (int round = 0; round < lab_seeds() && lab_goes_on(); round++) time_round(round);
-    for (int kind = 0; kind < KINDS; kind++) write_times(kind), judge_times(kind);
+    for (int kind = 0; kind < KINDS; kind++) log_times(kind), judge_times(kind);
     lab_judge(
         (lab_part){lab_rms_norm.name, compare_accuracies(), .side = LAB_WITHIN, .threshold = 1},
         "accuracy less LayerNorm's, digits, points");

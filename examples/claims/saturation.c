@@ -101,7 +101,7 @@ static double tuning_loss(void *context, double rate, uint64_t seed)
 
 static double *first[NORMS][GAINS], *last[NORMS][GAINS], *loss[NORMS][GAINS];
 
-static void measure(int norm, int gain)
+static void measure(int norm, int gain, lab_curves *curves)
 {
     kind k = {norms[norm], gains[gain]};
     lab_progress(norm * GAINS + gain, NORMS * GAINS, "%s, weights times %g", k.norm->name, k.gain);
@@ -112,12 +112,8 @@ static void measure(int norm, int gain)
         const outcome o = train(k.norm, k.gain, rate, lab_seed(seed));
         first[norm][gain][seed] = o.first, last[norm][gain][seed] = o.last;
         loss[norm][gain][seed] = o.loss;
+        lab_log(curves, seed, "first last loss rate", k.gain, o.first, o.last, o.loss, rate);
     }
-    const lab_spread f = lab_spread_of(first[norm][gain], lab_seeds());
-    const lab_spread l = lab_spread_of(last[norm][gain], lab_seeds());
-    const lab_spread e = lab_spread_of(loss[norm][gain], lab_seeds());
-    lab_row(k.gain, f.median, f.quarter, f.three_quarters, l.median, l.quarter, l.three_quarters,
-            e.median, e.quarter, e.three_quarters, rate, lab_seeds());
 }
 
 static void judge(int norm)
@@ -142,9 +138,8 @@ int main(int argc, char **argv)
     lab_data("64-(%d)x%d-10, tanh, %d epochs", lab_whole(WIDTH), lab_whole(DEPTH),
              lab_whole(EPOCHS));
     for (int norm = 0; norm < NORMS; norm++) {
-        lab_block(norms[norm]->name, "gain first first_low first_high last last_low last_high loss "
-                                     "loss_low loss_high rate seeds");
-        for (int gain = 0; gain < GAINS; gain++) measure(norm, gain);
+        lab_curves *curves = lab_curves_new("gain", "%s", norms[norm]->name);
+        for (int gain = 0; gain < GAINS; gain++) measure(norm, gain, curves);
     }
     for (int norm = 0; norm < NORMS; norm++) judge(norm);
     return lab_end();

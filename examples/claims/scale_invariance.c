@@ -127,17 +127,13 @@ static void measure_kind(int kind)
 static void measure_eps(int kind)
 {
     enum { LOWEST = -16 };
-    char name[64];
-    double *values = lab_numbers(lab_seeds());
-    snprintf(name, sizeof name, "%s by eps", kinds[kind].name);
-    lab_block(name, "eps falling falling_low falling_high");
+    lab_curves *curves = lab_curves_new("eps", "%s by eps", kinds[kind].name);
     for (int power = LOWEST; power <= 0; power++) {
         lab_progress(KINDS + kind * (1.0 - LOWEST) + power - LOWEST, KINDS + NORMS * (1.0 - LOWEST),
                      "%s, eps 1e%d", kinds[kind].name, power);
         for (int seed = 0; seed < lab_seeds(); seed++)
-            values[seed] = measure(kind, pow(10, power), lab_seed(seed)).falling;
-        const lab_spread all = lab_spread_of(values, lab_seeds());
-        lab_row(pow(10, power), all.median, all.quarter, all.three_quarters);
+            lab_log(curves, seed, "falling", pow(10, power),
+                    measure(kind, pow(10, power), lab_seed(seed)).falling);
     }
 }
 

@@ -107,18 +107,17 @@ static double unselectable(int place, int norm, int count, uint64_t seed)
 
 static void measure(int place, int norm)
 {
-    char block[64];
     double *share = lab_numbers(lab_seeds());
-    snprintf(block, sizeof block, "%s, %s", norms[norm].name, places[place]);
-    lab_block(block, "keys share share_low share_high seeds");
+    lab_curves *curves = lab_curves_new("keys", "%s, %s", norms[norm].name, places[place]);
     int most = 4;
     for (int count = most; count <= lab_whole(MOST); count *= 2) {
-        lab_progress(place * NORMS + norm, PLACES * NORMS, "%s, %d keys", block, count);
-        for (int seed = 0; seed < lab_seeds(); seed++)
+        lab_progress(place * NORMS + norm, PLACES * NORMS, "%s, %s, %d keys", norms[norm].name,
+                     places[place], count);
+        for (int seed = 0; seed < lab_seeds(); seed++) {
             share[seed] = unselectable(place, norm, count, lab_seed(seed));
+            lab_log(curves, seed, "share", count, share[seed]);
+        }
         most = count;
-        const lab_spread s = lab_spread_of(share, lab_seeds());
-        lab_row(count, s.median, s.quarter, s.three_quarters, lab_seeds());
     }
     const bool some = norm < 2;
     lab_judge((lab_part){norm == 0 ? NULL : norms[norm].name, share,

@@ -74,46 +74,30 @@ static void measure(const lab_norm *norm, uint64_t seed, double values[LEVELS][V
     lab_goes_on();
 }
 
-static double *largest[NORMS][LEVELS], *all[NORMS][LEVELS][VALUES];
-
-static void write_norm(int norm)
-{
-    char block[64];
-    lab_block(norms[norm]->name, "loss value value_low value_high seeds");
-    for (int level = 0; level < LEVELS; level++) {
-        const lab_spread s = lab_spread_of(largest[norm][level], lab_seeds());
-        lab_row(levels[level], s.median, s.quarter, s.three_quarters, s.count);
-    }
-    for (int level = 0; level < LEVELS; level++) {
-        snprintf(block, sizeof block, "%s at %g", norms[norm]->name, levels[level]);
-        lab_block(block, "index value value_low value_high");
-        for (int k = 0; k < VALUES; k++) {
-            const lab_spread s = lab_spread_of(all[norm][level][k], lab_seeds());
-            lab_row(k + 1, s.median, s.quarter, s.three_quarters);
-        }
-    }
-}
+static double *largest[NORMS][LEVELS];
 
 static void measure_norm(int norm)
 {
     double values[LEVELS][VALUES];
+    lab_curves *of_loss = lab_curves_new("loss", "%s", norms[norm]->name), *of_index[LEVELS];
     for (int level = 0; level < LEVELS; level++) {
         largest[norm][level] = lab_numbers(lab_seeds());
-        for (int k = 0; k < VALUES; k++) all[norm][level][k] = lab_numbers(lab_seeds());
+        of_index[level] = lab_curves_new("index", "%s at %g", norms[norm]->name, levels[level]);
     }
     for (int seed = 0; seed < lab_seeds(); seed++) {
         lab_progress(norm * lab_seeds() + seed, NORMS * lab_seeds(), "%s, seed %d",
                      norms[norm]->name, seed + 1);
         measure(norms[norm], lab_seed(seed), values);
         for (int level = 0; level < LEVELS; level++) {
+            double *most = &largest[norm][level][seed];
             for (int k = 0; k < VALUES; k++) {
-                all[norm][level][k][seed] = values[level][k];
-                largest[norm][level][seed] = fmax(largest[norm][level][seed], values[level][k]);
+                lab_log(of_index[level], seed, "value", k + 1, values[level][k]);
+                *most = fmax(*most, values[level][k]);
             }
-            if (isnan(values[level][0])) largest[norm][level][seed] = (double)NAN;
+            if (isnan(values[level][0])) *most = (double)NAN;
+            lab_log(of_loss, seed, "value", levels[level], *most);
         }
     }
-    write_norm(norm);
     for (int level = 0; level < 3 && norm > 0; level += 2)
         lab_judge((lab_part){norms[norm]->name,
                              lab_quotients(largest[norm][level], largest[0][level]),

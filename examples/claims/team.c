@@ -119,12 +119,11 @@ static void play(games *g, int s, int inputs, int team, double rate)
 
 static games played[INPUTS][TEAMS][RATES];
 
-static lab_spread miss(const games *g) { return lab_spread_of(g->miss, lab_seeds()); }
-static lab_spread swinging(const games *g) { return lab_spread_of(g->swinging, lab_seeds()); }
-
 static void play_all(int inputs, int team)
 {
     const int seeds = lab_seeds() + TUNERS, kind = inputs * TEAMS + team;
+    lab_curves *curves =
+        lab_curves_new("rate", "rates %s %s", input_names[inputs], team_names[team]);
     for (int i = 0; i < RATES; i++) {
         games *g = &played[inputs][team][i];
         *g = (games){lab_numbers((int64_t)seeds * lab_whole(PASSES)), lab_numbers(seeds),
@@ -132,15 +131,8 @@ static void play_all(int inputs, int team)
         lab_progress(kind * RATES + i, INPUTS * TEAMS * RATES, "%s, %s, lr %.3g",
                      input_names[inputs], team_names[team], rate_of(i));
         for (int s = 0; s < seeds; s++) play(g, s, inputs, team, rate_of(i));
-    }
-    char block[64];
-    snprintf(block, sizeof block, "rates %s %s", input_names[inputs], team_names[team]);
-    lab_block(block, "rate miss miss_low miss_high swinging swinging_low swinging_high seeds");
-    for (int i = 0; i < RATES; i++) {
-        const lab_spread m = miss(&played[inputs][team][i]);
-        const lab_spread w = swinging(&played[inputs][team][i]);
-        lab_row(rate_of(i), m.median, m.quarter, m.three_quarters, w.median, w.quarter,
-                w.three_quarters, m.count);
+        for (int s = 0; s < lab_seeds(); s++)
+            lab_log(curves, s, "miss swinging", rate_of(i), g->miss[s], g->swinging[s]);
     }
 }
 
@@ -150,7 +142,7 @@ static int best_rate(const games *of_rate)
     int best = 0;
     double lowest = HUGE_VAL;
     for (int i = 0; i < RATES; i++) {
-        const double median = lab_spread_of(of_rate[i].miss + lab_seeds(), TUNERS).median;
+        const double median = lab_percentile(of_rate[i].miss + lab_seeds(), TUNERS, 50);
         if (median < lowest) lowest = median, best = i;
     }
     return best;
@@ -159,28 +151,24 @@ static int best_rate(const games *of_rate)
 /* Returns the seed with the median swinging. */
 static int median_seed(const games *g)
 {
-    const double median = swinging(g).median;
+    const double median = lab_median(g->swinging);
     int nearest = 0;
     for (int s = 1; s < lab_seeds(); s++)
         if (fabs(g->swinging[s] - median) < fabs(g->swinging[nearest] - median)) nearest = s;
     return nearest;
 }
 
-/* Writes the error by pass: of the median seed, and the quartiles of all seeds. */
-static void write_passes(int inputs, int team, int rate)
+/* Logs the error by pass: of the median seed, and of all seeds. */
+static void log_passes(int inputs, int team, int rate)
 {
     const games *g = &played[inputs][team][rate];
-    const int seeds = lab_seeds(), passes = lab_whole(PASSES), shown = median_seed(g);
-    double *late = lab_numbers(seeds);
-    char block[64];
-    snprintf(block, sizeof block, "passes %s %s", input_names[inputs], team_names[team]);
-    lab_block(block, "pass late late_low late_high rate seeds");
-    for (int pass = 0; pass < passes; pass++) {
-        for (int s = 0; s < seeds; s++) late[s] = g->late[s * passes + pass];
-        const lab_spread spread = lab_spread_of(late, seeds);
-        lab_row(pass + 1, late[shown], spread.quarter, spread.three_quarters, rate_of(rate),
-                spread.count);
-    }
+    const int passes = lab_whole(PASSES), shown = median_seed(g);
+    lab_curves *curves =
+        lab_curves_new("pass", "passes %s %s", input_names[inputs], team_names[team]);
+    for (int s = 0; s < lab_seeds(); s++)
+        for (int pass = 0; pass < passes; pass++)
+            lab_log(curves, s, "late shown rate", pass + 1, g->late[s * passes + pass],
+                    g->late[shown * passes + pass], rate_of(rate));
 }
 
 static void judge_swinging(int inputs, int rate)
@@ -212,7 +200,7 @@ int main(int argc, char **argv)
     for (int in = 0; in < INPUTS; in++) {
         for (int team = 0; team < TEAMS; team++) play_all(in, team);
         const int best = best_rate(played[in][PLAIN]), own = best_rate(played[in][NORMED]);
-        for (int team = 0; team < TEAMS; team++) write_passes(in, team, best);
+        for (int team = 0; team < TEAMS; team++) log_passes(in, team, best);
         judge_swinging(in, best);
         judge_miss(in, best, best, "the rate best without");
         judge_miss(in, own, best, "own rates");

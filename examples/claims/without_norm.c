@@ -136,7 +136,7 @@ static double train(int kind, double rate, uint64_t seed, double looks[LOOKS])
 
 /* The results of each kind at its own rate, by seed. */
 static struct {
-    double rate, *lowest, *looks[LOOKS];
+    double rate, *lowest;
 } reached[KINDS];
 
 static double tuning_loss(void *context, double rate, uint64_t seed)
@@ -150,24 +150,16 @@ static void train_all(int kind)
     lab_progress(kind, KINDS, "%s", kinds[kind].name);
     reached[kind].rate = lab_best_rate(8e-3, tuning_loss, &kind);
     reached[kind].lowest = lab_numbers(lab_seeds());
-    for (int i = 0; i < LOOKS; i++) reached[kind].looks[i] = lab_numbers(lab_seeds());
+    lab_curves *curves = lab_curves_new("step", "%s", kinds[kind].name);
     for (int s = 0; s < lab_seeds() && lab_goes_on(); s++) {
         double looks[LOOKS];
         reached[kind].lowest[s] = train(kind, reached[kind].rate, lab_seed(s), looks);
-        for (int i = 0; i < LOOKS; i++) reached[kind].looks[i][s] = looks[i];
+        for (int i = 0; i < LOOKS; i++)
+            lab_log(curves, s, "loss", (i + 1) * (lab_whole(STEPS) / LOOKS), looks[i]);
     }
 }
 
 /* ---- Results ------------------------------------------------------------------------------ */
-
-static void write_steps(int kind)
-{
-    lab_block(kinds[kind].name, "step loss loss_low loss_high");
-    for (int i = 0; i < LOOKS; i++) {
-        const lab_spread l = lab_spread_of(reached[kind].looks[i], lab_seeds());
-        lab_row((i + 1) * (lab_whole(STEPS) / LOOKS), l.median, l.quarter, l.three_quarters);
-    }
-}
 
 /* Writes the share of seeds that leave the plateau, and a row for each seed. */
 static void write_lowest(void)
@@ -180,8 +172,8 @@ static void write_lowest(void)
         double left = 0;
         for (int s = 0; s < lab_seeds(); s++)
             left += reached[kind].lowest[s] < 0.9 * entropy ? 1.0 / lab_seeds() : 0;
-        lab_row(kind, reached[kind].rate, lab_spread_of(reached[kind].lowest, lab_seeds()).median,
-                left, entropy, lab_seeds());
+        lab_row(kind, reached[kind].rate, lab_median(reached[kind].lowest), left, entropy,
+                lab_seeds());
     }
     lab_block("seeds", "kind lowest");
     for (int kind = 0; kind < KINDS; kind++)
@@ -190,10 +182,8 @@ static void write_lowest(void)
 
 static void judge(int kind, int norm)
 {
-    double *above = lab_numbers(lab_seeds());
-    for (int s = 0; s < lab_seeds(); s++)
-        above[s] = reached[kind].lowest[s] - reached[norm].lowest[s];
-    lab_judge((lab_part){kinds[norm].name, above, .side = LAB_BELOW, .threshold = 0.05},
+    lab_judge((lab_part){kinds[norm].name, lab_less(reached[kind].lowest, reached[norm].lowest),
+                         .side = LAB_BELOW, .threshold = 0.05},
               "lowest validation loss of %s less the norm's, own rates, nats", kinds[kind].name);
 }
 
@@ -203,7 +193,6 @@ int main(int argc, char **argv)
     for (int kind = 0; kind < KINDS; kind++) train_all(kind);
     lab_data("Newton's Opticks; %d blocks, width %d, context %d, batch %d, %d steps of Adam",
              lab_whole(LAYERS), lab_whole(WIDTH), CONTEXT, BATCH, lab_whole(STEPS));
-    for (int kind = 0; kind < KINDS; kind++) write_steps(kind);
     write_lowest();
     for (int kind = TANH; kind < KINDS; kind++) judge(kind, LAYER), judge(kind, RMS);
     return lab_end();

@@ -57,33 +57,16 @@ static void run_all(int seed)
     ng_dataset_free(train), ng_dataset_free(validate);
 }
 
-/* Returns the spread over the seeds of one member of the outcomes. */
-static lab_spread spread_of(int sharding, int method, int count, size_t field)
+static void log_outcomes(int sharding, int method)
 {
-    double *values = lab_numbers(lab_seeds());
+    lab_curves *curves =
+        lab_curves_new("workers", "%s, %s", sharding_names[sharding], method_names[method]);
     for (int seed = 0; seed < lab_seeds(); seed++)
-        memcpy(&values[seed], (char *)&outcomes[sharding][method][count][seed] + field,
-               sizeof values[seed]);
-    return lab_spread_of(values, lab_seeds());
-}
-#define SPREAD_OF(sharding, method, count, field)                                                  \
-    spread_of(sharding, method, count, offsetof(outcome, field))
-
-static void write_block(int sharding, int method)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s, %s", sharding_names[sharding], method_names[method]);
-    lab_block(name, "workers accuracy accuracy_low accuracy_high worst together difference "
-                    "difference_low difference_high loss seeds");
-    for (int i = 0; i < COUNTS; i++) {
-        const lab_spread accuracy = SPREAD_OF(sharding, method, i, accuracy);
-        const lab_spread difference = SPREAD_OF(sharding, method, i, difference);
-        lab_row(workers_of(i), accuracy.median, accuracy.quarter, accuracy.three_quarters,
-                SPREAD_OF(sharding, method, i, worst).median,
-                SPREAD_OF(sharding, method, i, together).median, difference.median,
-                difference.quarter, difference.three_quarters,
-                SPREAD_OF(sharding, method, i, loss).median, lab_seeds());
-    }
+        for (int i = 0; i < COUNTS; i++) {
+            const outcome *o = &outcomes[sharding][method][i][seed];
+            lab_log(curves, seed, "accuracy worst together difference loss", workers_of(i),
+                    o->accuracy, o->worst, o->together, o->difference, o->loss);
+        }
 }
 
 /* A method and a number of workers. gain() returns how much more accurate one is than the other, in
@@ -127,7 +110,7 @@ int main(int argc, char **argv)
     lab_data("network 64-%d-%d-10, ReLU, Adam at %g, batch %d, %d epochs", lab_whole(WIDTH),
              lab_whole(WIDTH), lab_number(RATE), lab_whole(BATCH), lab_whole(EPOCHS));
     for (int sharding = 0; sharding < SHARDINGS; sharding++)
-        for (int method = 0; method < METHODS; method++) write_block(sharding, method);
+        for (int method = 0; method < METHODS; method++) log_outcomes(sharding, method);
     for (int sharding = 0; sharding < SHARDINGS; sharding++) {
         judge_harm(sharding, FOUR), judge_harm(sharding, SIXTEEN);
         judge_no_harm(sharding, COMBINED), judge_no_harm(sharding, LAYER);

@@ -171,25 +171,18 @@ static double field_of(const outcome *o, size_t field)
     return value;
 }
 
-static const double *numbers_of(const outcome *outcomes, size_t field)
+static void log_outcomes(int sharding, int method)
 {
-    double *values = lab_numbers(lab_seeds());
-    for (int seed = 0; seed < lab_seeds(); seed++) values[seed] = field_of(&outcomes[seed], field);
-    return values;
-}
-
-static void write_block(int sharding, int method)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s, %s", sharding_names[sharding], method_names[method]);
-    lab_block(name, "workers accuracy simulated difference difference_simulated seeds");
-    for (int i = 0; i < COUNTS; i++) {
-        const pair *p = &pairs[sharding][method][i];
-#define MEDIAN(of, field)                                                                          \
-    lab_spread_of(numbers_of(p->of, offsetof(outcome, field)), lab_seeds()).median
-        lab_row(workers_of(i), MEDIAN(ranks, accuracy), MEDIAN(simulated, accuracy),
-                MEDIAN(ranks, difference), MEDIAN(simulated, difference), lab_seeds());
-    }
+    lab_curves *curves =
+        lab_curves_new("workers", "%s, %s", sharding_names[sharding], method_names[method]);
+    for (int seed = 0; seed < lab_seeds(); seed++)
+        for (int i = 0; i < COUNTS; i++) {
+            const outcome *ranks = &pairs[sharding][method][i].ranks[seed];
+            const outcome *simulated = &pairs[sharding][method][i].simulated[seed];
+            lab_log(curves, seed, "accuracy simulated difference difference_simulated",
+                    workers_of(i), ranks->accuracy, simulated->accuracy, ranks->difference,
+                    simulated->difference);
+        }
 }
 
 static void judge(int sharding, int method, int i, size_t field, const char *what, double within)
@@ -220,7 +213,7 @@ int main(int argc, char **argv)
 
     lab_data("workers on ranks of MPI, and simulated by one process");
     for (int sharding = 0; sharding < SHARDINGS; sharding++)
-        for (int m = 0; m < METHODS; m++) write_block(sharding, m);
+        for (int m = 0; m < METHODS; m++) log_outcomes(sharding, m);
     for (int sharding = 0; sharding < SHARDINGS; sharding++)
         for (int m = 0; m < METHODS; m++)
             for (int i = 0; i < COUNTS; i++) {
