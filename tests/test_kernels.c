@@ -505,12 +505,15 @@ static void check_change(int64_t n)
     char *x = uniform(n, -1, 1), *before = uniform(n, -1, 1);
     long double squares = 0, changes = 0, sum = 0;
     double sums[2], mean, var;
+    int64_t zeros;
+    if (n > 1) put(x, n - 1, 0), put(x, n / 2, 0);
     for (int64_t i = 0; i < n; i++) {
         sum += get(x, i);
         squares += get(x, i) * get(x, i);
         changes += (get(x, i) - get(before, i)) * (get(x, i) - get(before, i));
     }
-    k->moments(x, n, &mean, &var);
+    k->moments(x, n, &mean, &var, &zeros);
+    ck_assert_int_eq(zeros, n > 2 ? 2 : n > 1);
     assert_near(mean, (double)(sum / n), in_float ? 1e-6 : 1e-14);
     assert_near(var, (double)(squares / n - sum / n * sum / n), in_float ? 1e-6 : 1e-14);
     k->change(x, before, n, sums);

@@ -20,9 +20,8 @@ NG_BEGIN_C
  *
  * A value that is NaN or infinite interrupts its curve and its band, and on a logarithmic axis so
  * does one that is not positive. A step at which a series was not logged does not. The series NAME
- * of ng_history_summary has a band from NAME_low to NAME_high. If no series are named, those that
- * end in _low, _high, _min or _max and belong to another, "runs", and those with a '/' in their
- * names (ng_watch) are not curves.
+ * of ng_history_summary has a band from NAME_low to NAME_high. If no series are named, "runs", those
+ * that end in _low, _high, _min or _max, and those with a '/' (ng_watch) are not curves.
  *
  * title      default none
  * x_label    default "step" or "x"
@@ -36,7 +35,8 @@ NG_BEGIN_C
  * panels     a panel for each series; default one panel for all
  * width      in pixels (of text, in characters); default by the number of panels
  * height
- * keep       also write NAME.dat, what is drawn, and NAME.gp: gnuplot NAME.gp draws it again
+ * keep       also write NAME.dat, what is drawn, and NAME.gp: in their folder, gnuplot NAME.gp
+ *            draws it again
  * live       for "-" and NULL: called at each step, redraws the same terminal or window, at most
  *            twice a second. Its gnuplot ends with ng_history_free
  *
@@ -91,7 +91,8 @@ NG_API ng_status ng_watch(ng_module *net, ng_history *history, int64_t step);
 /* Draws what ng_watch has logged in the last block that has it: layers from top to bottom, steps
  * from left to right, a panel each for the outputs' deviation, the share of zeros, the norm of the
  * gradient and the ratio of update to weight. A panel has only the layers with values. Path,
- * .title, .width, .height and .keep are those of ng_plot. NG_EVALUE if nothing was watched. */
+ * .title, .width, .height and .keep are those of ng_plot. NG_EVALUE if nothing was watched, or no
+ * value can be drawn. */
 typedef struct {
     const char *title;
     int width, height;

@@ -1,18 +1,18 @@
-/* Runs gnuplot: without a shell, without files of its own. The commands and the numbers go to its
- * standard input, the figure comes from its standard output. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memfd_create */
+/* Runs gnuplot: without a shell, without files that have names. The commands and the numbers go to
+ * its standard input, the figure comes from its standard output. */
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE
 #endif
 #include "plot/plot.h"
 #include <ctype.h>
 #include <errno.h>
-#include <signal.h>
+#include <fcntl.h>
+#include <math.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,14 +20,11 @@
 
 extern char **environ;
 
-/* ---- The style ------------------------------------------------------------------------------
- *
- * Colours of Okabe & Ito, safe for colour-blind readers, and marks for print without colour. */
 static const char style[] = "set encoding utf8\n"
                             "set border 3 lw 1 lc rgb '#333333'\n"
                             "set tics nomirror out scale 0.6 tc rgb '#333333'\n"
                             "set grid back lc rgb '#e3e3e3' lw 1 lt 1\n"
-                            "set key off\n"
+                            "set key outside right top Left reverse noenhanced tc rgb '#333333'\n"
                             "set title tc rgb '#333333'\n"
                             "set xlabel tc rgb '#333333'\n"
                             "set ylabel tc rgb '#333333'\n";
@@ -49,24 +46,40 @@ void ng_text_quote(ng_text *text, const char *quoted)
 
 void ng_text_label(ng_text *text, const char *name, const char *label)
 {
-    if (!label) return;
     ng_text_print(text, "set %s ", name);
     ng_text_quote(text, label);
     ng_text_print(text, " noenhanced\n");
+}
+
+void ng_text_tics(ng_text *text, double low, double high, int most)
+{
+    const double each = high > low ? (high - low) / most : 1, unit = pow(10, floor(log10(each)));
+    ng_text_print(text, "set xtics %g\n",
+                  unit * (each > 5 * unit   ? 10
+                          : each > 2 * unit ? 5
+                          : each > unit     ? 2
+                                            : 1));
 }
 
 /* ---- Kinds of figures ----------------------------------------------------------------------- */
 
 typedef enum { SVG, PNG, PDF, TEXT, WINDOW, NO_KIND } figure_kind;
 
+static const struct {
+    const char *ending, *terminal;
+} kinds[] = {[SVG] = {".svg", "svg font 'Verdana,14' background '#ffffff'"},
+             [PNG] = {".png", "pngcairo font 'DejaVu Sans,10.5' background '#ffffff'"},
+             [PDF] = {".pdf", "pdfcairo font 'DejaVu Sans,10'"},
+             [TEXT] = {"-", "dumb nofeed"},
+             [WINDOW] = {"", "@windowed noraise persist"}};
+
 static figure_kind kind_of(const char *path)
 {
-    static const char *const endings[] = {".svg", ".png", ".pdf"};
     if (!path) return WINDOW;
     if (strcmp(path, "-") == 0) return TEXT;
     const size_t length = strlen(path);
-    for (int i = 0; i < 3; i++)
-        if (length > 4 && strcmp(path + length - 4, endings[i]) == 0) return (figure_kind)i;
+    for (figure_kind kind = SVG; kind <= PDF; kind++)
+        if (length > 4 && strcmp(path + length - 4, kinds[kind].ending) == 0) return kind;
     return NO_KIND;
 }
 
@@ -97,84 +110,69 @@ bool ng_figure_accepted(const ng_figure *f)
            ng_option_idle(f->function, "live", f->live && kind < TEXT, "with \"-\" and NULL");
 }
 
-static struct winsize screen_size(void)
-{
-    struct winsize size;
-    const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
-    return known ? size : (struct winsize){.ws_col = 80, .ws_row = 25};
-}
-
-int ng_figure_width(const ng_figure *f)
-{
-    const int each = f->columns == 1 ? 800 : f->columns == 2 ? 540 : 480;
-    if (f->width > 0) return f->width;
-    return kind_of(f->path) == TEXT ? screen_size().ws_col - 1 : each * f->columns;
-}
-
-int ng_figure_height(const ng_figure *f)
-{
-    const int rows = (f->panels + f->columns - 1) / f->columns;
-    if (f->height > 0) return f->height;
-    return kind_of(f->path) == TEXT ? screen_size().ws_row - 1
-                                    : (rows == 1 ? 440 : 360) * rows + (f->title ? 40 : 0);
-}
+/* ---- The commands --------------------------------------------------------------------------- */
 
 static void set_terminal(ng_text *text, const ng_figure *f)
 {
-    const int width = ng_figure_width(f), height = ng_figure_height(f);
-    switch (kind_of(f->path)) {
-    case SVG:
-        ng_text_print(text, "set terminal svg size %d,%d font 'Verdana,14' background '#ffffff'\n",
-                      width, height);
-        break;
-    case PNG:
-        ng_text_print(text,
-                      "set terminal pngcairo size %d,%d font 'DejaVu Sans,10.5' background "
-                      "'#ffffff'\n",
-                      width, height);
-        break;
-    case PDF:
-        ng_text_print(text, "set terminal pdfcairo size %gin,%gin font 'DejaVu Sans,10'\n",
-                      width / 100.0, height / 100.0);
-        break;
-    case TEXT:
-        ng_text_print(text, "unset grid\nset terminal dumb %s nofeed size %d,%d\n",
-                      isatty(STDOUT_FILENO) ? "ansi" : "mono", width, height);
+    const int rows = (f->panels + f->columns - 1) / f->columns;
+    const figure_kind kind = kind_of(f->path);
+    const double unit = kind == PDF ? 0.01 : 1; /* inches */
+    int width = f->columns == 1 ? 800 : 500 * f->columns;
+    int height = (rows == 1 ? 440 : 360 * rows) + (f->title ? 40 : 0);
+    struct winsize screen = {.ws_col = 80, .ws_row = 25};
+    if (kind == TEXT) {
+        ioctl(STDOUT_FILENO, TIOCGWINSZ, &screen);
+        width = screen.ws_col - 1, height = screen.ws_row - 1;
+        ng_text_print(text, "unset grid\n");
         if (f->live) ng_text_print(text, "set print '-'\nprint \"\\033[H\"\n");
-        break;
-    default:
-        ng_text_print(text,
-                      "windowed = strstrt(GPVAL_TERMINALS, ' qt ') ? 'qt' : "
-                      "strstrt(GPVAL_TERMINALS, ' wxt ') ? 'wxt' : 'x11'\n"
-                      "set terminal @windowed size %d,%d noraise persist\n",
-                      width, height);
+    } else if (kind == WINDOW) {
+        ng_text_print(text, "windowed = strstrt(GPVAL_TERMINALS, ' qt ') ? 'qt' : "
+                            "strstrt(GPVAL_TERMINALS, ' wxt ') ? 'wxt' : 'x11'\n");
     }
+    if (f->width > 0) width = f->width;
+    if (f->height > 0) height = f->height;
+    ng_text_print(text, "set terminal %s%s size %g,%g\n", kinds[kind].terminal,
+                  kind == TEXT && isatty(STDOUT_FILENO) ? " ansi" : "", unit * width,
+                  unit * height);
 }
 
-/* The commands that draw the figure. */
-static void add_drawing(ng_text *text, const ng_figure *f)
+static const char *base_name(const char *path)
 {
-    if (f->panels > 1 || f->title) {
-        ng_text_print(text, "set multiplot layout %d,%d", (f->panels + f->columns - 1) / f->columns,
-                      f->columns);
-        if (f->title) ng_text_print(text, " title "), ng_text_quote(text, f->title);
-        ng_text_print(text, "%s\n", f->title ? " noenhanced font ',17'" : "");
-    }
-    ng_text_add(text, f->script.bytes, f->script.count);
-    if (f->panels > 1 || f->title) ng_text_print(text, "unset multiplot\n");
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
-static void add_inline(ng_text *text, const ng_figure *f)
+/* Adds all commands: with the numbers among them, or in the file of this name. */
+static void add_commands(ng_text *text, const ng_figure *f, const char *data)
 {
-    ng_text_print(text, "reset\n$data << END_OF_DATA\n");
-    ng_text_add(text, f->data.bytes, f->data.count);
-    ng_text_print(text, "END_OF_DATA\ndata = '$data'\n");
-    ng_text_print(text, "%s", style);
+    ng_text_print(text, "reset\n");
+    if (data) {
+        ng_text_print(text, "data = ");
+        ng_text_quote(text, base_name(data));
+    } else {
+        ng_text_print(text, "$data << END_OF_DATA\n");
+        ng_text_add(text, f->data.bytes, f->data.count);
+        ng_text_print(text, "END_OF_DATA\ndata = '$data'");
+    }
+    ng_text_print(text, "\n%s", style);
     set_terminal(text, f);
-    add_drawing(text, f);
+    if (data) {
+        ng_text_print(text, "set output ");
+        ng_text_quote(text, base_name(f->path));
+    }
+    ng_text_print(text, "\nset multiplot layout %d,%d", (f->panels + f->columns - 1) / f->columns,
+                  f->columns);
+    if (f->title) {
+        ng_text_print(text, " title ");
+        ng_text_quote(text, f->title);
+        ng_text_print(text, " noenhanced font ',17'");
+    }
+    ng_text_print(text, "\n");
+    ng_text_add(text, f->script.bytes, f->script.count);
+    ng_text_print(text, "unset multiplot\n");
 }
 
-/* ---- One run -------------------------------------------------------------------------------- */
+/* ---- A run ---------------------------------------------------------------------------------- */
 
 static ng_status system_refuses(const char *function, int error)
 {
@@ -205,196 +203,148 @@ static int start_gnuplot(const int fd[3], bool persist, pid_t *process)
 }
 
 /* Records the last line that gnuplot printed as the error. */
-static ng_status gnuplot_failed(const char *function, const ng_text *said)
+static ng_status gnuplot_failed(const char *function, char *said)
 {
-    const char *text = said->bytes ? said->bytes : "";
-    size_t end = strlen(text);
-    while (end > 0 && isspace((unsigned char)text[end - 1])) end--;
-    size_t begin = end;
-    while (begin > 0 && text[begin - 1] != '\n') begin--;
-    while (begin < end && isspace((unsigned char)text[begin])) begin++;
-    return ng_fail(NG_EIO, "%s: gnuplot: %.*s", function, end > begin ? (int)(end - begin) : 16,
-                   end > begin ? text + begin : "it drew nothing");
+    char *line = NULL, *rest = NULL;
+    for (char *next = said ? strtok_r(said, "\n", &rest) : NULL; next;
+         next = strtok_r(NULL, "\n", &rest))
+        if (next[strspn(next, " \t^")]) line = next;
+    return ng_fail(NG_EIO, "%s: gnuplot: %s", function,
+                   line ? line + strspn(line, " \t") : "it was killed, or drew nothing");
 }
 
-/* Writes a text to a file in memory and goes back to its beginning; false if the system refuses. */
-static bool fill_file(int fd, const ng_text *text)
+/* Starts gnuplot with a socket as its input: a pipe without a reader would raise SIGPIPE. */
+static ng_status begin_gnuplot(const ng_figure *f, ng_live *run, int out, int err)
 {
-    for (int64_t at = 0; at < text->count;) {
-        const ssize_t written = write(fd, text->bytes + at, (size_t)(text->count - at));
-        if (written < 0 && errno != EINTR) return false;
-        if (written > 0) at += written;
-    }
-    return lseek(fd, 0, SEEK_SET) == 0;
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return system_refuses(f->function, errno);
+    const int error = start_gnuplot((int[]){ends[1], out, err}, !f->path, &run->process);
+    close(ends[1]);
+    run->fd = ends[0];
+    if (!error) return NG_OK;
+    close(ends[0]);
+    run->process = 0;
+    return system_refuses(f->function, error);
 }
 
-/* Runs gnuplot with these commands and adds what it writes to `out`. */
-static ng_status run_gnuplot(const char *function, const ng_text *commands, bool window,
-                             ng_text *out)
+/* Returns whether gnuplot has taken all commands. */
+static bool send_commands(int fd, const ng_text *commands)
 {
-    ng_text said = {.function = function};
-    int fd[3], state = 0, error = 0;
-    pid_t process;
-    for (int i = 0; i < 3; i++)
-        if ((fd[i] = memfd_create("gnuplot", MFD_CLOEXEC)) < 0) error = errno;
-    if (!error && !fill_file(fd[0], commands)) error = errno;
-    if (!error) error = start_gnuplot(fd, window, &process);
-    ng_status status = error ? system_refuses(function, error) : NG_OK;
-    while (!error && waitpid(process, &state, 0) < 0 && errno == EINTR) {
+    for (int64_t at = 0; at < commands->count;) {
+        const ssize_t sent =
+            send(fd, commands->bytes + at, (size_t)(commands->count - at), MSG_NOSIGNAL);
+        if (sent < 0 && errno != EINTR) return false;
+        if (sent > 0) at += sent;
     }
-    for (int i = 1; i < 3 && status == NG_OK; i++) {
-        ng_text *text = i == 1 ? out : &said;
-        const char *problem =
-            lseek(fd[i], 0, SEEK_SET) == 0 ? ng_read_to_end(fd[i], text) : strerror(errno);
-        if (problem)
-            status = ng_fail(NG_EIO, "%s: cannot read from gnuplot: %s", function, problem);
-        if (text->failed) status = NG_ENOMEM;
+    return true;
+}
+
+static ng_status read_file(const char *function, FILE *file, ng_text *text)
+{
+    rewind(file);
+    const char *problem = ng_read_to_end(fileno(file), text);
+    if (problem) return ng_fail(NG_EIO, "%s: cannot read from gnuplot: %s", function, problem);
+    return text->failed ? NG_ENOMEM : NG_OK;
+}
+
+/* Runs gnuplot with these commands and adds what it writes to `drawn`. */
+static ng_status run_gnuplot(const ng_figure *f, const ng_text *commands, ng_text *drawn)
+{
+    ng_text said = {.function = f->function};
+    FILE *out = tmpfile(), *err = tmpfile();
+    ng_live run;
+    int state;
+    ng_status status = out && err ? begin_gnuplot(f, &run, fileno(out), fileno(err))
+                                  : system_refuses(f->function, errno);
+    if (status == NG_OK) {
+        send_commands(run.fd, commands); /* if it fails, gnuplot has said why */
+        close(run.fd);
+        while (waitpid(run.process, &state, 0) < 0 && errno == EINTR) {
+        }
+        status = read_file(f->function, err, &said);
+        if (status == NG_OK) status = read_file(f->function, out, drawn);
+        if (status == NG_OK && (state != 0 || (drawn->count == 0 && f->path)))
+            status = gnuplot_failed(f->function, said.bytes);
     }
-    if (status == NG_OK && (state != 0 || (out->count == 0 && !window)))
-        status = gnuplot_failed(function, &said);
-    for (int i = 0; i < 3; i++)
-        if (fd[i] >= 0) close(fd[i]);
+    if (out) fclose(out);
+    if (err) fclose(err);
     ng_free(said.bytes);
     return status;
 }
 
 /* ---- Live ----------------------------------------------------------------------------------- */
 
-static double live_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* A socket, because writing to a pipe without a reader would raise SIGPIPE. */
-static ng_status begin_live(const ng_figure *f)
-{
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        return system_refuses(f->function, errno);
-    const int fd[3] = {ends[1], -1, -1};
-    const int error = start_gnuplot(fd, false, &f->live->process);
-    close(ends[1]);
-    f->live->fd = ends[0];
-    if (!error) return NG_OK;
-    close(ends[0]);
-    f->live->process = 0;
-    return system_refuses(f->function, error);
-}
-
-/* Returns whether gnuplot has not read all of the last figure yet. */
-static bool still_draws(int fd)
-{
-    int left = 0;
-#ifdef TIOCOUTQ
-    if (ioctl(fd, TIOCOUTQ, &left) != 0) left = 0;
-#endif
-    return left > 0;
-}
-
-static ng_status draw_live(const ng_figure *f, const ng_text *commands)
-{
-    if (f->live->process == 0 && begin_live(f) != NG_OK) return ng_newest_status();
-    if (still_draws(f->live->fd)) return NG_OK;
-    fflush(stdout);
-    for (int64_t at = 0; at < commands->count;) {
-        const ssize_t sent =
-            send(f->live->fd, commands->bytes + at, (size_t)(commands->count - at), MSG_NOSIGNAL);
-        if (sent < 0 && errno != EINTR)
-            return ng_fail(NG_EIO, "%s: gnuplot has ended: %s", f->function, strerror(errno));
-        if (sent > 0) at += sent;
-    }
-    return NG_OK;
-}
-
 bool ng_live_is_due(ng_live *live)
 {
-    const double now = live_clock();
+    struct timespec clock;
+    clock_gettime(CLOCK_MONOTONIC, &clock);
+    const double now = (double)clock.tv_sec + 1e-9 * (double)clock.tv_nsec;
     if (live->drawn > 0 && now - live->drawn < 0.5) return false;
     live->drawn = now;
     return true;
 }
 
+static ng_status draw_live(const ng_figure *f, const ng_text *commands)
+{
+    if (f->live->process == 0) {
+        const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); /* for warnings */
+        const ng_status status = begin_gnuplot(f, f->live, -1, nowhere);
+        if (nowhere >= 0) close(nowhere);
+        if (status != NG_OK) return status;
+    }
+    fflush(stdout);
+    if (send_commands(f->live->fd, commands)) return NG_OK;
+    return ng_fail(NG_EIO, "%s: gnuplot has ended: %s", f->function, strerror(errno));
+}
+
 /* ---- Draw ----------------------------------------------------------------------------------- */
 
-/* The path with another ending, "dat" or "gp". */
-static char *beside(const ng_figure *f, const char *ending)
+static ng_status replace_file(const ng_figure *f, const char *path, const ng_text *text)
 {
+    ng_replacement file;
+    ng_replacement_begin(&file, f->function, path);
+    ng_replacement_write(&file, text->bytes, text->count);
+    return ng_replacement_end(&file);
+}
+
+/* Writes NAME.dat and NAME.gp, which draws the same figure in its folder. */
+static ng_status keep_figure(const ng_figure *f)
+{
+    ng_text script = {.function = f->function};
     char *path = ng_copy_text(f->function, f->path);
-    if (path) strcpy(path + strlen(path) - 3, ending);
-    return path;
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* Writes NAME.dat and NAME.gp. The script finds the data in its own directory. */
-static ng_status keep_figure(ng_figure *f)
-{
-    char *data = beside(f, "dat"), *script = beside(f, "gp");
-    ng_text text = {.function = f->function};
-    ng_status status = data && script ? NG_OK : NG_ENOMEM;
-    if (status == NG_OK) {
-        ng_text_print(&text,
-                      "# Draws the figure from the .dat file: gnuplot NAME.gp\n"
-                      "folder = ARG0[1:strlen(ARG0) - %zu]\ndata = folder . ",
-                      strlen(base_name(script)));
-        ng_text_quote(&text, base_name(data));
-        ng_text_print(&text, "\n%s", style);
-        set_terminal(&text, f);
-        ng_text_print(&text, "set output folder . ");
-        ng_text_quote(&text, base_name(f->path));
-        ng_text_print(&text, "\n");
-        add_drawing(&text, f);
-        ng_text_print(&text, "unset output\n");
-        ng_replacement file;
-        ng_replacement_begin(&file, f->function, data);
-        ng_replacement_write(&file, f->data.bytes, f->data.count);
-        status = ng_replacement_end(&file);
-    }
-    if (status == NG_OK)
-        status = ng_text_save(&text, script);
-    else
-        ng_free(text.bytes);
-    ng_free(data), ng_free(script);
+    if (!path) return NG_ENOMEM;
+    char *ending = path + strlen(path) - 3;
+    strcpy(ending, "dat");
+    add_commands(&script, f, path);
+    ng_status status = script.failed ? NG_ENOMEM : replace_file(f, path, &f->data);
+    strcpy(ending, "gp");
+    if (status == NG_OK) status = replace_file(f, path, &script);
+    ng_free(script.bytes), ng_free(path);
     return status;
 }
 
 static ng_status deliver_figure(const ng_figure *f, const ng_text *drawn)
 {
     if (!f->path) return NG_OK;
-    if (kind_of(f->path) == TEXT) {
-        const size_t size = (size_t)drawn->count;
-        if (fwrite(drawn->bytes, 1, size, stdout) == size && fflush(stdout) == 0) return NG_OK;
-        return ng_fail(NG_EIO, "%s: cannot write to standard output: %s", f->function,
-                       strerror(errno));
-    }
-    ng_replacement file;
-    ng_replacement_begin(&file, f->function, f->path);
-    ng_replacement_write(&file, drawn->bytes, drawn->count);
-    return ng_replacement_end(&file);
+    if (kind_of(f->path) != TEXT) return replace_file(f, f->path, drawn);
+    const size_t size = (size_t)drawn->count;
+    if (fwrite(drawn->bytes, 1, size, stdout) == size && fflush(stdout) == 0) return NG_OK;
+    return ng_fail(NG_EIO, "%s: cannot write to standard output: %s", f->function, strerror(errno));
 }
 
-ng_status ng_figure_draw(ng_figure *f)
+ng_status ng_figure_draw(const ng_figure *f)
 {
     ng_text commands = {.function = f->function}, drawn = {.function = f->function};
-    ng_status status = f->data.failed || f->script.failed ? NG_ENOMEM : NG_OK;
-    if (status == NG_OK) {
-        add_inline(&commands, f);
-        if (commands.failed) status = NG_ENOMEM;
-    }
+    add_commands(&commands, f, NULL);
+    ng_status status = f->data.failed || f->script.failed || commands.failed ? NG_ENOMEM : NG_OK;
     if (status == NG_OK && f->live) {
         status = draw_live(f, &commands);
     } else if (status == NG_OK) {
-        status = run_gnuplot(f->function, &commands, !f->path, &drawn);
+        status = run_gnuplot(f, &commands, &drawn);
         if (status == NG_OK) status = deliver_figure(f, &drawn);
         if (status == NG_OK && f->keep) status = keep_figure(f);
     }
     ng_free(commands.bytes), ng_free(drawn.bytes);
-    ng_free(f->data.bytes), ng_free(f->script.bytes);
     return status;
 }

@@ -18,24 +18,21 @@ typedef struct {
     ng_text script; /* draws `data index 0` and so on in panels; the terminal is set */
 } ng_figure;
 
-/* Whether the path, or its absence, is one that a figure can be drawn to, and the settings fit it.
- * */
+/* Whether a figure can be drawn to the path, or in a window, and the settings fit. */
 bool ng_figure_accepted(const ng_figure *figure);
-
-/* The figure's size in pixels, or in characters of text. */
-int ng_figure_width(const ng_figure *figure);
-int ng_figure_height(const ng_figure *figure);
 
 /* Whether half a second has passed since it was last true. */
 bool ng_live_is_due(ng_live *live);
 
-/* Draws the figure and frees both texts. */
-ng_status ng_figure_draw(ng_figure *figure);
+ng_status ng_figure_draw(const ng_figure *figure);
 
 /* Adds a text in quotes, with every byte that gnuplot might read as something else as a number. */
 void ng_text_quote(ng_text *text, const char *quoted);
 
-/* Adds "set NAME "TEXT" noenhanced", unless the text is NULL. */
+/* Adds "set NAME "TEXT" noenhanced". */
 void ng_text_label(ng_text *text, const char *name, const char *label);
+
+/* Adds "set xtics" with a round distance. The labels of gnuplot's own tics touch in narrow panels. */
+void ng_text_tics(ng_text *text, double low, double high, int most);
 
 #endif

@@ -9,10 +9,8 @@ static const char summary_name[] = "ng_history_summary";
 
 /* The values that the runs have logged, in any order and then sorted by series, place and value. */
 typedef struct {
-    const char *series;
-    int64_t order; /* of the series, as they were first met */
-    double x, value;
-    int64_t step;
+    int64_t series; /* the index of its name */
+    double place, value;
 } sample;
 
 typedef struct {
@@ -24,7 +22,8 @@ typedef struct {
     bool real;
 } summary;
 
-static int64_t order_of(summary *s, const char *name)
+/* Returns the index of a name, in the order in which they are first met; -1 without memory. */
+static int64_t index_of_name(summary *s, const char *name)
 {
     int64_t i = 0;
     while (i < s->n_names && strcmp(s->names[i], name) != 0) i++;
@@ -44,10 +43,9 @@ static bool add_run(summary *s, const ng_block *b)
     s->real = b->real;
     for (int64_t i = 0; i < b->n_points; i++) {
         const ng_point *p = &b->points[i];
-        const int64_t order = order_of(s, b->series[p->series]);
-        if (order < 0 || !NG_RESERVE(summary_name, s->samples, s->count, s->room)) return false;
-        s->samples[s->count++] =
-            (sample){b->series[p->series], order, ng_place(b, p), p->value, b->real ? 0 : p->step};
+        const int64_t series = index_of_name(s, b->series[p->series]);
+        if (series < 0 || !NG_RESERVE(summary_name, s->samples, s->count, s->room)) return false;
+        s->samples[s->count++] = (sample){series, ng_place(b, p), p->value};
     }
     return true;
 }
@@ -56,9 +54,8 @@ static bool add_run(summary *s, const ng_block *b)
 static int by_place(const void *a, const void *b)
 {
     const sample *s = a, *t = b;
-    if (s->step != t->step) return s->step < t->step ? -1 : 1;
-    if (s->x != t->x) return s->x < t->x ? -1 : 1;
-    if (s->order != t->order) return s->order < t->order ? -1 : 1;
+    if (s->place != t->place) return s->place < t->place ? -1 : 1;
+    if (s->series != t->series) return s->series < t->series ? -1 : 1;
     if (isnan(s->value) || isnan(t->value)) return isnan(s->value) - isnan(t->value);
     return (s->value > t->value) - (s->value < t->value);
 }
@@ -73,20 +70,19 @@ static double quantile(const sample *sorted, int64_t count, double share)
     return (1 - part) * low + part * sorted[below + 1].value;
 }
 
-static void log_summary(ng_history *to, const summary *s, const sample *at, const char *ending,
-                        double value)
+static void log_summary(ng_history *to, const summary *s, const char *series, const char *ending,
+                        double place, double value)
 {
     char name[256];
-    snprintf(name, sizeof name, "%s%s", at->series, ending);
+    snprintf(name, sizeof name, "%s%s", series, ending);
     if (s->real)
-        ng_history_log_at(to, name, at->x, value);
+        ng_history_log_at(to, name, place, value);
     else
-        ng_history_log(to, name, at->step, value);
+        ng_history_log(to, name, (int64_t)place, value);
 }
 
-/* Logs what is known of the samples of one series at one place. */
-static void log_group(ng_history *to, const summary *s, const sample *group, int64_t count,
-                      int64_t *most)
+/* Logs what is known of the samples of one series at one place. Returns how many are not NaN. */
+static int64_t log_group(ng_history *to, const summary *s, const sample *group, int64_t count)
 {
     static const struct {
         const char *ending;
@@ -94,26 +90,26 @@ static void log_group(ng_history *to, const summary *s, const sample *group, int
     } shares[] = {{"", 0.5}, {"_low", 0.25}, {"_high", 0.75}, {"_min", 0}, {"_max", 1}};
     while (count > 0 && isnan(group[count - 1].value)) count--;
     for (int i = 0; i < 5; i++)
-        log_summary(to, s, group, shares[i].ending,
+        log_summary(to, s, s->names[group->series], shares[i].ending, group->place,
                     count > 0 ? quantile(group, count, shares[i].share) : (double)NAN);
-    if (count > *most) *most = count;
+    return count;
 }
 
 static void log_groups(ng_history *to, const summary *s, int64_t failures)
 {
-    int64_t most = 0;
-    for (int64_t i = 0, end; i < s->count && ng_failures() == failures; i = end) {
-        const sample *first = &s->samples[i];
-        for (end = i; end < s->count && s->samples[end].order == first->order &&
-                      s->samples[end].step == first->step && s->samples[end].x == first->x;)
-            end++;
-        log_group(to, s, first, end - i, &most);
-        const sample *next = end < s->count ? &s->samples[end] : NULL;
-        if (next && next->step == first->step && next->x == first->x) continue;
-        sample runs = *first;
-        runs.series = "runs";
-        log_summary(to, s, &runs, "", (double)most);
-        most = 0;
+    for (int64_t i = 0; i < s->count && ng_failures() == failures;) {
+        const double place = s->samples[i].place;
+        int64_t most = 0;
+        while (i < s->count && s->samples[i].place == place) {
+            int64_t end = i;
+            while (end < s->count && s->samples[end].place == place &&
+                   s->samples[end].series == s->samples[i].series)
+                end++;
+            const int64_t count = log_group(to, s, &s->samples[i], end - i);
+            if (count > most) most = count;
+            i = end;
+        }
+        log_summary(to, s, "runs", "", place, (double)most);
     }
 }
 

@@ -14,17 +14,23 @@ static const char watch_name[] = "ng_watch";
 /* A parameter, and its values at the last call. */
 typedef struct {
     const ng_tensor *tensor;
-    ng_dtype dtype;
     void *before;
 } watched_parameter;
 
 typedef struct {
+    const ng_module *module;
+    ng_seen seen;
+    int n_parameters; /* its own: the next ones of the watcher's */
+    size_t length;    /* of the path and the '/' in the name */
+    char name[256];   /* of a series */
+} watched_layer;
+
+typedef struct {
     ng_watcher base; /* first: the module frees it as that */
-    ng_seen *seen;   /* of each layer */
-    const ng_module **layers;
-    int count;
+    uint64_t digest; /* of the layers, the parameters and their dtypes */
+    watched_layer *layers;
     watched_parameter *parameters; /* of all layers, in their order */
-    int64_t n_parameters;
+    int64_t n_layers, n_parameters;
     int64_t step; /* of the last call */
     bool begun;   /* the values of a call are known */
 } watcher;
@@ -35,12 +41,12 @@ static void watcher_free(ng_watcher *base)
 {
     watcher *w = (watcher *)base;
     ng_tape_unwatch(base);
-    for (int64_t i = 0; i < w->n_parameters; i++) ng_free(w->parameters[i].before);
-    ng_free(w->parameters), ng_free(w->seen), ng_free(w->layers);
+    for (int64_t i = 0; w->parameters && i < w->n_parameters; i++) ng_free(w->parameters[i].before);
+    ng_free(w->parameters), ng_free(w->layers);
     ng_free(w);
 }
 
-/* The parameters that the module itself has registered. */
+/* The next parameter that the module itself has registered, or NULL. */
 static const ng_tensor *own_parameter(const ng_module *module, int *entry)
 {
     while (*entry < module->registry->count) {
@@ -50,39 +56,60 @@ static const ng_tensor *own_parameter(const ng_module *module, int *entry)
     return NULL;
 }
 
-static bool is_container(const ng_module *module)
-{
-    return strcmp(module->type->name, "Sequential") == 0 || strcmp(module->type->name, "List") == 0;
-}
-
-/* The index-th layer of the net that is no container, or NULL. */
-static const ng_module *watched_layer(const ng_module *net, int *index)
+/* The next layer of the net that is no container, or NULL. */
+static const ng_module *next_layer(const ng_module *net, int *index)
 {
     const ng_module *layer;
-    while ((layer = ng_module_layer(net, (*index)++)))
-        if (!is_container(layer) && (layer != net || !ng_module_child(net, 0))) return layer;
+    while ((layer = ng_module_layer(net, (*index)++))) {
+        const char *type = layer->type->name;
+        if (strcmp(type, "Sequential") == 0 || strcmp(type, "List") == 0) continue;
+        if (layer != net || !ng_module_child(net, 0)) return layer;
+    }
     return NULL;
 }
 
-static watcher *watcher_new(const ng_module *net)
+/* Counts layers and parameters, and computes their digest. */
+static watcher watcher_scan(const ng_module *net)
+{
+    watcher w = {.base.destroy = watcher_free, .digest = NG_DIGEST_START};
+    const ng_module *layer;
+    const ng_tensor *own;
+    for (int i = 0; (layer = next_layer(net, &i)); w.n_layers++) {
+        w.digest = ng_digest(w.digest, &layer, sizeof layer);
+        for (int e = 0; (own = own_parameter(layer, &e)); w.n_parameters++) {
+            w.digest = ng_digest(w.digest, &own, sizeof own);
+            w.digest = ng_digest(w.digest, &own->dtype, sizeof own->dtype);
+        }
+    }
+    return w;
+}
+
+static void name_layer(watched_layer *l, const ng_module *net)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+    const char *path = ng_module_path(net, l->module);
+    snprintf(l->name, sizeof l->name - 16, "%s", *path ? path : l->module->type->name);
+    for (char *at = l->name; *(at += strspn(at, allowed)); at++) *at = '_';
+    l->length = strlen(l->name) + 1;
+    l->name[l->length - 1] = '/';
+}
+
+static watcher *watcher_new(const ng_module *net, const watcher *scanned)
 {
     watcher *w = ng_calloc(watch_name, 1, sizeof *w);
     if (!w) return NULL;
-    w->base.destroy = watcher_free;
-    const ng_module *layer;
-    for (int i = 0; (layer = watched_layer(net, &i)); w->count++)
-        for (int e = 0; own_parameter(layer, &e);) w->n_parameters++;
-    w->seen = ng_calloc(watch_name, w->count + 1, sizeof *w->seen);
-    w->layers = ng_calloc(watch_name, w->count + 1, sizeof *w->layers);
+    *w = *scanned;
+    w->layers = ng_calloc(watch_name, w->n_layers + 1, sizeof *w->layers);
     w->parameters = ng_calloc(watch_name, w->n_parameters + 1, sizeof *w->parameters);
-    bool made = w->seen && w->layers && w->parameters;
-    if (!made) w->n_parameters = 0;
+    bool made = w->layers && w->parameters;
+    watched_layer *l = w->layers;
     watched_parameter *p = w->parameters;
-    for (int i = 0, k = 0; made && (layer = watched_layer(net, &i)); k++) {
-        w->layers[k] = layer;
+    for (int i = 0; made && (l->module = next_layer(net, &i)); l++) {
         const ng_tensor *own;
-        for (int e = 0; made && (own = own_parameter(layer, &e)); p++) {
-            *p = (watched_parameter){.tensor = own, .dtype = own->dtype};
+        name_layer(l, net);
+        for (int e = 0; made && (own = own_parameter(l->module, &e)); p++, l->n_parameters++) {
+            p->tensor = own;
             p->before = ng_calloc(watch_name, own->size, ng_dtype_bytes(own->dtype));
             made = p->before != NULL;
         }
@@ -92,36 +119,22 @@ static watcher *watcher_new(const ng_module *net)
     return NULL;
 }
 
-/* Whether the watcher still has all layers and parameters of the net, as they are. */
-static bool fits_net(const watcher *w, const ng_module *net)
-{
-    const ng_module *layer;
-    int count = 0;
-    const watched_parameter *p = w->parameters, *end = p + w->n_parameters;
-    for (int i = 0; (layer = watched_layer(net, &i)); count++) {
-        if (count == w->count || w->layers[count] != layer) return false;
-        const ng_tensor *own;
-        for (int e = 0; (own = own_parameter(layer, &e)); p++)
-            if (p == end || p->tensor != own || p->dtype != own->dtype) return false;
-    }
-    return count == w->count && p == end;
-}
-
 /* The net's watcher, made anew if there is none or the net has changed. */
 static watcher *watcher_of(ng_module *net)
 {
     struct ng_registry *registry = net->registry;
     watcher *w = (watcher *)registry->watcher;
-    if (!w || !fits_net(w, net)) {
-        watcher *made = watcher_new(net);
+    const watcher scanned = watcher_scan(net);
+    if (!w || w->digest != scanned.digest) {
+        watcher *made = watcher_new(net, &scanned);
         if (!made) return NULL;
         if (w) watcher_free(&w->base);
         registry->watcher = &made->base;
         w = made;
     }
-    for (int i = 0; i < w->count; i++) {
-        w->seen[i].watcher = &w->base;
-        w->layers[i]->registry->seen = &w->seen[i];
+    for (int64_t i = 0; i < w->n_layers; i++) {
+        w->layers[i].seen.watcher = &w->base;
+        w->layers[i].module->registry->seen = &w->layers[i].seen;
     }
     return w;
 }
@@ -138,59 +151,45 @@ static bool output_range(const ng_module *layer, double *low, double *high)
 
 /* ---- Log ------------------------------------------------------------------------------------ */
 
-/* Where a layer's statistics go. */
+/* Where the statistics of a call go. */
 typedef struct {
     ng_history *history;
     int64_t step;
-    char name[256];
-    size_t length; /* of the path and the '/' in it */
-} layer_log;
+    double steps; /* since the call before, or 0 */
+} watch_log;
 
-static bool log_statistic(layer_log *to, const char *statistic, double value)
+static bool log_statistic(const watch_log *to, watched_layer *l, const char *statistic,
+                          double value)
 {
-    strcpy(to->name + to->length, statistic);
-    return ng_history_log(to->history, to->name, to->step, value) == NG_OK;
+    strcpy(l->name + l->length, statistic);
+    return ng_history_log(to->history, l->name, to->step, value) == NG_OK;
 }
 
-static layer_log log_of(const ng_module *net, const ng_module *layer, ng_history *history,
-                        int64_t step)
+static bool log_output(const watch_log *to, watched_layer *l)
 {
-    layer_log to = {.history = history, .step = step};
-    const char *path = ng_module_path(net, layer);
-    snprintf(to.name, sizeof to.name - 16, "%s", *path ? path : layer->type->name);
-    for (char *at = to.name; *at; at++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.", *at))
-            *at = '_';
-    to.length = strlen(to.name) + 1;
-    to.name[to.length - 1] = '/';
-    return to;
-}
-
-static bool log_output(layer_log *to, const ng_module *layer, const ng_seen *seen)
-{
+    const ng_seen *seen = &l->seen;
     const ng_tensor *y = seen->output;
     if (seen->pass != seen->watcher->pass || !y || y->size == 0) return true;
     if (y->dtype != NG_F32 && y->dtype != NG_F64) return true;
     const ng_kernels *kernels = ng_kernels_for(y->dtype);
     double low, high, mean, var, divisor = 0;
-    int64_t saturated = 0;
-    if (output_range(layer, &low, &high))
+    int64_t saturated = 0, zeros;
+    if (output_range(l->module, &low, &high))
         saturated = kernels->count_outside(y->data, y->size, low + 0.01, high - 0.01);
-    const int64_t zeros = y->size - kernels->count_outside(y->data, y->size, 0, 0);
-    kernels->moments(y->data, y->size, &mean, &var);
+    kernels->moments(y->data, y->size, &mean, &var, &zeros);
     const double size = (double)y->size;
     for (int64_t i = 0; i < seen->n_rstd; i++) divisor += 1 / seen->rstd[i] / (double)seen->n_rstd;
-    return log_statistic(to, "mean", mean) && log_statistic(to, "deviation", sqrt(var)) &&
-           log_statistic(to, "zeros", (double)zeros / size) &&
-           log_statistic(to, "saturated", (double)saturated / size) &&
-           (seen->n_rstd == 0 || log_statistic(to, "divisor", divisor));
+    return log_statistic(to, l, "mean", mean) && log_statistic(to, l, "deviation", sqrt(var)) &&
+           log_statistic(to, l, "zeros", (double)zeros / size) &&
+           log_statistic(to, l, "saturated", (double)saturated / size) &&
+           (seen->n_rstd == 0 || log_statistic(to, l, "divisor", divisor));
 }
 
-static bool log_parameters(layer_log *to, watched_parameter *p, int count, double steps)
+static bool log_parameters(const watch_log *to, watched_layer *l, watched_parameter *p)
 {
     double gradient = 0, weight = 0, update = 0;
     bool has_gradient = false;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < l->n_parameters; i++) {
         const ng_tensor *x = p[i].tensor;
         const ng_kernels *kernels = ng_kernels_for(x->dtype);
         double sums[2];
@@ -200,13 +199,13 @@ static bool log_parameters(layer_log *to, watched_parameter *p, int count, doubl
         has_gradient = true;
         gradient += kernels->dot(x->grad->data, x->grad->data, x->size);
     }
-    if (to->step < 0 || count == 0) return true;
-    if (has_gradient && !log_statistic(to, "gradient", sqrt(gradient))) return false;
-    if (!log_statistic(to, "weight", sqrt(weight))) return false;
-    if (!(steps > 0)) return true;
-    update = sqrt(update) / steps;
-    return log_statistic(to, "update", update) &&
-           (weight == 0 || log_statistic(to, "ratio", update / sqrt(weight)));
+    if (to->step < 0 || l->n_parameters == 0) return true;
+    if (has_gradient && !log_statistic(to, l, "gradient", sqrt(gradient))) return false;
+    if (!log_statistic(to, l, "weight", sqrt(weight))) return false;
+    if (!(to->steps > 0)) return true;
+    update = sqrt(update) / to->steps;
+    return log_statistic(to, l, "update", update) &&
+           (weight == 0 || log_statistic(to, l, "ratio", update / sqrt(weight)));
 }
 
 ng_status ng_watch(ng_module *net, ng_history *history, int64_t step)
@@ -215,16 +214,16 @@ ng_status ng_watch(ng_module *net, ng_history *history, int64_t step)
         return ng_newest_status();
     watcher *w = watcher_of(net);
     if (!w) return NG_ENOMEM;
-    const double steps = w->begun ? (double)(step - (w->step < -1 ? -1 : w->step)) : 0;
+    watch_log to = {.history = history, .step = step};
+    if (w->begun) to.steps = (double)(step - (w->step < -1 ? -1 : w->step));
     bool logged = true;
     watched_parameter *p = w->parameters;
-    for (int i = 0; i < w->count; i++) {
-        layer_log to = log_of(net, w->layers[i], history, step);
-        int count = 0;
-        for (int e = 0; own_parameter(w->layers[i], &e);) count++;
-        if (logged && step >= 0) logged = log_output(&to, w->layers[i], &w->seen[i]);
-        logged = log_parameters(&to, p, count, logged ? steps : 0) && logged;
-        p += count;
+    for (int64_t i = 0; i < w->n_layers; i++) {
+        watched_layer *l = &w->layers[i];
+        if (!logged) to.steps = 0;
+        if (logged && step >= 0) logged = log_output(&to, l);
+        logged = log_parameters(&to, l, p) && logged;
+        p += l->n_parameters;
     }
     w->step = step, w->begun = true;
     return logged ? NG_OK : ng_newest_status();
