@@ -195,9 +195,11 @@ TEST(nan_interrupts_line_and_band)
         ng_history_log(history, "a_high", step, step + 1);
     }
     assert_ok(ng_plot(history, in_folder("a.svg"), .band = true, .keep = true));
-    ck_assert(file_has(in_folder("a.dat"), "0 0 -1 1\n1 1 0 2\n2 NaN NaN NaN\n3 NaN NaN NaN\n4 4 3 5\n5 NaN"));
+    ck_assert(file_has(in_folder("a.dat"),
+                       "0 0 -1 1\n1 1 0 2\n2 NaN NaN NaN\n3 NaN NaN NaN\n4 4 3 5\n5 NaN"));
     assert_ok(ng_plot(history, in_folder("a.svg"), .log_y = true, .keep = true));
-    ck_assert(file_has(in_folder("a.dat"), "# a\n0 NaN NaN NaN\n1 1\n2 NaN NaN NaN\n3 NaN NaN NaN\n4 4\n"));
+    ck_assert(file_has(in_folder("a.dat"),
+                       "# a\n0 NaN NaN NaN\n1 1\n2 NaN NaN NaN\n3 NaN NaN NaN\n4 4\n"));
 }
 
 TEST(plot_as_text_goes_to_standard_output)

@@ -9,8 +9,7 @@ bool ng_check_say(ng_check_report *report, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    if (!report->message[0])
-        ng_c_print(report->message, sizeof report->message, format, arguments);
+    if (!report->message[0]) ng_c_print(report->message, sizeof report->message, format, arguments);
     va_end(arguments);
     return false;
 }
