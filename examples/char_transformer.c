@@ -20,10 +20,10 @@ static const norm_choice norms[] = {
     {"batch", "BatchNorm", ng_norm_batch}, {"none", "no norm", ng_norm_none}};
 enum { NORMS = sizeof norms / sizeof norms[0] };
 
-static const char *const placements[] = {[NG_NORM_PRE] = "pre",
-                                         [NG_NORM_POST] = "post",
-                                         [NG_NORM_SANDWICH] = "sandwich",
-                                         [NG_NORM_DEEP] = "deepnorm"};
+static const char *const placements[] = {
+    [NG_NORM_PRE] = "pre",       [NG_NORM_POST] = "post",     [NG_NORM_PERI] = "peri",
+    [NG_NORM_DEEP] = "deepnorm", [NG_NORM_HYBRID] = "hybrid", [NG_NORM_DUAL] = "residual",
+    [NG_NORM_SCALED] = "scaled", [NG_NORM_MIX] = "mix"};
 static const char *const positions[] = {[NG_POSITIONS_LEARNED] = "learned",
                                         [NG_POSITIONS_ROTARY] = "rotary",
                                         [NG_POSITIONS_NONE] = "none"};
@@ -65,7 +65,8 @@ static int read_into(options *o, const char **out, int argc, char **argv)
     const program_option known[] = {
         OPTION_LIST("norm", "LIST", "some of layer,rms,scale,tanh,batch,none (layer)", o->norm,
                     norms),
-        OPTION_LIST("placement", "LIST", "some of pre,post,sandwich,deepnorm (pre)", o->placement,
+        OPTION_LIST("placement", "LIST",
+                    "some of pre,post,peri,deepnorm,hybrid,residual,scaled,mix (pre)", o->placement,
                     placements),
         OPTION_CHOICE("positions", "KIND", "learned, rotary or none (learned)", &o->positions,
                       positions),

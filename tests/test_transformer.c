@@ -370,6 +370,36 @@ LOOP_TEST(twenty_adamw_losses_are_pytorchs, 2)
     for (int i = 0; i < BATCHES; i++) ng_tensor_free(ids[i]), ng_tensor_free(labels[i]);
 }
 
+GOLDEN_FIXTURE("tests/golden/placements.txt")
+
+typedef struct {
+    const char *name;
+    ng_norm_placement placement;
+    double post_share;
+    ng_norm_maker *norm;
+} placed_row;
+
+static const placed_row placed[] = {
+    {.name = "peri", .placement = NG_NORM_PERI},
+    {.name = "hybrid", .placement = NG_NORM_HYBRID, .norm = ng_norm_rms},
+    {.name = "dual", .placement = NG_NORM_DUAL},
+    {.name = "scaled", .placement = NG_NORM_SCALED},
+    {.name = "mix", .placement = NG_NORM_MIX, .post_share = 0.34},
+    {.name = "derf", .norm = ng_norm_derf}};
+#define PLACED ((int)(sizeof placed / sizeof placed[0]))
+
+LOOP_TEST(each_placement_is_the_formula_of_its_paper, PLACED)
+{
+    const char *name = placed[_i].name;
+    ng_tensor *ids = own(ng_copy_new(golden("%s/ids", name), NG_I64));
+    ng_module *net = ng_transformer_new(
+        5, .dim = 6, .heads = 2, .layers = 3, .length = 4, .hidden = 5, .norm = placed[_i].norm,
+        .placement = placed[_i].placement, .post_share = placed[_i].post_share);
+    expect_pytorchs(name, net, ids, NG_NONE);
+}
+
+TEST(every_placement_has_figures) { golden_expect_rows(placed, PLACED, sizeof *placed, NULL); }
+
 /* ---- Modules --------------------------------------------------------------------------------*/
 
 FIXTURE(set_up, tear_down)
@@ -403,9 +433,9 @@ static ng_tensor *branch(ng_module *block, ng_tape *on, ng_tensor *x, const char
     snprintf(norm, sizeof norm, "%s_norm", name);
     snprintf(after, sizeof after, "%s_after", name);
     ng_module *f = child(block, name), *n = child(block, norm);
-    const bool first = placement == NG_NORM_PRE || placement == NG_NORM_SANDWICH;
+    const bool first = placement == NG_NORM_PRE || placement == NG_NORM_PERI;
     ng_tensor *y = ng_forward(f, on, first ? ng_forward(n, on, x) : x);
-    if (placement == NG_NORM_SANDWICH) y = ng_forward(child(block, after), on, y);
+    if (placement == NG_NORM_PERI) y = ng_forward(child(block, after), on, y);
     if (dropout > 0) y = ng_dropout(on, y, dropout);
     if (placement == NG_NORM_DEEP) x = ng_mul_scalar(on, x, alpha);
     y = ng_add(on, x, y);
@@ -426,6 +456,38 @@ LOOP_TEST(a_block_is_the_formula_of_its_placement, 8)
     y = branch(block, tape, y, "feed_forward", placement, alpha, dropout);
     ng_tape_seed(tape, 5);
     assert_same_bits(ng_forward(block, tape, x), y);
+}
+
+/* 0.29 of 100 is 28.999999999999996. */
+TEST(mix_ln_rounds_its_share_down)
+{
+    ng_module *net = own(ng_transformer_new(5, .dim = 2, .heads = 1, .hidden = 1, .layers = 100,
+                                            .placement = NG_NORM_MIX, .post_share = 0.29));
+    char *text = summary_of(net);
+    assert_ok(text);
+    int post = 0;
+    for (const char *at = text; (at = strstr(at, "2, post")); at++) post++;
+    free(text);
+    ck_assert_int_eq(post, 29);
+}
+
+/* Each branch adds to both streams, and takes its input from the first. */
+TEST(a_block_of_two_streams_takes_and_gives_both)
+{
+    ng_module *block = own(ng_transformer_block_new(8, 2, .placement = NG_NORM_DUAL));
+    ng_tensor *x = own(normal(NG_F32, NG_SHAPE(2, 5, 16), 8));
+    ng_tensor *y = ng_forward(block, tape, x);
+    ng_tensor *first = ng_slice(tape, x, -1, 0, 8), *second = ng_slice(tape, x, -1, 8, 16);
+    ng_tensor *a = ng_forward(child(block, "attention"), tape, first);
+    first = ng_forward(child(block, "attention_norm"), tape, ng_add(tape, first, a));
+    ng_tensor *b = ng_forward(child(block, "feed_forward"), tape, first);
+    first = ng_forward(child(block, "feed_forward_norm"), tape, ng_add(tape, first, b));
+    second = ng_add(tape, ng_add(tape, second, a), b);
+    assert_same_bits(ng_slice(tape, y, -1, 0, 8), first);
+    assert_same_bits(ng_slice(tape, y, -1, 8, 16), second);
+    ng_tensor *narrow = own(normal(NG_F32, NG_SHAPE(2, 5, 8), 8));
+    assert_fails(ng_forward(block, tape, narrow), NG_ESHAPE,
+                 "TransformerBlock: x is (2, 5, 8), expected its last dimension to be 16");
 }
 
 TEST(a_transformer_drops_of_its_embedded_ids)
@@ -494,10 +556,11 @@ TEST(any_maker_of_norms_plugs_in)
     ng_tensor *ids = own(ng_zeros_new(NG_I64, NG_SHAPE(3, 4)));
     for (int i = 0; i < 12; i++) ng_set(ids, i, i % 7);
     for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
-        for (int placement = 0; placement < 4; placement++) {
+        for (int placement = 0; placement <= NG_NORM_MIX; placement++) {
             ng_module *net =
-                ng_transformer_new(7, .dim = 8, .heads = 2, .layers = 2, .norm = makers[i],
-                                   .qk_norm = makers[i], .placement = (ng_norm_placement)placement,
+                ng_transformer_new(7, .dim = 8, .heads = 2, .layers = 4, .norm = makers[i],
+                                   .qk_norm = placement == NG_NORM_HYBRID ? NULL : makers[i],
+                                   .placement = (ng_norm_placement)placement,
                                    .positions = NG_POSITIONS_ROTARY, .dropout = 0.1);
             ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, ids), ids);
             assert_ok(ng_backward(tape, loss));
@@ -633,4 +696,20 @@ TEST(options_without_sense_are_refused)
                    "layers is -1");
     assert_refused(ng_transformer_block_new(8, 2, .layers = 3),
                    ".layers is set, which has an effect only with NG_NORM_DEEP");
+    assert_refused(ng_transformer_block_new(8, 2, .layer = 3),
+                   ".layer is set, which has an effect only with NG_NORM_SCALED");
+    assert_refused(ng_transformer_block_new(8, 2, .placement = NG_NORM_SCALED, .layer = -1),
+                   "layer is -1");
+    assert_refused(ng_transformer_block_new(8, 2, .placement = NG_NORM_MIX),
+                   "ng_transformer_block_new: placement is NG_NORM_MIX, which is for a whole");
+    assert_refused(ng_transformer_new(7, .placement = NG_NORM_HYBRID, .qk_norm = ng_norm_rms),
+                   ".qk_norm is set, which has an effect only without NG_NORM_HYBRID");
+    assert_refused(ng_transformer_new(7, .placement = NG_NORM_HYBRID, .qk_temperature = 2),
+                   ".qk_temperature is set, which has an effect only without NG_NORM_HYBRID");
+    assert_refused(ng_transformer_new(7, .post_share = 0.5),
+                   ".post_share is set, which has an effect only with NG_NORM_MIX");
+    assert_refused(ng_transformer_new(7, .placement = NG_NORM_MIX, .post_share = 1),
+                   "post_share is 1, expected 0 <= post_share < 1");
+    assert_refused(ng_transformer_new(7, .placement = NG_NORM_MIX, .layers = 3),
+                   "post_share is 0.25 of 3 blocks, which is none, expected one or more");
 }

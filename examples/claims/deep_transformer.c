@@ -34,7 +34,7 @@ static const struct {
     ng_norm_placement placement;
 } kinds[KINDS] = {[PRE] = {"pre-norm", NG_NORM_PRE},
                   [POST] = {"post-norm", NG_NORM_POST},
-                  [SANDWICH] = {"sandwich", NG_NORM_SANDWICH},
+                  [SANDWICH] = {"sandwich", NG_NORM_PERI},
                   [DEEP] = {"DeepNorm", NG_NORM_DEEP}};
 
 typedef struct {

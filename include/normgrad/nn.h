@@ -796,6 +796,7 @@ typedef struct {
     bool rotary;            /* rotary positions for q and k; Su et al. 2021 */
     double rotary_base;     /* default 10000 */
     ng_norm_maker *qk_norm; /* of each head of q and k; Dehghani et al. 2023 */
+    ng_norm_maker *v_norm;  /* of each head of v */
     double qk_temperature;  /* q and k of each head are divided by their lengths, and the weights
                                are softmax(g q k^T), g one learned number that starts here, the
                                parameter q_norm.g; default: not so. Henry et al. 2020, who start at
@@ -840,25 +841,38 @@ typedef struct {
     ng_feed_forward_new_with(NG_NAMED(ng_feed_forward_new_options, dim, __VA_ARGS__))
 NG_API ng_module *ng_feed_forward_new_with(ng_feed_forward_new_options options);
 
-/* Where a block has its norms, f being its attention and then its feed-forward. */
+/* Where a block has its norms, f being its attention and then its feed-forward. To train without
+ * norms, give .norm a layer that takes their place: ng_norm_dynamic_tanh (Zhu et al. 2025) or
+ * ng_norm_derf (Chen et al. 2025). */
 typedef enum {
-    NG_NORM_PRE = 0,  /* x + f(norm(x)); Xiong et al. 2020 */
-    NG_NORM_POST,     /* norm(x + f(x)); Vaswani et al. 2017 */
-    NG_NORM_SANDWICH, /* x + norm(f(norm(x))); Ding et al. 2021 */
-    NG_NORM_DEEP      /* norm(alpha x + f(x)), alpha = (2 layers)^(1/4), and the weights of v, W_o
-                         and feed-forward drawn beta = (8 layers)^(-1/4) times as wide; Wang et al.
-                         2022 */
+    NG_NORM_PRE = 0, /* x + f(norm(x)); Xiong et al. 2020 */
+    NG_NORM_POST,    /* norm(x + f(x)); Vaswani et al. 2017 */
+    NG_NORM_PERI,    /* Peri-LN, a sandwich: x + norm(f(norm(x))); Ding et al. 2021, Kim et al. 2025
+                        (without their optional norm of the embedding) */
+    NG_NORM_DEEP,    /* DeepNorm: norm(alpha x + f(x)), alpha = (2 layers)^(1/4), and the weights of
+                        v, W_o and feed-forward drawn beta = (8 layers)^(-1/4) times as wide; Wang et
+                        al. 2022 */
+    NG_NORM_HYBRID,  /* HybridNorm: y = norm(x + attention(x)), y + feed_forward(y), with norms of
+                        each head of q, k and v, made by .norm; Zhuo et al. 2025 */
+    NG_NORM_DUAL,    /* ResiDual: two streams x and d, which begin as the embedding, become
+                        norm(x + f(x)) and d + f(x); the head takes x + norm(d); Xie et al. 2023 */
+    NG_NORM_SCALED,  /* LayerNorm scaling: x + f(norm(x) / sqrt(layer)), the layers counted from 1;
+                        Sun et al. 2025 */
+    NG_NORM_MIX      /* Mix-LN: the first blocks post-norm, the others pre-norm; not for a single
+                        block; Li et al. 2024 */
 } ng_norm_placement;
 
 /* TransformerBlock of x (N, T, dim); the condition of ng_forward_conditioned is a key mask (N, T).
- * Children attention, attention_norm, feed_forward, feed_forward_norm (and .._after for the second
- * norms of a sandwich, .._dropout).
- *     ng_transformer_block_new(128, 4, .norm = ng_norm_rms, .placement = NG_NORM_SANDWICH) */
+ * Children attention, attention_norm, feed_forward, feed_forward_norm (not with NG_NORM_HYBRID), and
+ * .._after for the second norms of NG_NORM_PERI, .._dropout. With NG_NORM_DUAL x is (N, T, 2 dim),
+ * the two streams side by side.
+ *     ng_transformer_block_new(128, 4, .norm = ng_norm_rms, .placement = NG_NORM_PERI) */
 typedef struct {
     int64_t hidden;                        /* of the feed-forward */
     ng_norm_maker *norm;                   /* default ng_norm_layer */
     ng_norm_placement placement;           /* default NG_NORM_PRE */
     int64_t layers;                        /* of the whole stack, for NG_NORM_DEEP; default 1 */
+    int64_t layer;                         /* place in the stack, for NG_NORM_SCALED; default 1 */
     ng_feed_forward_activation activation; /* of the feed-forward */
     double dropout;               /* of the attention weights, and of what each branch adds */
     bool causal, rotary, no_bias; /* as in ng_multi_head_attention_new */
@@ -874,9 +888,8 @@ NG_API ng_module *ng_transformer_block_new_with(int64_t dim,
                                                 ng_transformer_block_new_options options);
 
 /* Transformer, a language model: int64 ids (N, T) -> logits (N, T, vocabulary), T at most length.
- * Children embedding, positions, blocks (a Sequential), norm (where the placement is pre or
- * sandwich: the others end in one) and head. The condition of ng_forward_conditioned is a key mask
- * (N, T).
+ * Children embedding, positions, blocks (a Sequential), norm (not with NG_NORM_POST and NG_NORM_DEEP,
+ * whose blocks end in one) and head. The condition of ng_forward_conditioned is a key mask (N, T).
  *     ng_transformer_new(65, .norm = ng_norm_rms, .positions = NG_POSITIONS_ROTARY) */
 typedef enum {
     NG_POSITIONS_LEARNED = 0, /* ng_learned_positions_new, after the embedding */
@@ -888,6 +901,8 @@ typedef struct {
     int64_t hidden;                        /* of the feed-forward */
     ng_norm_maker *norm;                   /* default ng_norm_layer */
     ng_norm_placement placement;           /* default NG_NORM_PRE */
+    double post_share;                     /* of the blocks, rounded down, for NG_NORM_MIX; default
+                                              0.25. Such a block must be there */
     ng_positions positions;                /* default NG_POSITIONS_LEARNED */
     ng_feed_forward_activation activation; /* of the feed-forward */
     double dropout;                        /* of the embedded ids, and in the blocks */

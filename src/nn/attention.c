@@ -15,7 +15,7 @@ typedef struct {
     ng_tensor *in_bias;                        /* (dim + 2 kv_dim), or NG_NONE */
     ng_tensor *out_weight;                     /* (dim, dim) */
     ng_tensor *out_bias;                       /* (dim), or NG_NONE */
-    ng_module *q_norm, *k_norm;                /* of each head, or NULL */
+    ng_module *q_norm, *k_norm, *v_norm;       /* of each head, or NULL */
 } attention_layer;
 
 static bool is_cross(const attention_layer *layer) { return layer->options.context != 0; }
@@ -35,17 +35,23 @@ typedef struct {
 
 static int64_t head_dim(const attention_layer *layer) { return layer->dim / layer->options.heads; }
 
-/* q or k (N, T, heads D) after QK-norm and rotary positions, if the layer has them. */
+/* q, k or v (N, T, heads D) with the norm of each head, if the layer has one. */
+static ng_tensor *heads_normed(const attention_layer *layer, ng_tape *tape, ng_tensor *x,
+                               ng_module *norm)
+{
+    if (!norm || !x) return x;
+    const int64_t head = head_dim(layer);
+    const ng_shape shape = x->shape;
+    x = ng_reshape(tape, x, NG_SHAPE(shape.dim[0], shape.dim[1], shape.dim[2] / head, head));
+    return ng_reshape(tape, ng_forward(norm, tape, x), shape);
+}
+
+/* q or k after QK-norm and rotary positions, if the layer has them. */
 static ng_tensor *placed(const attention_layer *layer, ng_tape *tape, ng_tensor *x, ng_module *norm)
 {
-    const int64_t head = head_dim(layer);
-    if (norm && x) {
-        const ng_shape shape = x->shape;
-        x = ng_reshape(tape, x, NG_SHAPE(shape.dim[0], shape.dim[1], shape.dim[2] / head, head));
-        x = ng_reshape(tape, ng_forward(norm, tape, x), shape);
-    }
+    x = heads_normed(layer, tape, x, norm);
     if (!layer->options.rotary) return x;
-    return ng_rotary(tape, x, .dim = head, .base = layer->options.rotary_base);
+    return ng_rotary(tape, x, .dim = head_dim(layer), .base = layer->options.rotary_base);
 }
 
 /* Attention of q, k and v (N, T, features). */
@@ -55,18 +61,19 @@ static ng_tensor *attention_attend(const attention_layer *layer, ng_tape *tape,
     const ng_multi_head_attention_new_options *o = &layer->options;
     ng_tensor *q = placed(layer, tape, qkv[0], layer->q_norm);
     ng_tensor *k = placed(layer, tape, qkv[1], layer->k_norm);
-    return ng_attention(tape, q, k, qkv[2], mask, .heads = o->heads, .kv_heads = o->kv_heads,
+    ng_tensor *v = heads_normed(layer, tape, qkv[2], layer->v_norm);
+    return ng_attention(tape, q, k, v, mask, .heads = o->heads, .kv_heads = o->kv_heads,
                         .scale = has_temperature(layer) ? 1 : 0, .causal = o->causal,
                         .dropout = layer->base.training ? o->dropout : 0);
 }
 
-/* Attention of the packed q, k and v (N, T, features); for QK-norm they are sliced out of it. */
+/* Attention of the packed q, k and v (N, T, features); for their norms they are sliced out of it. */
 static ng_tensor *attend_packed(const attention_layer *layer, ng_tape *tape, ng_tensor *qkv,
                                 ng_tensor *mask)
 {
     const ng_multi_head_attention_new_options *o = &layer->options;
     const int64_t at_k = layer->dim, at_v = at_k + layer->kv_dim;
-    if (layer->q_norm) {
+    if (layer->q_norm || layer->v_norm) {
         ng_tensor *const parts[] = {ng_slice(tape, qkv, -1, 0, at_k),
                                     ng_slice(tape, qkv, -1, at_k, at_v),
                                     ng_slice(tape, qkv, -1, at_v, NG_END)};
@@ -308,6 +315,7 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
             base, "q_norm", ng_scale_norm_new(head, .length = options.qk_temperature));
         self->k_norm = ng_module_add_child(base, "k_norm", ng_l2_norm_new(head, .no_affine = true));
     }
+    if (options.v_norm) self->v_norm = ng_module_add_child(base, "v_norm", options.v_norm(head));
     return ng_module_built(base);
 }
 
@@ -322,6 +330,8 @@ NG_CASE_MODULE(layer_case_attention_qk_norm,
                                            .qk_norm = ng_norm_rms))
 NG_CASE_MODULE(layer_case_attention_qk_layer_norm,
                ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_layer))
+NG_CASE_MODULE(layer_case_attention_v_norm,
+               ng_multi_head_attention_new(6, 2, .v_norm = ng_norm_layer))
 NG_CASE_MODULE(layer_case_attention_temperature,
                ng_multi_head_attention_new(4, 2, .causal = true, .qk_temperature = 2))
 NG_CASE_MODULE(layer_case_attention_shared,
@@ -344,6 +354,8 @@ const ng_case ng_layer_cases_attention[] = {
     NG_CASE_LAYER("MultiHeadAttention (QK-RMSNorm, causal, rotary)", layer_case_attention_qk_norm,
                   NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE_LAYER("MultiHeadAttention (QK-LayerNorm)", layer_case_attention_qk_layer_norm,
+                  NG_CASE_ANY("x", 1, 3, 6)),
+    NG_CASE_LAYER("MultiHeadAttention (LayerNorm of v)", layer_case_attention_v_norm,
                   NG_CASE_ANY("x", 1, 3, 6)),
     NG_CASE_LAYER("MultiHeadAttention (learned temperature)", layer_case_attention_temperature,
                   NG_CASE_ANY("x", 2, 3, 4)),

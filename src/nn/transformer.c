@@ -3,60 +3,99 @@
 #include "nn/module.h"
 #include <math.h>
 
-/* ---- The block: two branches, each with its residual and its norms ---------------------------
+/* ---- The block: two branches, each with its residual and its norms ----------------------------
  *
- *     pre       x + f(norm(x))              Xiong et al. 2020
- *     post      norm(x + f(x))              Vaswani et al. 2017
- *     sandwich  x + after(f(norm(x)))       Ding et al. 2021
- *     DeepNorm  norm(alpha x + f(x))        Wang et al. 2022 */
+ * A branch adds f(x) to x, f being attention or feed-forward. Norms that a placement does not have
+ * are left out; the factors alpha and scale are 1 but for DeepNorm and LayerNorm scaling.
+ *
+ *     y = after(f(scale before(x)));  x = sum(alpha x + y) */
+enum { BEFORE = 1, AFTER = 2, SUM = 4, OF_QKV = 8 };
+
 typedef struct {
-    ng_module *norm, *f, *after, *dropout; /* the last two or NULL */
+    const char *name;
+    unsigned attention, feed_forward; /* where each branch has norms */
+    bool at_end;                      /* the stack ends with a norm */
+} norm_places;
+
+static const norm_places norms_of[] = {
+    [NG_NORM_PRE] = {"pre", BEFORE, BEFORE, true},
+    [NG_NORM_POST] = {"post", SUM, SUM, false},
+    [NG_NORM_PERI] = {"Peri-LN", BEFORE | AFTER, BEFORE | AFTER, true},
+    [NG_NORM_DEEP] = {"DeepNorm", SUM, SUM, false},
+    [NG_NORM_HYBRID] = {"HybridNorm", OF_QKV | SUM, 0, true},
+    [NG_NORM_DUAL] = {"ResiDual", SUM, SUM, true},
+    [NG_NORM_SCALED] = {"LayerNorm scaling", BEFORE, BEFORE, true},
+    [NG_NORM_MIX] = {"Mix-LN", 0, 0, true}}; /* its blocks are post or pre */
+
+typedef struct {
+    ng_module *before, *f, *after, *dropout, *sum; /* NULL: not there, but for f */
 } branch;
 
 typedef struct {
     ng_module base;
     int64_t dim;
     ng_transformer_block_new_options options;
-    double alpha;
+    double alpha, scale;
     branch attention, feed_forward;
 } transformer_block;
 
-static const char *const placement_names[] = {"pre", "post", "sandwich", "DeepNorm"};
-
-static bool norm_comes_first(ng_norm_placement placement)
+static ng_tensor *normed(ng_module *norm, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
-    return placement == NG_NORM_PRE || placement == NG_NORM_SANDWICH;
+    return norm ? ng_forward_conditioned(norm, tape, x, mask) : x;
 }
 
-static ng_tensor *through(const transformer_block *layer, const branch *b, ng_tape *tape,
-                          ng_tensor *x, ng_tensor *mask)
+static ng_tensor *times(ng_tape *tape, ng_tensor *x, double factor)
 {
-    const bool first = norm_comes_first(layer->options.placement);
-    ng_tensor *y = first ? ng_forward_conditioned(b->norm, tape, x, mask) : x;
-    y = ng_forward_conditioned(b->f, tape, y, mask);
-    if (b->after) y = ng_forward_conditioned(b->after, tape, y, mask);
+    return factor == 1 ? x : ng_mul_scalar(tape, x, factor);
+}
+
+/* Adds y to the second stream too, if there is one. */
+static ng_tensor *through(const transformer_block *layer, const branch *b, ng_tape *tape,
+                          ng_tensor *x, ng_tensor *mask, ng_tensor **second)
+{
+    ng_tensor *y = times(tape, normed(b->before, tape, x, mask), layer->scale);
+    y = normed(b->after, tape, ng_forward_conditioned(b->f, tape, y, mask), mask);
     if (b->dropout) y = ng_forward(b->dropout, tape, y);
-    if (layer->alpha != 1) x = ng_mul_scalar(tape, x, layer->alpha);
-    y = ng_add(tape, x, y);
-    return first ? y : ng_forward_conditioned(b->norm, tape, y, mask);
+    if (*second) *second = ng_add(tape, *second, y);
+    return normed(b->sum, tape, ng_add(tape, times(tape, x, layer->alpha), y), mask);
+}
+
+/* The two streams of ResiDual stand side by side, (N, T, 2 dim). */
+static ng_tensor *both_streams(ng_tape *tape, ng_tensor *first, ng_tensor *second)
+{
+    return ng_concat(tape, (ng_tensor *[]){first, second}, 2, -1);
+}
+
+static ng_tensor *stream(ng_tape *tape, ng_tensor *both, int64_t dim, int index)
+{
+    return ng_slice(tape, both, -1, index * dim, (index + 1) * dim);
 }
 
 static ng_tensor *block_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
     const transformer_block *layer = (const transformer_block *)self;
-    x = through(layer, &layer->attention, tape, x, mask);
-    return through(layer, &layer->feed_forward, tape, x, mask);
+    const bool dual = layer->options.placement == NG_NORM_DUAL;
+    ng_tensor *second = NULL;
+    if (dual) {
+        if (!ng_features_fit(self, x, 2 * layer->dim)) return NULL;
+        second = stream(tape, x, layer->dim, 1);
+        x = stream(tape, x, layer->dim, 0);
+    }
+    x = through(layer, &layer->attention, tape, x, mask, &second);
+    x = through(layer, &layer->feed_forward, tape, x, mask, &second);
+    return dual ? both_streams(tape, x, second) : x;
 }
 
 static void block_describe(const ng_module *self, char *text, size_t bytes)
 {
     const transformer_block *layer = (const transformer_block *)self;
-    const char *name = placement_names[layer->options.placement];
-    if (layer->options.placement == NG_NORM_DEEP)
-        snprintf(text, bytes, "%lld, %s, alpha=%s", (long long)layer->dim, name,
-                 ng_number_print(layer->alpha).text);
-    else
-        snprintf(text, bytes, "%lld, %s", (long long)layer->dim, name);
+    const ng_norm_placement placement = layer->options.placement;
+    char factor[48] = "";
+    if (placement == NG_NORM_DEEP)
+        snprintf(factor, sizeof factor, ", alpha=%s", ng_number_print(layer->alpha).text);
+    if (placement == NG_NORM_SCALED)
+        snprintf(factor, sizeof factor, ", scale=%s", ng_number_print(layer->scale).text);
+    snprintf(text, bytes, "%lld, %s%s", (long long)layer->dim, norms_of[placement].name, factor);
 }
 
 static const ng_module_class block_class = {.name = "TransformerBlock",
@@ -65,31 +104,53 @@ static const ng_module_class block_class = {.name = "TransformerBlock",
                                             .forward_conditioned = block_forward,
                                             .describe = block_describe};
 
+static bool placement_known(const char *function, ng_norm_placement placement)
+{
+    if ((unsigned)placement <= NG_NORM_MIX) return true;
+    ng_fail(NG_EVALUE, "%s: placement is %d, expected an ng_norm_placement", function,
+            (int)placement);
+    return false;
+}
+
 /* The attention checks the other settings. */
 static bool block_options_accepted(const char *function, const ng_transformer_block_new_options *o)
 {
-    if ((unsigned)o->placement > NG_NORM_DEEP) {
-        ng_fail(NG_EVALUE, "%s: placement is %d, expected an ng_norm_placement", function,
-                (int)o->placement);
+    const ng_norm_placement placement = o->placement;
+    const bool hybrid = placement == NG_NORM_HYBRID;
+    if (!placement_known(function, placement)) return false;
+    if (placement == NG_NORM_MIX) {
+        ng_fail(NG_EVALUE,
+                "%s: placement is NG_NORM_MIX, which is for a whole transformer; expected "
+                "NG_NORM_POST or NG_NORM_PRE",
+                function);
         return false;
     }
-    return ng_option_idle(function, "layers", o->placement != NG_NORM_DEEP && o->layers != 0,
+    return ng_option_idle(function, "layers", placement != NG_NORM_DEEP && o->layers != 0,
                           "with NG_NORM_DEEP") &&
-           (o->layers == 0 || ng_option_positive(function, "layers", o->layers, "layers"));
+           ng_option_idle(function, "layer", placement != NG_NORM_SCALED && o->layer != 0,
+                          "with NG_NORM_SCALED") &&
+           ng_option_idle(function, "qk_norm", hybrid && o->qk_norm, "without NG_NORM_HYBRID") &&
+           ng_option_idle(function, "qk_temperature", hybrid && ng_option_given(o->qk_temperature),
+                          "without NG_NORM_HYBRID") &&
+           (o->layers == 0 || ng_option_positive(function, "layers", o->layers, "layers")) &&
+           (o->layer == 0 || ng_option_positive(function, "layer", o->layer, "layers"));
 }
 
 /* Registers f as `name`, and its norms and dropout as <name>_norm and so on. */
-static branch branch_around(transformer_block *self, const char *name, ng_module *f)
+static branch branch_around(transformer_block *self, const char *name, ng_module *f,
+                            unsigned places)
 {
     const ng_transformer_block_new_options *o = &self->options;
     ng_module *base = &self->base;
     char label[48];
     branch b = {.f = ng_module_add_child(base, name, f)};
     snprintf(label, sizeof label, "%s_norm", name);
-    b.norm = ng_module_add_child(base, label, o->norm(self->dim));
+    if (places & (BEFORE | SUM)) {
+        ng_module *norm = ng_module_add_child(base, label, o->norm(self->dim));
+        *(places & BEFORE ? &b.before : &b.sum) = norm;
+    }
     snprintf(label, sizeof label, "%s_after", name);
-    if (o->placement == NG_NORM_SANDWICH)
-        b.after = ng_module_add_child(base, label, o->norm(self->dim));
+    if (places & AFTER) b.after = ng_module_add_child(base, label, o->norm(self->dim));
     snprintf(label, sizeof label, "%s_dropout", name);
     if (o->dropout > 0) b.dropout = ng_module_add_child(base, label, ng_dropout_new(o->dropout));
     return b;
@@ -100,25 +161,30 @@ ng_module *ng_transformer_block_new_with(int64_t dim, ng_transformer_block_new_o
     if (!options.norm) options.norm = ng_norm_layer;
     if (!block_options_accepted("ng_transformer_block_new", &options)) return NULL;
     if (options.layers == 0) options.layers = 1;
+    if (options.layer == 0) options.layer = 1;
     transformer_block *self = (transformer_block *)ng_module_new(&block_class);
     if (!self) return NULL;
 
-    const bool deep = options.placement == NG_NORM_DEEP;
+    const norm_places *places = &norms_of[options.placement];
+    const bool deep = options.placement == NG_NORM_DEEP, of_qkv = places->attention & OF_QKV;
     const double layers = (double)options.layers, gain = deep ? pow(8 * layers, -0.25) : 1;
     self->dim = dim;
     self->options = options;
     self->alpha = deep ? pow(2 * layers, 0.25) : 1;
-    self->attention =
-        branch_around(self, "attention",
-                      ng_multi_head_attention_new(
-                          dim, options.heads, .kv_heads = options.kv_heads,
-                          .causal = options.causal, .rotary = options.rotary,
-                          .qk_norm = options.qk_norm, .qk_temperature = options.qk_temperature,
-                          .dropout = options.dropout, .no_bias = options.no_bias, .gain = gain));
+    self->scale = 1 / sqrt((double)options.layer);
+    self->attention = branch_around(
+        self, "attention",
+        ng_multi_head_attention_new(
+            dim, options.heads, .kv_heads = options.kv_heads, .causal = options.causal,
+            .rotary = options.rotary, .qk_norm = of_qkv ? options.norm : options.qk_norm,
+            .v_norm = of_qkv ? options.norm : NULL, .qk_temperature = options.qk_temperature,
+            .dropout = options.dropout, .no_bias = options.no_bias, .gain = gain),
+        places->attention);
     self->feed_forward = branch_around(
         self, "feed_forward",
         ng_feed_forward_new(dim, .hidden = options.hidden, .activation = options.activation,
-                            .no_bias = options.no_bias, .gain = gain));
+                            .no_bias = options.no_bias, .gain = gain),
+        places->feed_forward);
     return ng_module_built(&self->base);
 }
 
@@ -148,20 +214,29 @@ static ng_tensor *transformer_forward(ng_module *self, ng_tape *tape, ng_tensor 
                                       ng_tensor *mask)
 {
     const transformer *net = (const transformer *)self;
+    const bool dual = net->options.placement == NG_NORM_DUAL;
     if (!ids_fit(net, ids)) return NULL;
     ng_tensor *x = ng_forward(net->embedding, tape, ids);
     if (net->positions) x = ng_forward(net->positions, tape, x);
     if (net->dropout) x = ng_forward(net->dropout, tape, x);
-    x = ng_forward_conditioned(net->blocks, tape, x, mask);
-    if (net->norm) x = ng_forward_conditioned(net->norm, tape, x, mask);
+    if (!dual) {
+        x = normed(net->norm, tape, ng_forward_conditioned(net->blocks, tape, x, mask), mask);
+        return ng_forward(net->head, tape, x);
+    }
+    x = ng_forward_conditioned(net->blocks, tape, both_streams(tape, x, x), mask);
+    ng_tensor *second = normed(net->norm, tape, stream(tape, x, net->options.dim, 1), mask);
+    x = ng_add(tape, stream(tape, x, net->options.dim, 0), second);
     return ng_forward(net->head, tape, x);
 }
 
 static void transformer_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_transformer_new_options *o = &((const transformer *)self)->options;
-    snprintf(text, bytes, "%lld ids, length=%lld, %s", (long long)o->vocabulary,
-             (long long)o->length, placement_names[o->placement]);
+    char share[48] = "";
+    if (o->placement == NG_NORM_MIX)
+        snprintf(share, sizeof share, ", post_share=%s", ng_number_print(o->post_share).text);
+    snprintf(text, bytes, "%lld ids, length=%lld, %s%s", (long long)o->vocabulary,
+             (long long)o->length, norms_of[o->placement].name, share);
 }
 
 static const ng_module_class transformer_class = {.name = "Transformer",
@@ -170,14 +245,23 @@ static const ng_module_class transformer_class = {.name = "Transformer",
                                                   .forward_conditioned = transformer_forward,
                                                   .describe = transformer_describe};
 
+/* Blocks with post-norm in Mix-LN, the first ones; rounding of the product is forgiven. */
+static int64_t post_blocks(const ng_transformer_new_options *o)
+{
+    return (int64_t)floor(o->post_share * (double)o->layers + 1e-9);
+}
+
 static ng_module *transformer_blocks(const ng_transformer_new_options *o)
 {
     ng_module *blocks = ng_sequential_from(NULL, 0);
     for (int64_t i = 0; blocks && i < o->layers; i++) {
+        ng_norm_placement placement = o->placement;
+        if (placement == NG_NORM_MIX) placement = i < post_blocks(o) ? NG_NORM_POST : NG_NORM_PRE;
         ng_module *added = ng_transformer_block_new(
             o->dim, o->heads, .kv_heads = o->kv_heads, .hidden = o->hidden, .norm = o->norm,
-            .qk_norm = o->qk_norm, .qk_temperature = o->qk_temperature, .placement = o->placement,
-            .layers = o->placement == NG_NORM_DEEP ? o->layers : 0, .activation = o->activation,
+            .qk_norm = o->qk_norm, .qk_temperature = o->qk_temperature, .placement = placement,
+            .layers = placement == NG_NORM_DEEP ? o->layers : 0,
+            .layer = placement == NG_NORM_SCALED ? i + 1 : 0, .activation = o->activation,
             .dropout = o->dropout, .causal = !o->bidirectional,
             .rotary = o->positions == NG_POSITIONS_ROTARY, .no_bias = o->no_bias);
         if (added && ng_sequential_add(blocks, added) == NG_OK) continue;
@@ -203,10 +287,20 @@ static bool transformer_options_accepted(const ng_transformer_new_options *o)
                 NG_MAX_LAYERS);
         return false;
     }
-    return ng_option_positive(name, "vocabulary", o->vocabulary, "ids") &&
-           ng_option_positive(name, "layers", o->layers, "layers") &&
-           ng_option_positive(name, "length", o->length, "positions") &&
-           ng_option_range(name, "dropout", o->dropout, 0, 1);
+    const bool mix = o->placement == NG_NORM_MIX;
+    if (!placement_known(name, o->placement) ||
+        !ng_option_idle(name, "post_share", !mix && ng_option_given(o->post_share),
+                        "with NG_NORM_MIX") ||
+        !ng_option_range(name, "post_share", o->post_share, 0, 1) ||
+        !ng_option_positive(name, "vocabulary", o->vocabulary, "ids") ||
+        !ng_option_positive(name, "layers", o->layers, "layers") ||
+        !ng_option_positive(name, "length", o->length, "positions") ||
+        !ng_option_range(name, "dropout", o->dropout, 0, 1))
+        return false;
+    if (!mix || post_blocks(o) > 0) return true;
+    ng_fail(NG_EVALUE, "%s: post_share is %g of %lld blocks, which is none, expected one or more",
+            name, o->post_share, (long long)o->layers);
+    return false;
 }
 
 ng_module *ng_transformer_new_with(ng_transformer_new_options options)
@@ -216,6 +310,7 @@ ng_module *ng_transformer_new_with(ng_transformer_new_options options)
     options.heads = or_count(options.heads, 4);
     options.layers = or_count(options.layers, 4);
     options.length = or_count(options.length, 128);
+    if (options.placement == NG_NORM_MIX) options.post_share = ng_option(options.post_share, 0.25);
     if (!transformer_options_accepted(&options)) return NULL;
     transformer *self = (transformer *)ng_module_new(&transformer_class);
     if (!self) return NULL;
@@ -231,7 +326,7 @@ ng_module *ng_transformer_new_with(ng_transformer_new_options options)
     if (options.dropout > 0)
         self->dropout = ng_module_add_child(base, "dropout", ng_dropout_new(options.dropout));
     self->blocks = ng_module_add_child(base, "blocks", transformer_blocks(&options));
-    if (norm_comes_first(options.placement))
+    if (norms_of[options.placement].at_end)
         self->norm = ng_module_add_child(base, "norm", options.norm(options.dim));
     self->head = ng_module_add_child(
         base, "head",
@@ -247,11 +342,21 @@ NG_CASE_MODULE(layer_case_block_pre,
 NG_CASE_MODULE(layer_case_block_post,
                ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_POST,
                                         .dropout = 0.2))
-NG_CASE_MODULE(layer_case_block_sandwich,
-               ng_transformer_block_new(4, 2, .kv_heads = 1, .hidden = 3,
-                                        .placement = NG_NORM_SANDWICH, .qk_norm = ng_norm_rms))
+NG_CASE_MODULE(layer_case_block_peri,
+               ng_transformer_block_new(4, 2, .kv_heads = 1, .hidden = 3, .placement = NG_NORM_PERI,
+                                        .qk_norm = ng_norm_rms))
 NG_CASE_MODULE(layer_case_block_deep,
                ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_DEEP, .layers = 3))
+NG_CASE_MODULE(layer_case_block_hybrid,
+               ng_transformer_block_new(6, 2, .kv_heads = 1, .hidden = 3,
+                                        .placement = NG_NORM_HYBRID, .norm = ng_norm_rms))
+NG_CASE_MODULE(layer_case_block_dual,
+               ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_DUAL,
+                                        .dropout = 0.2))
+NG_CASE_MODULE(layer_case_block_scaled,
+               ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_SCALED, .layer = 3))
+NG_CASE_MODULE(layer_case_block_derf,
+               ng_transformer_block_new(4, 2, .hidden = 3, .norm = ng_norm_derf))
 NG_CASE_MODULE(layer_case_block_batch,
                ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_batch))
 NG_CASE_MODULE(layer_case_block_no_norm,
@@ -263,17 +368,41 @@ NG_CASE_MODULE(layer_case_transformer_rotary,
                                   .norm = ng_norm_rms, .placement = NG_NORM_DEEP,
                                   .positions = NG_POSITIONS_ROTARY, .bidirectional = true))
 
+#define PLACED(...)                                                                                \
+    ng_transformer_new(5, .dim = 4, .heads = 2, .layers = 2, .length = 4, .hidden = 3,             \
+                       .placement = __VA_ARGS__)
+NG_CASE_MODULE(layer_case_transformer_peri, PLACED(NG_NORM_PERI))
+NG_CASE_MODULE(layer_case_transformer_hybrid, PLACED(NG_NORM_HYBRID, .norm = ng_norm_rms))
+NG_CASE_MODULE(layer_case_transformer_dual, PLACED(NG_NORM_DUAL))
+NG_CASE_MODULE(layer_case_transformer_scaled, PLACED(NG_NORM_SCALED))
+NG_CASE_MODULE(layer_case_transformer_mix, PLACED(NG_NORM_MIX, .post_share = 0.5))
+
 const ng_case ng_layer_cases_transformer[] = {
     NG_CASE_LAYER("TransformerBlock (pre)", layer_case_block_pre, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE_LAYER("TransformerBlock (post)", layer_case_block_post, NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE_LAYER("TransformerBlock (sandwich)", layer_case_block_sandwich,
-                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (Peri-LN)", layer_case_block_peri, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE_LAYER("TransformerBlock (DeepNorm)", layer_case_block_deep, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (HybridNorm)", layer_case_block_hybrid,
+                  NG_CASE_ANY("x", 2, 3, 6)),
+    NG_CASE_LAYER("TransformerBlock (ResiDual)", layer_case_block_dual, NG_CASE_ANY("x", 2, 3, 8)),
+    NG_CASE_LAYER("TransformerBlock (LayerNorm scaling)", layer_case_block_scaled,
+                  NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE_LAYER("TransformerBlock (Derf)", layer_case_block_derf, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE_LAYER("TransformerBlock (BatchNorm)", layer_case_block_batch,
                   NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE_LAYER("TransformerBlock (no norm)", layer_case_block_no_norm,
                   NG_CASE_ANY("x", 2, 2, 4)),
     NG_CASE_LAYER("Transformer", layer_case_transformer, NG_CASE_INDEX("ids", 5, 2, 3)),
+    NG_CASE_LAYER("Transformer (Peri-LN)", layer_case_transformer_peri,
+                  NG_CASE_INDEX("ids", 5, 2, 3)),
+    NG_CASE_LAYER("Transformer (HybridNorm)", layer_case_transformer_hybrid,
+                  NG_CASE_INDEX("ids", 5, 2, 3)),
+    NG_CASE_LAYER("Transformer (ResiDual)", layer_case_transformer_dual,
+                  NG_CASE_INDEX("ids", 5, 2, 3)),
+    NG_CASE_LAYER("Transformer (LayerNorm scaling)", layer_case_transformer_scaled,
+                  NG_CASE_INDEX("ids", 5, 2, 3)),
+    NG_CASE_LAYER("Transformer (Mix-LN)", layer_case_transformer_mix,
+                  NG_CASE_INDEX("ids", 5, 2, 3)),
     NG_CASE_LAYER("Transformer (rotary, DeepNorm)", layer_case_transformer_rotary,
                   NG_CASE_INDEX("ids", 5, 2, 3)),
 };
