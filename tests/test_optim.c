@@ -467,6 +467,52 @@ TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
     assert_weights(&b, w);
 }
 
+/* Clamps to [-1, 1] and counts the calls; an error for negative counts. */
+static ng_status clamp(void *context, const char *name, ng_tensor *weight)
+{
+    int *const calls = context;
+    ck_assert_str_eq(name, "weight");
+    if (++*calls <= 0) return NG_ESTATE;
+    double *const w = ng_data_f64(weight);
+    for (int i = 0; i < N; i++) w[i] = fmin(fmax(w[i], -1), 1);
+    return NG_OK;
+}
+
+TEST(a_projection_follows_each_move)
+{
+    int calls = 0;
+    bench b = bench_new(NG_F64);
+    ng_optimizer *sgd = own(ng_sgd_new(b.module, .lr = 1));
+    assert_ok(ng_optimizer_set_projection(sgd, clamp, &calls));
+    move(&b, sgd, gradients[0]);
+    assert_weights(&b, (double[]){0.2, 0.75, 1});
+    ck_assert_int_eq(calls, 1);
+    reach(&b, gradients[0]);
+    ng_freeze(b.module); /* it is not moved, and not projected */
+    assert_ok(ng_optimizer_step(sgd));
+    ck_assert_int_eq(calls, 1);
+    ng_unfreeze(b.module);
+    assert_ok(ng_optimizer_set_projection(sgd, NULL, NULL));
+    move(&b, sgd, gradients[2]);
+    assert_weights(&b, (double[]){0.1, -2.25, 1.002});
+    ck_assert_int_eq(calls, 1);
+}
+
+TEST(an_error_of_the_projection_is_that_of_the_step)
+{
+    int calls = -1;
+    bench b = bench_new(NG_F64);
+    ng_optimizer *sgd = own(ng_sgd_new(b.module, .lr = 1));
+    assert_ok(ng_optimizer_set_projection(sgd, clamp, &calls));
+    reach(&b, gradients[0]);
+    assert_fails(ng_optimizer_step(sgd), NG_ESTATE,
+                 "ng_optimizer_step: the projection of \"weight\" has failed");
+    ck_assert_int_eq(ng_optimizer_steps(sgd), 1);
+    assert_weights(&b, (double[]){0.2, 0.75, 1.999});
+    move(&b, sgd, gradients[1]);
+    assert_weights(&b, (double[]){0.9, 1, 1});
+}
+
 TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
 {
     bench b = bench_new(NG_F64);

@@ -102,6 +102,28 @@ TEST(training_has_the_same_bits_on_any_number_of_processes)
     ck_assert_msg(same_ending(&one, &other), "two threads");
 }
 
+/* Gives a matrix rows of length 1. */
+static ng_status to_unit_rows(void *context, const char *name, ng_tensor *weight)
+{
+    (void)context, (void)name;
+    if (ng_rank(weight) < 2) return NG_OK;
+    float *const w = ng_data_f32(weight);
+    const int64_t columns = ng_dim(weight, 1);
+    for (int64_t row = 0; row < ng_dim(weight, 0); row++) {
+        double square = 0;
+        for (int64_t i = 0; i < columns; i++) square += pow((double)w[row * columns + i], 2);
+        for (int64_t i = 0; i < columns; i++) w[row * columns + i] /= (float)sqrt(square);
+    }
+    return NG_OK;
+}
+
+static ng_optimizer *projected(ng_module *net)
+{
+    ng_optimizer *adam = ng_adam_new(net, .lr = 0.01);
+    ng_optimizer_set_projection(adam, to_unit_rows, NULL);
+    return adam;
+}
+
 TEST(optimizers_have_the_same_bits_on_any_number_of_processes)
 {
     static ending one, other;
@@ -110,6 +132,14 @@ TEST(optimizers_have_the_same_bits_on_any_number_of_processes)
         other = train(3, (training_plan){.make = optimizers[i].make});
         ck_assert_msg(same_ending(&one, &other), "%s", optimizers[i].name);
     }
+}
+
+TEST(projected_weights_have_the_same_bits_on_any_number_of_processes)
+{
+    static ending one, other;
+    one = train(1, (training_plan){.make = projected});
+    other = train(3, (training_plan){.make = projected});
+    ck_assert(same_ending(&one, &other));
 }
 
 TEST(fast_sums_stay_near)

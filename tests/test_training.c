@@ -14,7 +14,17 @@
 
 /* ---- A training with everything in it ------------------------------------------------------ */
 
-enum { EPOCHS = 3, SAMPLES = 22, SIZE = 4 };
+/* PROJECTED: the first optimizer, with a projection. */
+enum { EPOCHS = 3, SAMPLES = 22, SIZE = 4, PROJECTED = OPTIMIZERS };
+
+/* Halves what is beyond 0.5. */
+static ng_status draw_in(void *context, const char *name, ng_tensor *weight)
+{
+    (void)context, (void)name;
+    for (int64_t i = 0; i < ng_size(weight); i++)
+        if (fabs(ng_get(weight, i)) > 0.5) ng_set(weight, i, 0.5 * ng_get(weight, i));
+    return NG_OK;
+}
 
 typedef struct {
     ng_module *net;
@@ -51,7 +61,8 @@ static ng_module *make_net(void)
 static void begin(run *r, int optimizer, const char *path, int64_t every, int64_t keep)
 {
     *r = (run){.net = make_net(), .tape = ng_tape_new(), .data = make_data()};
-    r->optimizer = optimizers[optimizer].make(r->net);
+    r->optimizer = optimizers[optimizer % OPTIMIZERS].make(r->net);
+    if (optimizer == PROJECTED) assert_ok(ng_optimizer_set_projection(r->optimizer, draw_in, NULL));
     r->history = ng_history_new("a training");
     r->noise = ng_rng_seeded(3);
     r->average = ng_zeros_new(NG_F64, NG_SHAPE(6, 5));
@@ -152,7 +163,7 @@ static void finish(int optimizer, const char *path, int64_t step, const char *ex
 
 FIXTURE(make_test_folder, remove_test_folder)
 
-LOOP_TEST(left_at_any_step_it_ends_with_the_same_bits, OPTIMIZERS)
+LOOP_TEST(left_at_any_step_it_ends_with_the_same_bits, PROJECTED + 1)
 {
     size_t size;
     char *expected = undisturbed(_i, &size);
@@ -511,6 +522,9 @@ TEST(every_setting_of_an_optimizer_is_compared)
     expect_refused_for("saved with \"group *: lr_scale=2\"", true, with_group(net, "*", 2, 0),
                        ng_sgd_new(net));
 #undef SCHEDULED
+    ng_optimizer *projected = ng_sgd_new(net);
+    assert_ok(ng_optimizer_set_projection(projected, draw_in, NULL));
+    expect_refused_for("\"projection: ", true, projected, ng_sgd_new(net));
 }
 
 /* Other state arrays cannot be used, also with .changed. */
@@ -631,6 +645,7 @@ TEST(every_setting_of_a_layer_is_compared)
 #define RENORM(...) ng_batch_renorm_new(4, __VA_ARGS__)
 #define BLOCK(...) ng_transformer_block_new(8, 2, __VA_ARGS__)
 #define DEEP(count) BLOCK(.placement = NG_NORM_DEEP, .layers = count)
+#define MIX(share) ng_transformer_new(3, .dim = 4, .placement = NG_NORM_MIX, .post_share = share)
     const struct {
         ng_module *saved, *here;
         const char *says;
@@ -727,6 +742,9 @@ TEST(every_setting_of_a_layer_is_compared)
          "ReLU"},
         {BLOCK(), BLOCK(.placement = NG_NORM_POST), "post"},
         {BLOCK(.placement = NG_NORM_DEEP), DEEP(2), "alpha="},
+        {BLOCK(.placement = NG_NORM_SCALED), BLOCK(.placement = NG_NORM_SCALED, .layer = 4),
+         "LayerNorm scaling, scale=0.5"},
+        {MIX(0.25), MIX(0.3), "Mix-LN, post_share=0.3"},
         {ng_rnn_new(4, 4), ng_rnn_new(4, 4, .relu = true), "relu"},
         {ng_gru_new(4, 4, .layers = 2), ng_gru_new(4, 4, .layers = 2, .dropout = 0.5),
          "dropout=0.5"},
@@ -734,6 +752,7 @@ TEST(every_setting_of_a_layer_is_compared)
 #undef ATTENTION
 #undef RENORM
 #undef BLOCK
+#undef MIX
 #undef DEEP
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         ng_module *saved = ng_sequential_new(ng_linear_new(4, 4), pairs[i].saved);

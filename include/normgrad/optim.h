@@ -187,10 +187,24 @@ typedef struct {
 NG_API ng_status ng_optimizer_group_with(ng_optimizer *optimizer,
                                          ng_optimizer_group_options options);
 
+/* A projection keeps parameters in a set, such as that of weights with rows of length 1. A step calls
+ * it for each parameter that it has moved, with the parameter's path and the `context` given to
+ * ng_optimizer_set_projection. It may read and write the values of this tensor by any way, also
+ * ng_data_f32 without ng_touch, and returns NG_OK or the status of an error. */
+typedef ng_status ng_projection(void *context, const char *name, ng_tensor *weight);
+
+/* Sets the projection, or none (NULL). The optimizer's state is not projected. The values that the
+ * parameters have now are not projected either: call the function for them, if it matters. On all
+ * ranks of a group the same function must be set, and gives the same bits. ng_training compares
+ * whether there is one. */
+NG_API ng_status ng_optimizer_set_projection(ng_optimizer *optimizer, ng_projection *projection,
+                                             void *context);
+
 /* Moves every parameter that has a new gradient. The gradients are then used: ng_grad still shows
  * them, and the next backward pass overwrites them, so they need not be set to zero. NG_ESTATE if
  * no gradient has arrived since the last step. A NaN in a gradient moves its weight to NaN
- * (ng_clip_grad_norm refuses it). */
+ * (ng_clip_grad_norm refuses it). After an error of the projection the step is taken, and the
+ * parameters from that one on are not projected. */
 NG_API NG_MUST_CHECK ng_status ng_optimizer_step(ng_optimizer *optimizer);
 
 NG_API double ng_optimizer_lr(const ng_optimizer *optimizer); /* that of the next step */

@@ -36,6 +36,7 @@ static void print_optimizer(ng_text *text, const ng_optimizer *optimizer)
         if (!isnan(group->weight_decay))
             ng_text_print(text, ", weight_decay=%s", ng_number_print(group->weight_decay).text);
     }
+    if (optimizer->projection) ng_text_print(text, "\nprojection: after each step");
 }
 
 static void print_layers(ng_text *text, const ng_module *root)

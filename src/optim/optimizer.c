@@ -260,18 +260,29 @@ static bool any_new_gradient(const ng_optimizer *self)
     return false;
 }
 
-/* Moves a parameter with a new gradient. The gradient of a frozen one is used up too: once the
- * parameter is unfrozen, it would be out of date. */
-static void move(const ng_optimizer *self, ng_moved *moved, double lr)
+/* Moves a parameter with a new gradient, and returns whether it has. The gradient of a frozen one
+ * is used up too: once the parameter is unfrozen, it would be out of date. */
+static bool move(const ng_optimizer *self, ng_moved *moved, double lr)
 {
     ng_tensor *weight = moved->weight;
-    if (!ng_has_new_gradient(moved)) return;
+    if (!ng_has_new_gradient(moved)) return false;
     moved->grad_epoch = weight->grad_epoch;
     weight->grad_state = NG_GRAD_USED;
-    if (!weight->requires_grad) return;
+    if (!weight->requires_grad) return false;
     moved->steps++;
     self->type->move(self, ng_kernels_for(moved->dtype), moved, lr * moved->lr_scale);
     ng_touch(weight);
+    return true;
+}
+
+static ng_status project(const ng_optimizer *self, const ng_moved *moved)
+{
+    if (!self->projection) return NG_OK;
+    const ng_status status = self->projection(self->context, moved->name, moved->weight);
+    ng_touch(moved->weight);
+    if (status != NG_OK && !ng_failed())
+        ng_fail(status, "%s: the projection of \"%s\" has failed", step_name, moved->name);
+    return status;
 }
 
 ng_status ng_optimizer_step(ng_optimizer *optimizer)
@@ -284,9 +295,13 @@ ng_status ng_optimizer_step(ng_optimizer *optimizer)
                        step_name);
 
     const double lr = ng_optimizer_lr(optimizer);
-    for (int i = 0; i < optimizer->count; i++) move(optimizer, &optimizer->moved[i], lr);
+    ng_status status = NG_OK;
+    for (int i = 0; i < optimizer->count; i++) {
+        ng_moved *const moved = &optimizer->moved[i];
+        if (move(optimizer, moved, lr) && status == NG_OK) status = project(optimizer, moved);
+    }
     optimizer->steps++;
-    return NG_OK;
+    return status;
 }
 
 /* ---- Look and set -------------------------------------------------------------------------- */
@@ -302,6 +317,15 @@ ng_status ng_optimizer_set_lr(ng_optimizer *optimizer, double lr)
     if (!ng_given("ng_optimizer_set_lr", "optimizer", optimizer)) return ng_newest_status();
     if (!ng_option_range("ng_optimizer_set_lr", "lr", lr, 0, HUGE_VAL)) return ng_newest_status();
     optimizer->lr = lr;
+    return NG_OK;
+}
+
+ng_status ng_optimizer_set_projection(ng_optimizer *optimizer, ng_projection *projection,
+                                      void *context)
+{
+    if (!ng_given("ng_optimizer_set_projection", "optimizer", optimizer)) return ng_newest_status();
+    optimizer->projection = projection;
+    optimizer->context = context;
     return NG_OK;
 }
 

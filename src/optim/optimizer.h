@@ -95,6 +95,8 @@ struct ng_optimizer {
     int count;
     ng_parameter_group *groups; /* in the order they were given */
     int n_groups;
+    ng_projection *projection; /* or NULL */
+    void *context;             /* of the projection */
 };
 
 /* An optimizer of type->size with its parameters collected and its state made. */
