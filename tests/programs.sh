@@ -55,6 +55,7 @@ tiny='--layers 1 --width 16 --heads 2 --context 16 --steps 20 --sample 10 --thre
 "$programs/digits" $small --no-plot >"$folder/output"
 "$programs/digits_cnn" $small >"$folder/output"
 "$programs/char_transformer" $tiny >"$folder/output"
+"$programs/ngpt" --steps 2 >"$folder/output"
 "$programs/learning_rate" --quick --no-plot >"$folder/output"
 "$programs/regularization" --quick --no-plot >"$folder/output"
 for result in convergence digits_cnn char_transformer learning_rate regularization; do
