@@ -1,5 +1,5 @@
-/* The normalized transformer (nGPT; Loshchilov et al. 2024, arXiv 2410.01131) and a transformer with
- * RMSNorm learn the same text. In nGPT every hidden state and every row of a weight, along the
+/* The normalized transformer (nGPT; Loshchilov et al. 2024, arXiv 2410.01131) and a transformer
+ * with RMSNorm learn the same text. In nGPT every hidden state and every row of a weight, along the
  * features, has length 1; a block turns the state towards its output. build/examples/ngpt --help
  *
  *     h = unit(h + alpha (unit(attention(h)) - h)), then the same with the feed-forward */

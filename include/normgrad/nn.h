@@ -850,8 +850,8 @@ typedef enum {
     NG_NORM_PERI,    /* Peri-LN, a sandwich: x + norm(f(norm(x))); Ding et al. 2021, Kim et al. 2025
                         (without their optional norm of the embedding) */
     NG_NORM_DEEP,    /* DeepNorm: norm(alpha x + f(x)), alpha = (2 layers)^(1/4), and the weights of
-                        v, W_o and feed-forward drawn beta = (8 layers)^(-1/4) times as wide; Wang et
-                        al. 2022 */
+                        v, W_o and feed-forward drawn beta = (8 layers)^(-1/4) times as wide; Wang
+                        et al. 2022 */
     NG_NORM_HYBRID,  /* HybridNorm: y = norm(x + attention(x)), y + feed_forward(y), with norms of
                         each head of q, k and v, made by .norm; Zhuo et al. 2025 */
     NG_NORM_DUAL,    /* ResiDual: two streams x and d, which begin as the embedding, become
@@ -863,9 +863,9 @@ typedef enum {
 } ng_norm_placement;
 
 /* TransformerBlock of x (N, T, dim); the condition of ng_forward_conditioned is a key mask (N, T).
- * Children attention, attention_norm, feed_forward, feed_forward_norm (not with NG_NORM_HYBRID), and
- * .._after for the second norms of NG_NORM_PERI, .._dropout. With NG_NORM_DUAL x is (N, T, 2 dim),
- * the two streams side by side.
+ * Children attention, attention_norm, feed_forward, feed_forward_norm (not with NG_NORM_HYBRID),
+ * .._after for the second norms of NG_NORM_PERI, and .._dropout. With NG_NORM_DUAL x is
+ * (N, T, 2 dim), the two streams side by side.
  *     ng_transformer_block_new(128, 4, .norm = ng_norm_rms, .placement = NG_NORM_PERI) */
 typedef struct {
     int64_t hidden;                        /* of the feed-forward */
@@ -888,8 +888,9 @@ NG_API ng_module *ng_transformer_block_new_with(int64_t dim,
                                                 ng_transformer_block_new_options options);
 
 /* Transformer, a language model: int64 ids (N, T) -> logits (N, T, vocabulary), T at most length.
- * Children embedding, positions, blocks (a Sequential), norm (not with NG_NORM_POST and NG_NORM_DEEP,
- * whose blocks end in one) and head. The condition of ng_forward_conditioned is a key mask (N, T).
+ * Children embedding, positions, blocks (a Sequential), norm (not with NG_NORM_POST and
+ * NG_NORM_DEEP, whose blocks end in one) and head. The condition of ng_forward_conditioned is a key
+ * mask (N, T).
  *     ng_transformer_new(65, .norm = ng_norm_rms, .positions = NG_POSITIONS_ROTARY) */
 typedef enum {
     NG_POSITIONS_LEARNED = 0, /* ng_learned_positions_new, after the embedding */

@@ -187,9 +187,9 @@ typedef struct {
 NG_API ng_status ng_optimizer_group_with(ng_optimizer *optimizer,
                                          ng_optimizer_group_options options);
 
-/* A projection keeps parameters in a set, such as that of weights with rows of length 1. A step calls
- * it for each parameter that it has moved, with the parameter's path and the `context` given to
- * ng_optimizer_set_projection. It may read and write the values of this tensor by any way, also
+/* A projection keeps parameters in a set, such as that of weights with rows of length 1. A step
+ * calls it for each parameter that it has moved, with the parameter's path and the `context` given
+ * to ng_optimizer_set_projection. It may write the tensor's values in any way, also through
  * ng_data_f32 without ng_touch, and returns NG_OK or the status of an error. */
 typedef ng_status ng_projection(void *context, const char *name, ng_tensor *weight);
 

@@ -67,7 +67,7 @@ static ng_tensor *attention_attend(const attention_layer *layer, ng_tape *tape,
                         .dropout = layer->base.training ? o->dropout : 0);
 }
 
-/* Attention of the packed q, k and v (N, T, features); for their norms they are sliced out of it. */
+/* Attention of the packed q, k and v (N, T, features), which are sliced out of it for norms. */
 static ng_tensor *attend_packed(const attention_layer *layer, ng_tape *tape, ng_tensor *qkv,
                                 ng_tensor *mask)
 {
