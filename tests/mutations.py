@@ -7,7 +7,7 @@ The tree is copied to FOLDER and built with the baseline kernels only. N faults 
 places there; those that do not compile, or compile to the same library, do not count. The suites that
 look at the fault's directory run first, then the others from the fastest to the slowest, one on each
 processor, until one fails or hangs. Root runs them as nobody, for a fault may delete files."""
-import glob, hashlib, os, random, re, resource, shutil, signal, subprocess, sys, time
+import glob, hashlib, math, os, random, re, resource, shutil, signal, subprocess, sys, time
 
 folder, wanted, seed = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 tree, scratch = (os.path.join(folder, name) for name in ('tree', 'scratch'))
@@ -124,21 +124,23 @@ def build():
     return hashlib.sha256(open(library, 'rb').read()).hexdigest(), ''
 
 
-def confined():
+def confined(limit):
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
 
 class Run:
-    """One suite in one process, which ends at the first assertion that fails (CK_FORK=no)."""
+    """One suite in one process, which ends at the first assertion that fails (CK_FORK=no), or at a limit of seconds of a
+    processor, or of ten times as many by the clock."""
 
     def __init__(self, program, suite, limit):
         env = {**os.environ, 'CK_RUN_SUITE': suite, 'CK_FORK': 'no', 'STOP_AT_FAILURE': '1', 'TMPDIR': scratch, 'HOME': scratch}
         nobody = {'user': 65534, 'group': 65534, 'extra_groups': []} if os.geteuid() == 0 else {}
-        self.suite, self.ends = suite, time.time() + limit
+        self.suite, self.ends = suite, time.time() + 10 * limit
         self.process = subprocess.Popen([program], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL, preexec_fn=confined, **nobody)
+                                        stderr=subprocess.DEVNULL, preexec_fn=lambda: confined(limit), **nobody)
 
     def result(self):
         """True: it passed; False: it failed or hangs; None: it runs."""
@@ -154,13 +156,13 @@ class Run:
 
 
 def first_to_fail(suites, seconds):
-    """The suite that fails first, or None. One that takes 20 times its usual seconds hangs."""
+    """The suite that fails first, or None. One that takes 4 times its usual seconds of a processor, and 5, hangs."""
     waiting, running = list(suites), []
     try:
         while waiting or running:
             while waiting and len(running) < len(os.sched_getaffinity(0)):
                 suite = waiting.pop(0)
-                running.append(Run(runner, suite, 20 + 20 * seconds[suite]))
+                running.append(Run(runner, suite, 5 + math.ceil(4 * seconds[suite])))
             time.sleep(0.02)
             for run in list(running):
                 result = run.result()
@@ -184,11 +186,11 @@ def main():
     original, said = build()
     if not original:
         sys.exit('mutations: the tree does not build:\n' + said)
-    seconds = {}  # of each suite without a fault
+    seconds = {}  # of a processor, for each suite without a fault
     for path in sorted(glob.glob('tests/test_*.c')):
-        suite, start = re.sub(r'.*test_|\.c', '', path), time.time()
+        suite, start = re.sub(r'.*test_|\.c', '', path), os.times().children_user
         if first_to_fail([suite], {suite: 30}) is None:
-            seconds[suite] = time.time() - start
+            seconds[suite] = os.times().children_user - start
         else:
             print('%s fails without a fault and is left out' % suite, flush=True)
 

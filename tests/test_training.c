@@ -876,8 +876,11 @@ TEST(the_loop_says_what_is_missing)
     ck_assert_int_eq(ng_training_at(steps).step, 7);
     ck_assert(!ng_training_epoch(steps, 0));
     ck_assert(ng_training_epoch(steps, 1));
+    ck_assert(ng_training_step(steps, 8));
     ck_assert(!ng_training_batch(steps, 4, &batch));
     assert_error(NG_ESTATE, "the training has no data set");
+    ck_assert_int_eq(ng_training_at(steps).step, 8);
+    ck_assert_int_eq(ng_training_at(steps).batch, 0);
     ng_training_free(steps), ng_training_free(NULL);
 
     ng_dataset *data = make_data();
