@@ -126,12 +126,6 @@ LOOP_TEST(values_and_gradients_are_pytorchs, N_ROWS)
     if (golden_find(squares)) expect_second_order(row, y, in, n);
 }
 
-static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
-{
-    ng_rng rng = ng_rng_seeded(seed);
-    return own(ng_require_grad(ng_normal_new(dtype, shape, 0, 1, &rng)));
-}
-
 static ng_tensor *image(ng_shape shape) { return own(ng_zeros_new(NG_F32, shape)); }
 
 /* ---- Worked values --------------------------------------------------------------------------- */

@@ -15,12 +15,6 @@ static ng_shape labels_shape(const double *values, int64_t count)
     return NG_SHAPE(count);
 }
 
-static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
-{
-    ng_rng rng = ng_rng_seeded(seed);
-    return ng_require_grad(own(ng_normal_new(dtype, shape, 0, 1, &rng)));
-}
-
 /* ---- Softmax ------------------------------------------------------------------------------ */
 
 FIXTURE(set_up, tear_down)

@@ -5,12 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
-{
-    ng_rng rng = ng_rng_seeded(seed);
-    return ng_require_grad(own(ng_normal_new(dtype, shape, 0.5, 1, &rng)));
-}
-
 /* ---- ng_forward_using ------------------------------------------------------------------------ */
 
 enum { MOST = 64 };

@@ -8,15 +8,6 @@
 
 #define VALUES(dtype, shape, ...) own(ng_tensor_from(dtype, shape, NG_VALUES(__VA_ARGS__)))
 
-static ng_tensor *leaf(ng_tensor *x) { return ng_require_grad(x); }
-
-static ng_tensor *normal(ng_dtype dtype, ng_shape shape, double mean, double deviation,
-                         uint64_t seed)
-{
-    ng_rng rng = ng_rng_seeded(seed);
-    return leaf(own(ng_normal_new(dtype, shape, mean, deviation, &rng)));
-}
-
 static void backward(ng_tensor *y, ng_tensor *dy) { assert_ok(ng_backward_from(tape, y, dy)); }
 
 typedef enum { LAYER, RMS, BATCH, GROUP } norm_kind;
@@ -108,8 +99,8 @@ TEST(partial_share_is_not_lost_to_rounding)
 
 TEST(rows_may_span_several_dimensions)
 {
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 2, 4), 0, 1, 1);
-    ng_tensor *gamma = normal(NG_F64, NG_SHAPE(2, 4), 1, 1, 2);
+    ng_tensor *x = normal_with(NG_F64, NG_SHAPE(3, 2, 4), 0, 1, 1);
+    ng_tensor *gamma = normal_with(NG_F64, NG_SHAPE(2, 4), 1, 1, 2);
     ng_tensor *y = ng_layer_norm(tape, x, gamma, NG_NONE, 1e-5);
     ng_tensor *flat = ng_layer_norm(tape, ng_reshape(tape, x, NG_SHAPE(3, 8)),
                                     ng_reshape(tape, gamma, NG_SHAPE(8)), NG_NONE, 1e-5);
@@ -124,8 +115,8 @@ LOOP_TEST(layer_norm_of_constant_row_is_beta, 2)
 {
     const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
     ng_tensor *x = own(ng_full_new(dtype, NG_SHAPE(3, 7), 0.1));
-    ng_tensor *gamma = normal(dtype, NG_SHAPE(7), 1, 1, 1),
-              *beta = normal(dtype, NG_SHAPE(7), 0, 1, 2);
+    ng_tensor *gamma = normal_with(dtype, NG_SHAPE(7), 1, 1, 1),
+              *beta = normal_with(dtype, NG_SHAPE(7), 0, 1, 2);
     ng_tensor *y = ng_layer_norm(tape, x, gamma, beta, 1e-5);
     assert_same_bits(y, ng_broadcast_to(tape, beta, NG_SHAPE(3, 7)));
 }
@@ -135,9 +126,9 @@ LOOP_TEST(one_feature_gives_beta_and_no_gradient, 6)
 {
     static const double eps[] = {1e-5, 0, 1e-300};
     const ng_dtype dtype = _i % 2 == 0 ? NG_F32 : NG_F64;
-    ng_tensor *x = normal(dtype, NG_SHAPE(3, 1), 1e6, 1e6, 1);
-    ng_tensor *gamma = leaf(VALUES(dtype, NG_SHAPE(1), 3));
-    ng_tensor *beta = leaf(VALUES(dtype, NG_SHAPE(1), 0.7));
+    ng_tensor *x = normal_with(dtype, NG_SHAPE(3, 1), 1e6, 1e6, 1);
+    ng_tensor *gamma = ng_require_grad(VALUES(dtype, NG_SHAPE(1), 3));
+    ng_tensor *beta = ng_require_grad(VALUES(dtype, NG_SHAPE(1), 0.7));
     ng_tensor *y = ng_layer_norm(tape, x, gamma, beta, eps[_i / 2]);
     assert_same_bits(y, ng_broadcast_to(tape, beta, NG_SHAPE(3, 1)));
     backward(y, VALUES(dtype, NG_SHAPE(3, 1), 1.5, -0.3, 7));
@@ -159,7 +150,7 @@ TEST(without_eps_layer_norm_ignores_shift_and_scale)
 
 TEST(without_eps_rms_norm_ignores_scale_but_not_shift)
 {
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 0, 1, 1);
+    ng_tensor *x = normal_with(NG_F64, NG_SHAPE(3, 5), 0, 1, 1);
     ng_tensor *y = ng_rms_norm(tape, x, NG_NONE, 0);
     assert_tensors_close(ng_rms_norm(tape, ng_mul_scalar(tape, x, 100), NG_NONE, 0), y, 1e-14);
     ng_tensor *shifted = ng_rms_norm(tape, ng_add_scalar(tape, x, 1), NG_NONE, 0);
@@ -170,10 +161,11 @@ TEST(without_eps_rms_norm_ignores_scale_but_not_shift)
  * sum of 16 numbers near 1. */
 TEST(layer_norm_gradient_is_orthogonal_to_shift_and_scale)
 {
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(4, 16), 3, 2, 1),
-              *gamma = normal(NG_F64, NG_SHAPE(16), 1, 1, 2);
+    ng_tensor *x = normal_with(NG_F64, NG_SHAPE(4, 16), 3, 2, 1),
+              *gamma = normal_with(NG_F64, NG_SHAPE(16), 1, 1, 2);
     ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 0);
-    backward(ng_layer_norm(tape, x, gamma, NG_NONE, 0), normal(NG_F64, NG_SHAPE(4, 16), 0, 1, 3));
+    backward(ng_layer_norm(tape, x, gamma, NG_NONE, 0),
+             normal_with(NG_F64, NG_SHAPE(4, 16), 0, 1, 3));
     ng_tensor *dx = ng_grad(x);
     ng_tensor *along_one = ng_sum(tape, dx, .axes = NG_AXES(1));
     ng_tensor *along_xhat = ng_sum(tape, ng_mul(tape, dx, xhat), .axes = NG_AXES(1));
@@ -186,9 +178,9 @@ TEST(layer_norm_gradient_is_orthogonal_to_shift_and_scale)
 
 TEST(rms_norm_gradient_is_orthogonal_to_scale)
 {
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(4, 16), 3, 2, 1),
-              *gamma = normal(NG_F64, NG_SHAPE(16), 1, 1, 2);
-    backward(ng_rms_norm(tape, x, gamma, 0), normal(NG_F64, NG_SHAPE(4, 16), 0, 1, 3));
+    ng_tensor *x = normal_with(NG_F64, NG_SHAPE(4, 16), 3, 2, 1),
+              *gamma = normal_with(NG_F64, NG_SHAPE(16), 1, 1, 2);
+    backward(ng_rms_norm(tape, x, gamma, 0), normal_with(NG_F64, NG_SHAPE(4, 16), 0, 1, 3));
     ng_tensor *along_x = ng_sum(tape, ng_mul(tape, ng_grad(x), x), .axes = NG_AXES(1));
     for (int64_t r = 0; r < 4; r++) assert_near(ng_get(along_x, r), 0, 1e-14);
     ck_assert_double_gt(fabs(ng_get(ng_grad(x), 0)), 1e-3);
@@ -196,7 +188,7 @@ TEST(rms_norm_gradient_is_orthogonal_to_scale)
 
 TEST(batch_norm_of_training_has_mean_beta_and_deviation_gamma)
 {
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(6, 3, 5), 4, 2, 1);
+    ng_tensor *x = normal_with(NG_F64, NG_SHAPE(6, 3, 5), 4, 2, 1);
     ng_tensor *gamma = VALUES(NG_F64, NG_SHAPE(3), 1, -2, 3),
               *beta = VALUES(NG_F64, NG_SHAPE(3), 5, 6, 7);
     ng_tensor *y = apply(BATCH, x, gamma, beta, 0);
@@ -209,7 +201,7 @@ TEST(long_columns_of_unusual_scales)
 {
     static const double scales[] = {0, -1, 1e-36, 1e30};
     for (int extreme = 0; extreme < 2; extreme++) {
-        ng_tensor *x = normal(NG_F32, NG_SHAPE(260, 19), 3, 2, 7), *gamma, *beta;
+        ng_tensor *x = normal_with(NG_F32, NG_SHAPE(260, 19), 3, 2, 7), *gamma, *beta;
         gamma = own(ng_full_new(NG_F32, NG_SHAPE(19), 1));
         beta = own(ng_zeros_new(NG_F32, NG_SHAPE(19)));
         for (int64_t c = 0; c < 19; c++) ng_set(gamma, c, scales[c % (extreme ? 4 : 2)]);
@@ -227,7 +219,7 @@ TEST(long_columns_of_unusual_scales)
 LOOP_TEST(nan_stays_in_its_channel, 2)
 {
     const int64_t rows = _i ? 300 : 8, channels = 21; /* long columns, and short ones */
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(rows, channels), 0, 1, 1);
+    ng_tensor *x = normal_with(NG_F32, NG_SHAPE(rows, channels), 0, 1, 1);
     ng_set(x, 3 * channels + 2, (double)NAN);
     ng_set(x, 5 * channels + 3, (double)INFINITY);
     ng_tensor *y = apply(BATCH, x, NG_NONE, NG_NONE, 1e-5);
@@ -244,7 +236,7 @@ LOOP_TEST(nan_stays_in_its_channel, 2)
 TEST(gradients_beyond_the_share_are_finite)
 {
     const int64_t n = 1024;
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, n), 0, 1e-3, 1);
+    ng_tensor *x = normal_with(NG_F32, NG_SHAPE(4, n), 0, 1e-3, 1);
     for (int64_t i = 0; i < 4 * n; i++)
         if (i % n >= n / 2) ng_set(x, i, 1e37);
     ng_tensor *y = ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = 1e-5, .rms = true, .partial = 0.5);
@@ -271,7 +263,7 @@ LOOP_TEST(gradients_of_fixed_statistics_are_finite, 2)
 /* RMSNorm needs no sum of g, which would overflow float here. */
 TEST(large_gradients_of_rms_norm_are_finite)
 {
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 16384), 0, 1, 1),
+    ng_tensor *x = normal_with(NG_F32, NG_SHAPE(4, 16384), 0, 1, 1),
               *dy = own(ng_full_new(NG_F32, NG_SHAPE(4, 16384), 4e36));
     backward(apply(RMS, x, NG_NONE, NG_NONE, 1e-5), dy);
     for (int64_t i = 0; i < ng_size(x); i++) ck_assert(isfinite(ng_get(ng_grad(x), i)));
@@ -325,10 +317,10 @@ TEST(running_statistics_are_per_channel_and_optional)
 
 TEST(evaluation_uses_running_statistics_and_leaves_them)
 {
-    ng_tensor *x = leaf(VALUES(NG_F64, NG_SHAPE(1, 2), 5, 6));
+    ng_tensor *x = ng_require_grad(VALUES(NG_F64, NG_SHAPE(1, 2), 5, 6));
     ng_tensor *mean = VALUES(NG_F64, NG_SHAPE(2), 1, 2), *var = VALUES(NG_F64, NG_SHAPE(2), 4, 16);
-    ng_tensor *gamma = leaf(VALUES(NG_F64, NG_SHAPE(2), 3, 5)),
-              *beta = leaf(VALUES(NG_F64, NG_SHAPE(2), 7, 8));
+    ng_tensor *gamma = ng_require_grad(VALUES(NG_F64, NG_SHAPE(2), 3, 5)),
+              *beta = ng_require_grad(VALUES(NG_F64, NG_SHAPE(2), 7, 8));
     ng_tensor *y = ng_batch_norm(tape, x, gamma, beta, mean, var, .eps = NG_ZERO);
     assert_values(y, 1e-15, 3 * 4 / 2.0 + 7, 5 * 4 / 4.0 + 8);
     backward(y, VALUES(NG_F64, NG_SHAPE(1, 2), 10, 100));
@@ -341,7 +333,7 @@ TEST(evaluation_uses_running_statistics_and_leaves_them)
 
 TEST(running_statistics_stay_while_the_checker_moves_inputs)
 {
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(8, 3), 1, 2, 1);
+    ng_tensor *x = normal_with(NG_F64, NG_SHAPE(8, 3), 1, 2, 1);
     ng_tensor *mean = own(ng_zeros_new(NG_F64, NG_SHAPE(3))),
               *var = own(ng_ones_new(NG_F64, NG_SHAPE(3)));
     ng_tape_set_mode(tape, NG_TAPE_REMEMBER);
@@ -352,8 +344,8 @@ TEST(running_statistics_stay_while_the_checker_moves_inputs)
 
 TEST(statistics_changed_before_backward_are_noticed)
 {
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(8, 1), 1, 2, 1),
-              *dy = normal(NG_F64, NG_SHAPE(8, 1), 0, 1, 2);
+    ng_tensor *x = normal_with(NG_F64, NG_SHAPE(8, 1), 1, 2, 1),
+              *dy = normal_with(NG_F64, NG_SHAPE(8, 1), 0, 1, 2);
     ng_tensor *mean = own(ng_zeros_new(NG_F64, NG_SHAPE(1))),
               *var = own(ng_ones_new(NG_F64, NG_SHAPE(1)));
     ng_tensor *training = train_on(x, mean, var, 0.1), *stale = evaluate(x, mean, var);
@@ -370,7 +362,7 @@ LOOP_TEST(layer_norm_and_batch_norm_have_a_third_derivative, 2)
     const double at = 0.7, u = 1 + at * at;
     const double expected[] = {-at / sqrt(u), -pow(u, -1.5), 3 * at * pow(u, -2.5),
                                3 * pow(u, -2.5) - 15 * at * at * pow(u, -3.5)};
-    ng_tensor *t = leaf(VALUES(NG_F64, NG_SHAPE(1, 1), at));
+    ng_tensor *t = ng_require_grad(VALUES(NG_F64, NG_SHAPE(1, 1), at));
     ng_tensor *one = VALUES(NG_F64, NG_SHAPE(1), 1), *zero = VALUES(NG_F64, NG_SHAPE(1), 0);
     ng_tensor *weights = VALUES(NG_F64, NG_SHAPE(2), 1, 2);
     ng_tensor *xhat =
@@ -391,7 +383,7 @@ LOOP_TEST(layer_norm_and_batch_norm_have_a_third_derivative, 2)
  * d2y1/da2 = -3 a b^2 / (4 r^5). */
 TEST(second_derivative_of_rms_norm)
 {
-    ng_tensor *x = leaf(VALUES(NG_F64, NG_SHAPE(2), 3, 4));
+    ng_tensor *x = ng_require_grad(VALUES(NG_F64, NG_SHAPE(2), 3, 4));
     ng_tensor *first = ng_slice(tape, ng_rms_norm(tape, x, NG_NONE, 0), 0, 0, 1);
     ng_tensor *dx = ng_gradient(tape, first, x, .record = true);
     const double r = sqrt(12.5);
@@ -418,10 +410,10 @@ typedef struct {
 static outcome run_with_threads(norm_kind kind, int64_t rows, int64_t n, int threads, bool twice)
 {
     ng_set_threads(threads);
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(rows, n), 1, 2, 1),
-              *gamma = normal(NG_F32, NG_SHAPE(n), 1, 1, 2);
-    ng_tensor *beta = normal(NG_F32, NG_SHAPE(n), 0, 1, 3),
-              *dy = normal(NG_F32, NG_SHAPE(rows, n), 0, 1, 4);
+    ng_tensor *x = normal_with(NG_F32, NG_SHAPE(rows, n), 1, 2, 1),
+              *gamma = normal_with(NG_F32, NG_SHAPE(n), 1, 1, 2);
+    ng_tensor *beta = normal_with(NG_F32, NG_SHAPE(n), 0, 1, 3),
+              *dy = normal_with(NG_F32, NG_SHAPE(rows, n), 0, 1, 4);
     for (int64_t i = 17; kind != BATCH && i < rows; i += 50)
         for (int64_t j = 0; j < n; j++)
             ng_set(x, i * n + j, ng_get(x, i * n + j) * (i % 100 < 50 ? 1e25 : 1e-25));
@@ -487,10 +479,10 @@ TEST(nothing_is_recorded_for_constants)
 /* With a gradient to gamma only. */
 LOOP_TEST(gradients_reach_only_what_requires_them, 3)
 {
-    ng_tensor *x = own(ng_copy_new(normal(NG_F64, NG_SHAPE(6, 3), 1, 2, 1), NG_F64));
-    ng_tensor *gamma = normal(NG_F64, NG_SHAPE(3), 1, 1, 2),
+    ng_tensor *x = own(ng_copy_new(normal_with(NG_F64, NG_SHAPE(6, 3), 1, 2, 1), NG_F64));
+    ng_tensor *gamma = normal_with(NG_F64, NG_SHAPE(3), 1, 1, 2),
               *beta = VALUES(NG_F64, NG_SHAPE(3), 0, 0, 0);
-    ng_tensor *dy = normal(NG_F64, NG_SHAPE(6, 3), 0, 1, 3);
+    ng_tensor *dy = normal_with(NG_F64, NG_SHAPE(6, 3), 0, 1, 3);
     ng_tensor *xhat = apply(kinds[_i], x, NG_NONE, NG_NONE, 1e-5);
     backward(apply(kinds[_i], x, gamma, beta, 1e-5), dy);
     assert_tensors_close(ng_grad(gamma), ng_sum(tape, ng_mul(tape, dy, xhat), .axes = NG_AXES(0)),
@@ -510,7 +502,7 @@ LOOP_TEST(an_empty_batch_gives_an_empty_result_and_gradients_of_zero, 4)
                                  own(ng_batch_norm_new(4)),
                                  own(ng_instance_norm_new(4, .affine = true))};
     for (int i = 0; i < (n > 1 ? 7 : 6); i++) { /* InstanceNorm needs more than one position */
-        ng_tensor *x = leaf(own(ng_zeros_new(NG_F32, NG_SHAPE(0, 4, n))));
+        ng_tensor *x = ng_require_grad(own(ng_zeros_new(NG_F32, NG_SHAPE(0, 4, n))));
         ng_eval(layers[i]);
         ng_tensor *y = ng_forward(layers[i], tape, x);
         assert_ok(y);
@@ -663,12 +655,12 @@ LOOP_TEST(masked_batch_norm_is_that_of_the_gathered_positions, 2 * N_MASKED)
     const bool renorm = _i >= N_MASKED;
     ng_tensor *mask = own(ng_ones_new(NG_I64, m->mask));
     for (int64_t i = 1; i < ng_size(mask); i += 3) ng_set(mask, i, 0);
-    ng_tensor *x = normal(NG_F64, m->x, 1, 2, 1), *dy = normal(NG_F64, m->x, 0, 1, 2);
-    ng_tensor *xg = leaf(gathered_rows(x, mask)), *dyg = gathered_rows(dy, mask);
+    ng_tensor *x = normal_with(NG_F64, m->x, 1, 2, 1), *dy = normal_with(NG_F64, m->x, 0, 1, 2);
+    ng_tensor *xg = ng_require_grad(gathered_rows(x, mask)), *dyg = gathered_rows(dy, mask);
     ng_tensor *state[2][4];
     for (int i = 0; i < 2; i++) {
-        state[i][0] = normal(NG_F64, NG_SHAPE(3), 1, 1, 5);
-        state[i][1] = normal(NG_F64, NG_SHAPE(3), 0, 1, 6);
+        state[i][0] = normal_with(NG_F64, NG_SHAPE(3), 1, 1, 5);
+        state[i][1] = normal_with(NG_F64, NG_SHAPE(3), 0, 1, 6);
         state[i][2] = own(ng_ones_new(NG_F64, NG_SHAPE(3)));
         state[i][3] = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(0.5, 2, 3)));
     }
@@ -686,7 +678,7 @@ LOOP_TEST(masked_batch_norm_is_that_of_the_gathered_positions, 2 * N_MASKED)
 /* Each allocation on a new tape is refused in turn. */
 LOOP_TEST(batch_norm_without_memory_leaves_running_statistics_alone, 3)
 {
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(64, 512, 9), 1, 2, 1);
+    ng_tensor *x = normal_with(NG_F64, NG_SHAPE(64, 512, 9), 1, 2, 1);
     ng_tensor *mask = own(ng_ones_new(NG_F64, NG_SHAPE(64)));
     ng_tensor *mean = own(ng_zeros_new(NG_F64, NG_SHAPE(512)));
     ng_tensor *var = own(ng_ones_new(NG_F64, NG_SHAPE(512)));
@@ -763,7 +755,7 @@ TEST(batch_norm_says_what_is_wrong)
     ng_tensor *vector = own(ng_ones_new(NG_F32, NG_SHAPE(8))),
               *four = own(ng_ones_new(NG_F32, NG_SHAPE(4)));
     ng_tensor *doubles = own(ng_ones_new(NG_F64, NG_SHAPE(4))),
-              *moving = leaf(own(ng_ones_new(NG_F32, NG_SHAPE(4))));
+              *moving = ng_require_grad(own(ng_ones_new(NG_F32, NG_SHAPE(4))));
 
     assert_fails(
         ng_batch_norm(tape, single, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .training = true),
@@ -807,8 +799,9 @@ TEST(batch_norm_says_what_is_wrong)
  * dz, which does not change. */
 static void check_residual(norm_kind kind, ng_dtype dtype, ng_shape shape, double scale)
 {
-    ng_tensor *x = normal(dtype, shape, 0, scale, 1), *dy = normal(dtype, shape, 0, 1, 2);
-    ng_tensor *dz = normal(dtype, shape, 0, 1 / scale, 3), *before = own(ng_copy_new(dz, dtype));
+    ng_tensor *x = normal_with(dtype, shape, 0, scale, 1), *dy = normal_with(dtype, shape, 0, 1, 2);
+    ng_tensor *dz = normal_with(dtype, shape, 0, 1 / scale, 3),
+              *before = own(ng_copy_new(dz, dtype));
     ng_tensor *z = ng_mul_scalar(tape, x, 2), *y = apply(kind, z, NG_NONE, NG_NONE, 1e-5);
     ng_tensor *outputs[] = {y, z}, *cotangents[] = {dy, dz}, *both, *alone;
     assert_ok(ng_gradients(tape, outputs, 2, &z, 1, &both, .cotangents = cotangents));
@@ -832,10 +825,10 @@ TEST(gradient_of_a_norm_is_added_to_that_of_its_residual)
 
 TEST(add_row_norm_is_a_sum_and_its_norm)
 {
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 9), 0, 1, 1), *sum = x;
-    ng_tensor *residual = normal(NG_F32, NG_SHAPE(4, 9), 0, 1, 2);
-    ng_tensor *gamma = normal(NG_F32, NG_SHAPE(9), 1, 0.1, 3);
-    ng_tensor *beta = normal(NG_F32, NG_SHAPE(9), 1, 0.1, 4);
+    ng_tensor *x = normal_with(NG_F32, NG_SHAPE(4, 9), 0, 1, 1), *sum = x;
+    ng_tensor *residual = normal_with(NG_F32, NG_SHAPE(4, 9), 0, 1, 2);
+    ng_tensor *gamma = normal_with(NG_F32, NG_SHAPE(9), 1, 0.1, 3);
+    ng_tensor *beta = normal_with(NG_F32, NG_SHAPE(9), 1, 0.1, 4);
     ng_tensor *y = ng_add_row_norm(tape, x, residual, gamma, beta, &sum, .eps = 1e-3);
     assert_same_bits(sum, ng_add(tape, x, residual));
     assert_same_bits(y, ng_layer_norm(tape, sum, gamma, beta, 1e-3));

@@ -10,12 +10,6 @@
 
 /* ---- What every test has -------------------------------------------------------------------- */
 
-static ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed)
-{
-    ng_rng rng = ng_rng_seeded(seed);
-    return ng_require_grad(own(ng_normal_new(dtype, shape, 0.5, 1.5, &rng)));
-}
-
 static ng_tensor *copy(const ng_tensor *x)
 {
     return ng_require_grad(own(ng_copy_new(x, ng_dtype_of(x))));

@@ -6,13 +6,6 @@
 #include "tape/tape.h"
 #include <float.h>
 
-static ng_tensor *normal(ng_dtype dtype, ng_shape shape, double mean, double deviation,
-                         uint64_t seed)
-{
-    ng_rng rng = ng_rng_seeded(seed);
-    return ng_require_grad(own(ng_normal_new(dtype, shape, mean, deviation, &rng)));
-}
-
 /* ---- The norms ------------------------------------------------------------------------------
  *
  * x is (N, C, L). A norm takes elements together, those of one group, and scales and shifts each
@@ -266,10 +259,10 @@ static problem pose(const norm_case *norm, place size, const range *of)
 {
     const ng_shape shape = NG_SHAPE(size.n, size.c, size.l);
     const ng_shape affine = NG_SHAPE(affine_size(norm, size));
-    return (problem){.x = normal(of->dtype, shape, of->mean, of->deviation, 7),
-                     .gamma = normal(of->dtype, affine, 1, 0.3, 11),
-                     .beta = normal(of->dtype, affine, 0, 0.3, 12),
-                     .dy = normal(of->dtype, shape, 0, of->dy, 13),
+    return (problem){.x = normal_with(of->dtype, shape, of->mean, of->deviation, 7),
+                     .gamma = normal_with(of->dtype, affine, 1, 0.3, 11),
+                     .beta = normal_with(of->dtype, affine, 0, 0.3, 12),
+                     .dy = normal_with(of->dtype, shape, 0, of->dy, 13),
                      .eps = norm->call == weight ? NG_ZERO : of->eps};
 }
 
@@ -399,7 +392,8 @@ LOOP_TEST(second_order_of_norms_in_float_agrees_with_double, NOT_DETACHED)
     const norm_case *norm = &norms[_i];
     const place size = {4, 6, 8};
     const ng_shape shape = NG_SHAPE(size.n, size.c, size.l);
-    ng_tensor *x = normal(NG_F32, shape, 1e6, 1, 7), *dy = normal(NG_F32, shape, 0, 1, 13);
+    ng_tensor *x = normal_with(NG_F32, shape, 1e6, 1, 7),
+              *dy = normal_with(NG_F32, shape, 0, 1, 13);
     ng_tensor *second[2];
     for (int k = 0; k < 2; k++) {
         const ng_dtype dtype = k ? NG_F64 : NG_F32;
@@ -424,7 +418,7 @@ LOOP_TEST(second_order_of_norms_in_float_agrees_with_double, NOT_DETACHED)
 TEST(spectral_norm_takes_sigma_in_double)
 {
     const int64_t n = 1000;
-    ng_tensor *w = normal(NG_F32, NG_SHAPE(n, n), 1, 1, 7);
+    ng_tensor *w = normal_with(NG_F32, NG_SHAPE(n, n), 1, 1, 7);
     ng_tensor *u = own(ng_full_new(NG_F32, NG_SHAPE(n), 1)), *v = u;
     double sigma = 0;
     for (int64_t i = 0; i < n * n; i++) sigma += ng_get(w, i);
