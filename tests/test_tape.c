@@ -643,7 +643,8 @@ TEST(graph_shows_ops_and_shapes)
 {
     ng_tensor *x = own(leaf_of(3)), *other = own(leaf_of(4));
     ng_exp(tape, other);
-    ng_tensor *y = ng_sum(tape, ng_mul(tape, x, ng_sin(tape, x)));
+    ng_tensor *norm = ng_rms_norm(tape, ng_sin(tape, x), NG_NONE, 1e-6);
+    ng_tensor *y = ng_sum(tape, ng_mul(tape, x, norm));
     char path[] = "/tmp/normgrad-graph-XXXXXX", text[4096] = "";
     close(mkstemp(path));
     assert_ok(ng_tape_write_dot(tape, y, path));
@@ -657,6 +658,9 @@ TEST(graph_shows_ops_and_shapes)
     ck_assert_ptr_nonnull(strstr(text, "label=\"mul\\n(3,)\""));
     ck_assert_ptr_nonnull(strstr(text, "label=\"(3,)\\nfloat64\""));
     ck_assert_ptr_null(strstr(text, "exp"));
+    int edges = 0; /* none for NG_NONE */
+    for (const char *edge = text; (edge = strstr(edge, "->")); edge++) edges++;
+    ck_assert_int_eq(edges, 5);
     assert_fails(ng_tape_write_dot(tape, y, "/nowhere/graph.dot"), NG_EIO,
                  "ng_tape_write_dot: cannot write /nowhere/graph.dot");
     ck_assert_int_eq(ng_tape_write_dot(tape, x, path), NG_EGRAD);
