@@ -327,14 +327,13 @@ TEST(names_change_by_whole_parts)
         assert_error(NG_EVALUE, expected);
         ng_module_free(net);
     }
-    ng_module *net = mlp();
+    ng_module *net = own(mlp());
     assert_fails(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0", "3")), NG_EVALUE,
                  "two tensors are named \"3.bias\"");
     assert_fails(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0")), NG_EVALUE,
                  "\"0\" has no second name");
     ck_assert_int_eq(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("", "3")),
                      NG_EVALUE);
-    ng_module_free(net);
 }
 
 /* A pair may rename the result of an earlier one. A pair that renames nothing is an error. */

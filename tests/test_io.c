@@ -698,13 +698,12 @@ TEST(standardized_features_have_mean_0_and_deviation_1)
     assert_values(ng_dataset_x(test), 1e-15, 4 / s, 0);
     ng_dataset_free(data), ng_dataset_free(test);
 
-    ng_dataset *three = of_values(NG_F64, NG_SHAPE(2, 3), NG_VALUES(7, 7, 7, 7, 7, 7));
+    ng_dataset *three = own(of_values(NG_F64, NG_SHAPE(2, 3), NG_VALUES(7, 7, 7, 7, 7, 7)));
     ng_dataset *lost = own(of_values(NG_F64, NG_SHAPE(1, 3), NG_VALUES(nan(""), HUGE_VAL, 9)));
     ck_assert_int_eq(ng_dataset_standardize(lost, three), NG_OK);
     ck_assert(isnan(ng_get(ng_dataset_x(lost), 0)));
     ck_assert_double_eq(ng_get(ng_dataset_x(lost), 1), HUGE_VAL);
     ck_assert_double_eq(ng_get(ng_dataset_x(lost), 2), 0);
-    ng_dataset_free(three);
 }
 
 /* A standardized reference has mean 0 and deviation 1, which would leave the test set as it is.
@@ -745,12 +744,11 @@ TEST(standardize_refuses_what_has_no_statistics)
     assert_fails(ng_dataset_standardize(data, wide), NG_ESHAPE, "samples (1, 2) and (1, 3)");
     ng_dataset_free(data), ng_dataset_free(wide);
 
-    ng_dataset *near = of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 1e-30, 2, 2e-30));
+    ng_dataset *near = own(of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 1e-30, 2, 2e-30)));
     ng_dataset *far = own(of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(3, 0, 4, -1e20)));
     assert_fails(ng_dataset_standardize(far, near), NG_EVALUE,
                  "feature 1 of sample 1 is -1e+20, and no float32 once standardized");
     assert_values(ng_dataset_x(far), 0, 3, 0, 4, (double)-1e20F);
-    ng_dataset_free(near);
 }
 
 /* ---- History ---- */

@@ -867,7 +867,7 @@ TEST(the_loop_says_what_is_missing)
     ck_assert(!ng_failed());
     end(&r);
 
-    ng_module *net = ng_linear_new(1, 1);
+    ng_module *net = own(ng_linear_new(1, 1));
     ng_optimizer *sgd = own(ng_sgd_new(net));
     ng_training *steps = ng_training_new(sgd);
     int count = 0;
@@ -902,7 +902,7 @@ TEST(the_loop_says_what_is_missing)
     assert_fails(ng_training_new(sgd, .tape = tape, .data = data, .seed = 5, .in_order = true),
                  NG_EVALUE, ".seed is set, which has an effect only without .in_order");
     assert_fails(ng_training_new(NULL), NG_ENULL, "ng_training_new: optimizer is NULL");
-    ng_dataset_free(data), ng_module_free(net);
+    ng_dataset_free(data);
 }
 
 TEST(a_training_of_steps_saves_at_its_end)
