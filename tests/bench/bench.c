@@ -373,7 +373,9 @@ static int run(bench_results *results)
     measure_all(results, children);
     for (int e = 0; e < ENGINES; e++)
         for (int t = 0; t < MOST_THREADS; t++) child_stop(&children[e][t]);
-    return report_write(results) ? EXIT_SUCCESS : EXIT_FAILURE;
+    const bool well = report_write(results);
+    report_standing(results);
+    return well ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)

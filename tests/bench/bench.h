@@ -61,5 +61,6 @@ double bench_best(const bench_results *results, int which, bench_engine engine);
 void report_head(const bench_results *results);
 void report_case(const bench_results *results, int which); /* before a group's first, its head */
 bool report_write(const bench_results *results);           /* results.tsv, bench_*.dat */
+void report_standing(const bench_results *results);        /* one line: the rows behind a peer */
 
 #endif

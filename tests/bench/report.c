@@ -191,6 +191,49 @@ void report_case(const bench_results *results, int which)
     fflush(stdout);
 }
 
+/* ---- The line at the end -------------------------------------------------------------------- */
+
+/* The fastest peer of a row; ENGINES if it has none. */
+static bench_engine fastest_peer(const double median[ENGINES][MOST_THREADS], int t)
+{
+    const double torch = median[PYTORCH][t], onednn = median[ONEDNN][t];
+    if (torch <= 0 && onednn <= 0) return ENGINES;
+    return torch > 0 && (onednn <= 0 || torch < onednn) ? PYTORCH : ONEDNN;
+}
+
+static void print_behind(const bench_results *results, int which, int t)
+{
+    const bench_case *what = &results->cases[which];
+    const double(*median)[MOST_THREADS] = results->median[which];
+    const bench_engine peer = fastest_peer(median, t);
+    printf("%s %s %s on %d (%s %.2f)", what->group, what->name, what->shape,
+           results->options.threads[t], peer == PYTORCH ? "PyTorch" : "oneDNN",
+           median[peer][t] / median[NORMGRAD][t]);
+}
+
+/* How many rows have a peer beside them, on how many no peer is faster, and the others: "pointwise
+ * bias_add_forward 4096x768 on 2 (PyTorch 0.84)", the threads and the peer's time by ours. */
+void report_standing(const bench_results *results)
+{
+    int rows = 0, n_behind = 0, behind[MOST_CASES * MOST_THREADS][2];
+    for (int i = 0; i < results->n_cases; i++)
+        for (int t = 0; t < results->options.n_threads; t++) {
+            const double(*median)[MOST_THREADS] = results->median[i];
+            const bench_engine peer = fastest_peer(median, t);
+            if (median[NORMGRAD][t] <= 0 || peer == ENGINES) continue;
+            rows++;
+            if (median[peer][t] >= median[NORMGRAD][t]) continue;
+            behind[n_behind][0] = i;
+            behind[n_behind++][1] = t;
+        }
+    printf("\n%d rows beside a peer: first on %d, behind on %d", rows, rows - n_behind, n_behind);
+    for (int i = 0; i < n_behind; i++) {
+        fputs(i ? "; " : ": ", stdout);
+        print_behind(results, behind[i][0], behind[i][1]);
+    }
+    putchar('\n');
+}
+
 /* ---- Files ---------------------------------------------------------------------------------- */
 
 static FILE *open_file(const char *folder, const char *name)
