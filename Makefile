@@ -30,7 +30,7 @@ again = +$(Q)$(MAKE) --no-print-directory
 
 PACKAGES       = check pkg-config gnuplot-nox zlib1g-dev fonts-dejavu-core
 MPI_PACKAGES   = libopenmpi-dev openmpi-bin
-BENCH_PACKAGES = python3-torch libdnnl-dev
+BENCH_PACKAGES = python3-torch libdnnl-dev libadolc-dev
 SUDO = $(if $(filter 0,$(shell id -u)),,sudo )
 apt-get = $(SUDO)apt-get install -y --no-install-recommends $(1)
 apt = if ! command -v apt-get >/dev/null; then \
@@ -42,7 +42,7 @@ has_check   = $(call has_header,check.h,check)
 has_gnuplot = command -v gnuplot
 ## deps: install what check, demo, plots and compressed files need
 ## deps-mpi: install an MPI, for groups of processes
-## deps-bench: install PyTorch and oneDNN to compare with
+## deps-bench: install PyTorch, oneDNN and ADOL-C to compare with
 deps:
 	@if { command -v pkg-config && $(has_gnuplot) && $(has_check) && \
 	    $(call has_header,zlib.h,zlib); } >/dev/null 2>&1; \
@@ -253,19 +253,8 @@ coverage:
 ## mutations: N faults planted in src/ at random places by SEED: which suites notice, what survives
 mutations:
 	$(Q)tests/mutations.py $(BUILD)/mutations $(or $(N),100) $(or $(SEED),1)
-## bench: times against PyTorch, oneDNN and the machine's limit; tables, build/bench/results.tsv
-## bench-quick: fewer cases and shorter bursts, under 40 seconds
-bench: $(BENCH)
-	$(Q)$(BENCH) --output=$(BUILD)/bench --plots=plots
-	$(Q)if $(has_gnuplot) >/dev/null; then gnuplot plots/bench.gp; fi
-bench-quick: $(BENCH)
-	$(Q)$(BENCH) --output=$(BUILD)/bench --quick
-# The engine of oneDNN is a program of its own, where its header is found: nothing else loads it.
-ONEDNN := $(if $(wildcard /usr/include/oneapi/dnnl/dnnl.h),$(OUT)/tests/bench/engine_onednn)
-$(BENCH): $(filter-out %/engine_onednn.o,$(BENCH_OBJECTS)) $(STATIC) | $(ONEDNN)
-	$(Q)$(link) $^ $(LIBS) $(LDLIBS) -o $@
-$(OUT)/tests/bench/engine_onednn: $(OUT)/tests/bench/engine_onednn.o $(OUT)/tests/bench/engine.o
-	$(Q)$(link) $^ -ldnnl $(LDLIBS) -o $@
+# Times against PyTorch, oneDNN and the machine, and GradBench's evals.
+include tests/bench/bench.mk
 
 # ---- The main job and the figures ---------------------------------------------------------------
 
@@ -376,7 +365,7 @@ clean:
 	rm -rf $(BUILD)
 ## help: this list
 help:
-	@sed -n 's/^## //p' Makefile src/mpi/mpi.mk src/dist.mk | awk '{ i = index($$0, ": "); printf "%-18s %s\n", substr($$0, 1, i - 1), substr($$0, i + 2) }'
+	@sed -n 's/^## //p' Makefile src/mpi/mpi.mk src/dist.mk tests/bench/bench.mk | awk '{ i = index($$0, ": "); printf "%-18s %s\n", substr($$0, 1, i - 1), substr($$0, i + 2) }'
 	@echo
 	@echo 'Every processor is used; -j1 and so on say how many. VARIANT=asan, ubsan, tsan or coverage builds'
 	@echo 'for these, in build/asan and so on. V=1 shows commands, WERROR=1 makes warnings errors,'
@@ -384,7 +373,7 @@ help:
 
 .PHONY: deps deps-mpi deps-bench needs-check needs-gnuplot needs-mpi $(TOOLS) all check suite \
     walkthrough programs lifetimes misuse cxx check-asan check-ubsan check-tsan check-valgrind \
-    fuzz fuzz-quick fuzz-run coverage mutations bench bench-quick demo plots plots-quick docs \
+    fuzz fuzz-quick fuzz-run coverage mutations demo plots plots-quick docs \
     install uninstall check-cxx check-install headers lint format clean help FORCE
 FORCE:
 

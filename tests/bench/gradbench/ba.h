@@ -1,0 +1,114 @@
+/* Bundle adjustment: the problem, as the benchmark gives it, and the model of a camera. */
+#ifndef NG_BENCH_BA_H
+#define NG_BENCH_BA_H
+
+#include "gradbench.h"
+
+/* ---- The problem ------------------------------------------------------------------------------- */
+
+enum { CAMERA = 11, POINT = 3, ROW = CAMERA + POINT + 1 };
+static ng_tensor *cameras, *points, *weights, *features, *camera_of, *point_of;
+static ng_tensor *errors, *values, *rows, *columns; /* output: the Jacobian in rows of its values */
+static int64_t n, m, p;                             /* cameras, points, observations */
+
+/* The benchmark gives one row, to be repeated. */
+static ng_tensor *repeated(const char *input, const char *name, int64_t count)
+{
+    ng_tensor *one = input_tensor(input, name);
+    const int64_t size = ng_size(one);
+    ng_tensor *all = held_zeros(NG_F64, NG_SHAPE(count, size));
+    for (int64_t i = 0; all && i < count * size; i++) ng_set(all, i, ng_get(one, i % size));
+    return all;
+}
+
+/* 0, 1... modulus - 1, 0, 1... */
+static ng_tensor *indices(int64_t count, int64_t modulus)
+{
+    ng_tensor *all = held_zeros(NG_I64, NG_SHAPE(count));
+    for (int64_t i = 0; all && i < count; i++) ng_data_i64(all)[i] = i % modulus;
+    return all;
+}
+
+static void prepare(const char *input)
+{
+    n = input_count(input, "n");
+    m = input_count(input, "m");
+    p = input_count(input, "p");
+    cameras = repeated(input, "cam", n);
+    points = repeated(input, "x", m);
+    weights = repeated(input, "w", p);
+    features = repeated(input, "feat", p);
+    camera_of = indices(p, n);
+    point_of = indices(p, m);
+    errors = held_zeros(NG_F64, NG_SHAPE(3 * p));
+    values = held_zeros(NG_F64, NG_SHAPE(p * (2 * ROW + 1)));
+    columns = held_zeros(NG_I64, NG_SHAPE(p * (2 * ROW + 1)));
+    rows = held_zeros(NG_I64, NG_SHAPE(3 * p + 1));
+}
+
+/* Writes rows and columns: row 2 i and 2 i + 1 are those of observation i, row 2 p + i is that of its weight. */
+static void put_structure(void)
+{
+    int64_t *row = ng_data_i64(rows), *column = ng_data_i64(columns);
+    for (int64_t i = 0; i <= 3 * p; i++) row[i] = i <= 2 * p ? ROW * i : 2 * (ROW - 1) * p + i;
+    for (int64_t i = 0; i < 2 * p; i++) {
+        for (int64_t j = 0; j < CAMERA; j++) *column++ = CAMERA * (i / 2 % n) + j;
+        for (int64_t j = 0; j < POINT; j++) *column++ = CAMERA * n + POINT * (i / 2 % m) + j;
+        *column++ = CAMERA * n + POINT * m + i / 2;
+    }
+    for (int64_t i = 0; i < p; i++) *column++ = CAMERA * n + POINT * m + i;
+}
+
+/* ---- The camera, for columns of observations --------------------------------------------------- */
+
+static ng_tensor *part(ng_tape *tape, ng_tensor *x, int64_t from, int64_t count)
+{
+    return ng_slice(tape, x, 0, from, from + count);
+}
+
+/* a x b of columns: with roll(a)_i = a_(i + 1), it is roll(a * roll(b) - roll(a) * b). */
+static ng_tensor *cross(ng_tape *tape, ng_tensor *a, ng_tensor *b)
+{
+    ng_tensor *next = ng_from(tape, NG_I64, NG_SHAPE(3), NG_VALUES(1, 2, 0));
+    ng_tensor *left = ng_mul(tape, a, ng_gather_rows(tape, b, next));
+    ng_tensor *right = ng_mul(tape, ng_gather_rows(tape, a, next), b);
+    return ng_gather_rows(tape, ng_sub(tape, left, right), next);
+}
+
+static ng_tensor *column_sum(ng_tape *tape, ng_tensor *x)
+{
+    return ng_sum(tape, x, .axes = NG_AXES(0), .keepdim = true);
+}
+
+/* Rodrigues' formula: x turned by the angle |r| around r. The added number, which changes no other
+ * sum, stands for the limit at r = 0. */
+static ng_tensor *rotate(ng_tape *tape, ng_tensor *r, ng_tensor *x)
+{
+    ng_tensor *square = ng_add_scalar(tape, column_sum(tape, ng_square(tape, r)), 1e-300);
+    ng_tensor *angle = ng_sqrt(tape, square), *cosine = ng_cos(tape, angle);
+    ng_tensor *sine = ng_div(tape, ng_sin(tape, angle), angle);
+    ng_tensor *along = ng_mul(tape, column_sum(tape, ng_mul(tape, r, x)),
+                              ng_div(tape, ng_scalar_sub(tape, 1, cosine), square));
+    ng_tensor *turned =
+        ng_add(tape, ng_mul(tape, x, cosine), ng_mul(tape, cross(tape, r, x), sine));
+    return ng_add(tape, turned, ng_mul(tape, r, along));
+}
+
+/* The errors w (image - feature) (2, n) of points x (3, n), weights w (1, n), features (2, n) and
+ * cameras (11, n), each with its rotation (3), center (3), focal length (1), principal point (2) and
+ * radial distortion (2). */
+static ng_tensor *reprojection(ng_tape *tape, ng_tensor *camera, ng_tensor *x, ng_tensor *w,
+                               ng_tensor *feature)
+{
+    ng_tensor *seen =
+        rotate(tape, part(tape, camera, 0, 3), ng_sub(tape, x, part(tape, camera, 3, 3)));
+    ng_tensor *at = ng_div(tape, part(tape, seen, 0, 2), part(tape, seen, 2, 1));
+    ng_tensor *square = column_sum(tape, ng_square(tape, at));
+    ng_tensor *outer = ng_mul(tape, part(tape, camera, 10, 1), square);
+    ng_tensor *radial = ng_mul(tape, ng_add(tape, part(tape, camera, 9, 1), outer), square);
+    ng_tensor *scale = ng_mul(tape, ng_add_scalar(tape, radial, 1), part(tape, camera, 6, 1));
+    ng_tensor *image = ng_add(tape, ng_mul(tape, at, scale), part(tape, camera, 7, 2));
+    return ng_mul(tape, w, ng_sub(tape, image, feature));
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* gmm: the logarithm of the posterior density of a mixture of k Gaussians in d dimensions with
+ * weights softmax(alpha), means mu and precisions Q^T Q, and a Wishart prior. Q is lower triangular
+ * with diagonal e^q and l below it, column by column. */
+#include "gradbench.h"
+#include <math.h>
+
+static ng_tensor *x, *leaves[4], *cells;
+static int64_t d, k, n;
+static double m, gamma_;
+
+enum { ALPHA, MU, Q, L };
+
+static void prepare(const char *input)
+{
+    x = input_tensor(input, "x");
+    d = input_count(input, "d");
+    k = input_count(input, "k");
+    n = input_count(input, "n");
+    m = input_number(input, "m");
+    gamma_ = input_number(input, "gamma");
+    leaves[ALPHA] = ng_require_grad(input_tensor(input, "alpha"));
+    leaves[MU] = ng_require_grad(input_tensor(input, "mu"));
+    leaves[Q] = ng_require_grad(input_tensor(input, "q"));
+    leaves[L] = ng_require_grad(input_tensor(input, "l"));
+    cells = held_zeros(NG_I64, NG_SHAPE(d, d));
+    if (ng_failed()) return;
+    int64_t *cell = ng_data_i64(cells), next = d + 1;
+    for (int64_t column = 0; column < d; column++) {
+        cell[column * d + column] = 1 + column;
+        for (int64_t row = column + 1; row < d; row++) cell[column * d + row] = next++;
+    }
+}
+
+/* The logarithm of the multivariate gamma function. */
+static double log_gamma(double a)
+{
+    double sum = 0.25 * (double)(d * (d - 1)) * log(M_PI);
+    for (int64_t i = 0; i < d; i++) sum += lgamma(a - 0.5 * (double)i);
+    return sum;
+}
+
+static ng_tensor *log_posterior(ng_tape *tape)
+{
+    const double freedom = (double)d + m + 1;
+    ng_tensor *q = ng_transpose(tape, leaves[Q], 0, 1), *diagonal = ng_exp(tape, q); /* (d, k) */
+    ng_tensor *l = ng_transpose(tape, leaves[L], 0, 1), *alpha = leaves[ALPHA];
+    ng_tensor *mu = ng_reshape(tape, ng_transpose(tape, leaves[MU], 0, 1), NG_SHAPE(d, 1, k));
+    ng_tensor *log_det = ng_sum(tape, q, .axes = NG_AXES(0));
+
+    /* (d, d, k): column, row, component of Q. */
+    ng_tensor *zero = ng_full(tape, NG_F64, NG_SHAPE(1, k), 0);
+    ng_tensor *parts = ng_concat(tape, NG_TENSORS(zero, diagonal, l), 0);
+    ng_tensor *factor = ng_gather_rows(tape, parts, cells);
+
+    /* |Q (x - mu)|^2: (n, k) */
+    ng_tensor *of_x = ng_matmul(tape, x, ng_reshape(tape, factor, NG_SHAPE(d, d * k)));
+    ng_tensor *of_mu = ng_sum(tape, ng_mul(tape, factor, mu), .axes = NG_AXES(0));
+    ng_tensor *z = ng_sub(tape, ng_reshape(tape, of_x, NG_SHAPE(n, d, k)), of_mu);
+    ng_tensor *distance = ng_sum(tape, ng_square(tape, z), .axes = NG_AXES(1));
+
+    ng_tensor *beta =
+        ng_sub(tape, ng_add(tape, alpha, log_det), ng_mul_scalar(tape, distance, 0.5));
+    ng_tensor *fit = ng_sum(tape, ng_logsumexp(tape, beta, .axes = NG_AXES(1)));
+    ng_tensor *weights = ng_mul_scalar(tape, ng_logsumexp(tape, alpha), -(double)n);
+    ng_tensor *frobenius = ng_sum(tape, ng_square(tape, parts));
+    ng_tensor *prior = ng_sub(tape, ng_mul_scalar(tape, ng_sum(tape, log_det), m),
+                              ng_mul_scalar(tape, frobenius, 0.5 * gamma_ * gamma_));
+    ng_tensor *sum = ng_add(tape, ng_add(tape, fit, weights), prior);
+    const double constant =
+        (double)k * (freedom * (double)d * log(gamma_ / M_SQRT2) - log_gamma(0.5 * freedom));
+    return ng_add_scalar(tape, sum, constant - 0.5 * (double)(n * d) * log(2 * M_PI));
+}
+
+static void objective(ng_tape *tape, ng_tensor **y) { *y = log_posterior(tape); }
+
+static void jacobian(ng_tape *tape, ng_tensor **gradients)
+{
+    ng_tensor *y = log_posterior(tape);
+    ng_gradients(tape, &y, 1, leaves, 4, gradients);
+}
+
+int main(void)
+{
+    const gradbench_module module = {.module = "gmm",
+                                     .prepare = prepare,
+                                     .primal = {"objective", objective},
+                                     .gradient = {"jacobian", jacobian, {"alpha", "mu", "q", "l"}}};
+    return gradbench(&module);
+}

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Runs the programs of this folder on GradBench's inputs, beside other tools that speak its protocol.
+
+    gradbench.py [--quick] [--only NAME] [--tool NAME=COMMAND]...
+
+A tool is a command, in which {} stands for the name of a module. All outputs are compared with
+golden.json. A row gives, for each tool, the least time of its runs in milliseconds.
+
+    --golden   writes golden.json from the outputs of the first tool
+"""
+import argparse
+import json
+import math
+import os
+import random
+import shlex
+import subprocess
+import sys
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+# ---- Inputs of the benchmark's distributions and sizes, the same in every run ---------------------
+
+
+def uniform(rng, *shape):
+    if len(shape) == 1:
+        return [rng.random() for _ in range(shape[0])]
+    return [uniform(rng, *shape[1:]) for _ in range(shape[0])]
+
+
+def normal(rng, *shape):
+    if len(shape) == 1:
+        return [rng.gauss(0, 1) for _ in range(shape[0])]
+    return [normal(rng, *shape[1:]) for _ in range(shape[0])]
+
+
+def gmm(rng, d, k, n):
+    return {"d": d, "k": k, "n": n, "x": normal(rng, n, d), "m": 0, "gamma": 1.0,
+            "alpha": normal(rng, k), "mu": uniform(rng, k, d), "q": normal(rng, k, d),
+            "l": normal(rng, k, d * (d - 1) // 2)}
+
+
+# Characters of text as 14 bits, as the benchmark's text needs.
+def lstm(rng, layers, characters):
+    text = [[float(c == "1") for c in format(rng.choice(range(97, 123)), "014b")]
+            for _ in range(characters)]
+    return {"main_params": uniform(rng, 2 * layers, 56), "extra_params": uniform(rng, 3, 14),
+            "state": uniform(rng, 2 * layers, 14), "sequence": text}
+
+
+def kmeans(rng, k, n, d):
+    points = uniform(rng, n, d)
+    return {"points": points, "centroids": points[-k:]}
+
+
+# One camera, point and observation, as the benchmark repeats one.
+def ba(rng, n, m, p):
+    return {"n": n, "m": m, "p": p,
+            "cam": [0.02, -0.13, 0.002, -0.34, -0.51, 1.13, 751.5, 3.6, -1.2, -4e-4, 6e-8],
+            "x": [-0.61, 0.57, -1.85], "w": 0.97, "feat": [-332.65, 262.09]}
+
+
+def det(rng, order):
+    return {"A": uniform(rng, order * order), "ell": order}
+
+
+def llsq(rng, n, m):
+    return {"x": uniform(rng, m), "n": n}
+
+
+def lse(rng, n):
+    return {"x": uniform(rng, n)}
+
+
+def ode(rng, n, s):
+    return {"x": uniform(rng, n), "s": s}
+
+
+MODULES = {"hello": (lambda rng: 3.0, "square", "double"), "gmm": (gmm, "objective", "jacobian"),
+           "lstm": (lstm, "objective", "jacobian"), "kmeans": (kmeans, "cost", "dir"),
+           "ba": (ba, "objective", "jacobian"), "det": (det, "primal", "gradient"),
+           "llsq": (llsq, "primal", "gradient"), "lse": (lse, "primal", "gradient"),
+           "ode": (ode, "primal", "gradient")}
+CASES = [("hello", ()),
+         ("gmm", (2, 5, 1000)), ("gmm", (10, 25, 10000)), ("gmm", (64, 200, 1000)),
+         ("lstm", (2, 1024)), ("lstm", (6, 8192)),
+         ("kmeans", (10, 1000, 8)), ("kmeans", (1000, 10000, 16)),
+         ("ba", (49, 7776, 31843)), ("ba", (257, 65132, 225911)),
+         ("det", (6,)), ("det", (8,)), ("det", (10,)),
+         ("llsq", (16, 128)), ("llsq", (16392, 128)),
+         ("lse", (2500,)), ("lse", (1280000,)),
+         ("ode", (1000, 10)), ("ode", (10000, 100))]
+
+
+# ---- A tool ---------------------------------------------------------------------------------------
+
+
+class Tool:
+    """A process that answers messages; `present` tells whether it has the module."""
+
+    def __init__(self, command, module):
+        environment = dict(os.environ, OMP_NUM_THREADS="1")
+        self.id = 0
+        self.process = subprocess.Popen(shlex.split(command.replace("{}", module)), text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=environment)
+        self.present = (self.ask(kind="start", eval=module) is not None
+                        and bool(self.ask(kind="define", module=module).get("success")))
+
+    def ask(self, **message):
+        message["id"] = self.id
+        self.id += 1
+        try:
+            self.process.stdin.write(json.dumps(message) + "\n")
+            self.process.stdin.flush()
+            return json.loads(self.process.stdout.readline())
+        except (BrokenPipeError, ValueError):
+            return None
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def flat(output):
+    """The numbers of an output, row by row, members of objects in order of their names."""
+    if isinstance(output, dict):
+        return [x for name in sorted(output) for x in flat(output[name])]
+    if isinstance(output, list):
+        return [x for part in output for x in flat(part)]
+    return [float(output)]
+
+
+def digest(output):
+    """An output of any size as five numbers: its length, the largest element, and projections."""
+    x = flat(output)
+    return [len(x), max(map(abs, x)), math.fsum(x),
+            math.fsum(v * math.cos(i) for i, v in enumerate(x)),
+            math.fsum(v * math.sin(3 * i) for i, v in enumerate(x))]
+
+
+def difference(a, b):
+    """Of two digests, relative to the sums and to the largest element times the root of the length."""
+    if a[0] != b[0]:
+        return math.inf
+    scale = max(b[1] * math.sqrt(b[0]), *map(abs, b[2:]), 1e-300)
+    return max(abs(x - y) for x, y in zip(a[1:], b[1:])) / scale
+
+
+# ---- The run --------------------------------------------------------------------------------------
+
+
+def measure(tool, module, functions, problem):
+    """The least milliseconds and the digest of each function; nothing where the tool fails."""
+    answers = []
+    for function in functions:
+        answer = tool.ask(kind="evaluate", module=module, function=function, input=problem)
+        if not answer or not answer.get("success"):
+            print(f"{module}: {(answer or {}).get('error', 'no answer')}", file=sys.stderr)
+            return []
+        times = [t["nanoseconds"] for t in answer["timings"] if t["name"] == "evaluate"]
+        answers.append((min(times, default=0) / 1e6, digest(answer["output"])))
+    return answers
+
+
+def figure(x):
+    return "-" if x is None else f"{x:.3g}" if x < 99.95 else f"{x:.0f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tool", action="append", default=[], metavar="NAME=COMMAND")
+    parser.add_argument("--only", help="one module")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of a function, at least")
+    parser.add_argument("--runs", type=int, default=2, help="of a function, at least")
+    parser.add_argument("--golden", action="store_true")
+    options = parser.parse_args()
+    tools = [tool.split("=", 1) for tool in options.tool]
+    golden_path = os.path.join(FOLDER, "golden.json")
+    golden = {} if options.golden else json.load(open(golden_path))
+    wrong = 0
+    print("| | primal | gradient | ratio |" + "".join(f" {name} |" for name, _ in tools[1:]))
+    print("|---|" + "---|" * (2 + len(tools)))
+    for module in MODULES:
+        if options.only not in (None, module):
+            continue
+        make, *functions = MODULES[module]
+        running = [Tool(command, module) for _, command in tools]
+        for case in (case for name, case in CASES if name == module):
+            name = f"{module} {' '.join(map(str, case))}".strip()
+            problem = make(random.Random(name), *case)
+            if isinstance(problem, dict):
+                problem |= {"min_runs": options.runs, "min_seconds": options.seconds}
+            gradients = []
+            for i, ((label, _), tool) in enumerate(zip(tools, running)):
+                asked = functions[i > 0:]
+                if i and isinstance(problem, dict):
+                    problem["min_runs"] = 1
+                answers = measure(tool, module, asked, problem) if tool.present else []
+                for function, (_, got) in zip(asked, answers):
+                    off = difference(got, golden.setdefault(f"{name} {function}", got))
+                    if not off < 1e-11:
+                        wrong += 1
+                        print(f"{name} {function}: {label} differs by {off:.1e}", file=sys.stderr)
+                if i == 0:
+                    wrong += not answers
+                    primal = answers[0][0] if answers else None
+                gradients.append(answers[-1][0] if answers else None)
+            ratio = gradients[0] / primal if primal and gradients[0] else None
+            print("| " + " | ".join([name] + [figure(x) for x in (primal, gradients[0], ratio)]
+                                    + [figure(x) for x in gradients[1:]]) + " |", flush=True)
+        for tool in running:
+            tool.close()
+    if options.golden:
+        with open(golden_path, "w") as file:
+            file.write("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}"
+                                          for k, v in golden.items()) + "\n}\n")
+    print(f"outputs that differ: {wrong}")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
