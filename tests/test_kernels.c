@@ -253,28 +253,126 @@ LOOP_TEST(activations_have_their_limits_and_tails, TABLES)
     }
 }
 
-/* Our own functions in float are right to the last digits, in the left tail too. In double gelu
- * goes through erfc(x / sqrt 2), whose condition x^2 multiplies the rounding of the quotient. */
-LOOP_TEST(exponentials_are_right_to_the_last_digits, TABLES)
+/* The library's own functions are right to the last digits, in the left tail too. */
+typedef struct {
+    int map;
+    double low, high, units;
+} accurate_range;
+
+static void expect_accurate(accurate_range range)
 {
-    if (!use_table(_i)) return;
-    static const struct {
-        int map;
-        double low, high, units;
-    } cases[] = {
+    const int64_t n = 10007;
+    const char *x = uniform(n, range.low, range.high);
+    char *y = make(n);
+    k->map((ng_mapping){.kind = (ng_map)range.map}, x, y, n);
+    for (int64_t i = 0; i < n; i++)
+        expect("value", y, i, map_value(range.map, get(x, i), 0, 0), range.units, 0);
+    release();
+}
+
+LOOP_TEST(functions_are_right_to_the_last_digits, TABLES)
+{
+    static const accurate_range of_float[] = {
         {NG_MAP_EXP, -87, 88, 2},  {NG_MAP_EXPM1, -30, 88, 2}, {NG_MAP_EXPM1, -1, 1, 2},
         {NG_MAP_TANH, -10, 10, 2}, {NG_MAP_MISH, -80, 80, 8},  {NG_MAP_GELU, -13, 13, 6},
     };
-    const int64_t n = 10007;
-    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        const char *x = uniform(n, cases[c].low, cases[c].high);
-        char *y = make(n);
-        k->map((ng_mapping){.kind = (ng_map)cases[c].map}, x, y, n);
-        for (int64_t i = 0; i < n; i++) {
-            const long double at = get(x, i);
-            const bool loses = dtype == NG_F64 && cases[c].map == NG_MAP_GELU;
-            const double lost = loses ? (double)(at * at) : 0;
-            expect("value", y, i, map_value(cases[c].map, at, 0, 0), cases[c].units + lost, 0);
+    static const accurate_range of_double[] = {
+        {NG_MAP_EXP, -708, 709, 1},    {NG_MAP_EXP, -1, 1, 1},        {NG_MAP_EXPM1, -40, 709, 2},
+        {NG_MAP_EXPM1, -1, 1, 2},      {NG_MAP_TANH, -23, 23, 3},     {NG_MAP_TANH, -1, 1, 3},
+        {NG_MAP_LOG, 0.4, 2.5, 1},     {NG_MAP_LOG, 0, 1e300, 1},     {NG_MAP_LOG1P, -1, 1, 1},
+        {NG_MAP_LOG1P, 0, 1e20, 1},    {NG_MAP_SIN, -9, 9, 2},        {NG_MAP_SIN, -1e6, 1e6, 2},
+        {NG_MAP_COS, -9, 9, 2},        {NG_MAP_COS, -1e6, 1e6, 2},    {NG_MAP_ERF, -1, 1, 3},
+        {NG_MAP_ERF, -7, 7, 3},        {NG_MAP_ERFC, -1, 1, 6},       {NG_MAP_ERFC, -7, 26, 6},
+        {NG_MAP_SIGMOID, -700, 40, 4}, {NG_MAP_SOFTPLUS, -700, 9, 4}, {NG_MAP_MISH, -300, 80, 8},
+        {NG_MAP_SILU, -700, 40, 4},    {NG_MAP_GELU, -37, 13, 6},     {NG_MAP_GELU, -2, 2, 6},
+    };
+    if (!use_table(_i)) return;
+    const size_t count = in_float ? sizeof of_float : sizeof of_double;
+    for (size_t c = 0; c < count / sizeof(accurate_range); c++)
+        expect_accurate(in_float ? of_float[c] : of_double[c]);
+}
+
+/* The maps that are functions of the C library in double, and how far ours are from the exact value
+ * when that is rounded. */
+static const struct {
+    int map;
+    double (*of_libm)(double);
+    double units;
+} library_functions[] = {{NG_MAP_EXP, exp, 1}, {NG_MAP_EXPM1, expm1, 2}, {NG_MAP_TANH, tanh, 3},
+                         {NG_MAP_LOG, log, 1}, {NG_MAP_SIN, sin, 2},     {NG_MAP_LOG1P, log1p, 1},
+                         {NG_MAP_COS, cos, 2}, {NG_MAP_ERF, erf, 3},     {NG_MAP_ERFC, erfc, 6}};
+enum { LIBRARY = sizeof library_functions / sizeof *library_functions };
+
+/* Both kinds of zero, infinities, NaN, numbers below the normal ones, overflow and underflow, sines
+ * of huge numbers. */
+LOOP_TEST(functions_in_double_have_the_edges_of_the_c_library, TABLES)
+{
+    static const double edges[] = {
+        0,      -0.0,     inf,     -inf,    nan_value, 0x1p-1074, -0x1p-1074, 1e-310,  -1e-310,
+        -1,     -2,       1,       709.78,  709.79,    710,       -708.5,     -744.5,  -745.2,
+        -800,   800,      1e4,     -1e4,    27.2,      28.1,      -6,         -28.1,   1e6,
+        -1e6,   1.1e6,    -1.1e6,  1e22,    -1e300,    1e308,     -1e308,     0x1p-60, -0x1p-60,
+        0x1p53, 0x1p1023, -0.9999, 0x1p-26, 0x1p-1022, M_PI,      M_PI_2,     -M_PI};
+    enum { N = sizeof edges / sizeof *edges };
+    if (!use_table(_i) || in_float) return;
+    for (int f = 0; f < LIBRARY; f++) {
+        double y[N];
+        k->map((ng_mapping){.kind = (ng_map)library_functions[f].map}, edges, y, N);
+        for (int i = 0; i < N; i++) {
+            const double expected = library_functions[f].of_libm(edges[i]);
+            const double smallest = 0x1p-1022 * ulp, allowed = library_functions[f].units + 1;
+            const double error = fmax(allowed * ulp * fabs(expected), smallest);
+            const bool sign = isnan(expected) || signbit(y[i]) == signbit(expected);
+            ck_assert_msg((y[i] == expected || fabs(y[i] - expected) <= error ||
+                           (isnan(y[i]) && isnan(expected))) &&
+                              sign,
+                          "%s map %d of %.17g: %.17g, expected %.17g", k->isa,
+                          library_functions[f].map, edges[i], y[i], expected);
+        }
+    }
+}
+
+/* Of numbers of any size down to the smallest, and next to the zeros of sine and cosine. */
+LOOP_TEST(functions_in_double_keep_the_digits_of_small_results, TABLES)
+{
+    enum { N = 3000 };
+    if (!use_table(_i) || in_float || !reference_is_wider()) return;
+    double *small = doubles(N), *angle = doubles(N), *y = doubles(N);
+    for (int i = 0; i < N; i++) {
+        small[i] = ldexp(1 + ng_rng_uniform(table_rng()), -i / 3) * (i % 2 ? -1 : 1);
+        angle[i] = (double)(i * 201) * M_PI_2;
+    }
+    for (int f = 0; f < LIBRARY; f++) {
+        const int map = library_functions[f].map;
+        const bool sine = map == NG_MAP_SIN || map == NG_MAP_COS;
+        for (int of_angle = 0; of_angle <= sine; of_angle++) {
+            const double *x = of_angle ? angle : small;
+            k->map((ng_mapping){.kind = (ng_map)map}, x, y, N);
+            for (int i = 0; i < N; i++)
+                if (x[i] > 0 || !only_positive(map))
+                    expect("value", y, i, map_value(map, x[i], 0, 0), library_functions[f].units,
+                           0x1p-1021);
+        }
+    }
+    release();
+}
+
+LOOP_TEST(maps_in_double_have_the_same_bits_on_every_instruction_set, TABLES)
+{
+    enum { N = 1023 };
+    if (!use_table(_i) || in_float) return;
+    const ng_kernels *baseline = ng_kernels_of("baseline", NG_F64);
+    for (int map = 0; map < NG_MAP_COUNT; map++) {
+        const ng_mapping f = {.kind = (ng_map)map, .a = 0.3, .b = 2.1};
+        const char *x = uniform(N, only_positive(map) ? 0.01 : -9, 9), *dy = uniform(N, -1, 1);
+        char *y = make(N), *expected = make(N), *dx = make(N), *slope = make(N);
+        k->map(f, x, y, N);
+        baseline->map(f, x, expected, N);
+        expect_bits("map", y, expected, N);
+        if (has_slope(map)) {
+            k->map_backward(f, x, y, dy, dx, N, false);
+            baseline->map_backward(f, x, y, dy, slope, N, false);
+            expect_bits("slope", dx, slope, N);
         }
         release();
     }

@@ -61,7 +61,12 @@ NG_API ng_tensor *ng_pow_scalar(ng_tape *tape, ng_tensor *x, double p);  /* y = 
 NG_API ng_tensor *ng_scalar_sub(ng_tape *tape, double c, ng_tensor *x);  /* y = c - x */
 NG_API ng_tensor *ng_scalar_div(ng_tape *tape, double c, ng_tensor *x);  /* y = c / x */
 
-/* ---- Functions of each element ------------------------------------------------------------ */
+/* ---- Functions of each element ------------------------------------------------------------
+ *
+ * In double they are the library's own, with the same bits on every processor, in any place of a
+ * tensor and for any C library. Largest error in ulp (units in the last place): exp 1, log 0.9,
+ * log1p 1.3, expm1 2.2, tanh 2.6, sin and cos 1.5, erf 2.6, erfc 5.5. pow, atan, and sin and cos of
+ * |x| > 2^20 are the C library's. */
 
 NG_API ng_tensor *ng_neg(ng_tape *tape, ng_tensor *x);        /* y = -x */
 NG_API ng_tensor *ng_abs(ng_tape *tape, ng_tensor *x);        /* y = |x|, slope 0 at 0 */

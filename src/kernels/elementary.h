@@ -1,9 +1,12 @@
-/* e^x, e^x - 1, tanh and gelu of one element. In float they are plain arithmetic, which the
- * compiler turns into vectors of any width without a call; in double they are the C library's. */
+/* e^x, e^x - 1, tanh and gelu of one float, in plain arithmetic, which the compiler turns into
+ * vectors of any width without a call. */
+#include "kernels/elementary_f64.h"
 
-/* What an element costs, in additions: COSTLY is a call, of libmvec or of libm. */
+/* What an element costs, in additions: COSTLY is some arithmetic or a call of libmvec; CALLED is a
+ * call of libm in double. */
 #define CHEAP 1
-#define COSTLY (sizeof(REAL) == sizeof(float) ? 4 : 32)
+#define COSTLY (sizeof(REAL) == sizeof(float) ? 4 : 8)
+#define CALLED (sizeof(REAL) == sizeof(float) ? 4 : 32)
 
 /* x = n ln 2 + r: e^r - 1, and n as the last bits of `shifted`, for |x| <= 150. ln 2 is cut in two
  * as in Moshier's Cephes library; the polynomial is the best of degree 6 that begins with 1 + r,
@@ -158,24 +161,16 @@ NG_INLINE float gelu_slope_f32(float x)
     return x != x ? x : normal.below + x_phi;
 }
 
-/* erfc, not 1 + erf, so that the left tail keeps its digits. */
-NG_INLINE double gelu_f64(double x)
-{
-    const double t = x < -40 ? -40 : x;
-    return t * 0.5 * erfc(t * -M_SQRT1_2);
-}
-
-NG_INLINE double gelu_slope_f64(double x)
-{
-    const double low = x < -40 ? -40 : x, t = low > 40 ? 40 : low;
-    const double phi = 0.5 * M_2_SQRTPI * M_SQRT1_2 * exp(t * t * -0.5);
-    return 0.5 * erfc(t * -M_SQRT1_2) + t * phi;
-}
-
 /* Of REAL. */
-#define exp_at OF_REAL(exp_f32, exp)
-#define expm1_at OF_REAL(expm1_f32, expm1)
-#define exp_low OF_REAL(exp_low_f32, exp)
-#define tanh_at OF_REAL(tanh_f32, tanh)
+#define exp_at OF_REAL(exp_f32, exp_f64)
+#define expm1_at OF_REAL(expm1_f32, expm1_f64)
+#define exp_low OF_REAL(exp_low_f32, exp_low_f64)
+#define tanh_at OF_REAL(tanh_f32, tanh_f64)
+#define log_at OF_REAL(logf, log_f64)
+#define log1p_at OF_REAL(log1pf, log1p_f64)
+#define sin_at OF_REAL(sinf, sin_f64)
+#define cos_at OF_REAL(cosf, cos_f64)
+#define erf_at OF_REAL(erff, erf_f64)
+#define erfc_at OF_REAL(erfcf, erfc_f64)
 #define gelu_at OF_REAL(gelu_f32, gelu_f64)
 #define gelu_slope OF_REAL(gelu_slope_f32, gelu_slope_f64)
