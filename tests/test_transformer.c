@@ -466,7 +466,7 @@ TEST(mix_ln_rounds_its_share_down)
 TEST(a_block_of_two_streams_takes_and_gives_both)
 {
     ng_module *block = own(ng_transformer_block_new(8, 2, .placement = NG_NORM_DUAL));
-    ng_tensor *x = own(normal(NG_F32, NG_SHAPE(2, 5, 16), 8));
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 5, 16), 8);
     ng_tensor *y = ng_forward(block, tape, x);
     ng_tensor *first = ng_slice(tape, x, -1, 0, 8), *second = ng_slice(tape, x, -1, 8, 16);
     ng_tensor *a = ng_forward(child(block, "attention"), tape, first);
@@ -476,7 +476,7 @@ TEST(a_block_of_two_streams_takes_and_gives_both)
     second = ng_add(tape, ng_add(tape, second, a), b);
     assert_same_bits(ng_slice(tape, y, -1, 0, 8), first);
     assert_same_bits(ng_slice(tape, y, -1, 8, 16), second);
-    ng_tensor *narrow = own(normal(NG_F32, NG_SHAPE(2, 5, 8), 8));
+    ng_tensor *narrow = normal(NG_F32, NG_SHAPE(2, 5, 8), 8);
     assert_fails(ng_forward(block, tape, narrow), NG_ESHAPE,
                  "TransformerBlock: x is (2, 5, 8), expected its last dimension to be 16");
 }
