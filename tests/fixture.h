@@ -10,8 +10,8 @@ extern ng_tape *tape;
 void set_up(void);
 void tear_down(void);
 
-/* Normal values of a seed, of mean 0 and deviation 1 or of those given, which require a gradient and
- * are freed after the test. */
+/* Normal values of a seed, of mean 0 and deviation 1 or of those given, which require a gradient
+ * and are freed after the test. */
 ng_tensor *normal(ng_dtype dtype, ng_shape shape, uint64_t seed);
 ng_tensor *normal_with(ng_dtype dtype, ng_shape shape, double mean, double deviation,
                        uint64_t seed);
