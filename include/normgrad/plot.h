@@ -38,7 +38,8 @@ NG_BEGIN_C
  * keep       also write NAME.dat, what is drawn, and NAME.gp: in their folder, gnuplot NAME.gp
  *            draws it again
  * live       for "-" and NULL: called at each step, redraws the same terminal or window, at most
- *            twice a second. Its gnuplot ends with ng_history_free
+ *            twice a second, with some hundred points of a curve. Its gnuplot ends with
+ *            ng_history_free
  *
  * NG_EVALUE if there is nothing to draw: no series, one that is not there, or one that has no
  * finite value, or on a logarithmic axis no positive one. NG_EIO if the file cannot be written,

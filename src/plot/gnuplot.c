@@ -275,14 +275,16 @@ static ng_status run_gnuplot(const ng_figure *f, const ng_text *commands, ng_tex
 
 /* ---- Live ----------------------------------------------------------------------------------- */
 
-bool ng_live_is_due(ng_live *live)
+static double live_clock(void)
 {
-    struct timespec clock;
-    clock_gettime(CLOCK_MONOTONIC, &clock);
-    const double now = (double)clock.tv_sec + 1e-9 * (double)clock.tv_nsec;
-    if (live->drawn > 0 && now - live->drawn < 0.5) return false;
-    live->drawn = now;
-    return true;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+bool ng_live_is_due(const ng_live *live)
+{
+    return live->process == 0 || live_clock() - live->drawn >= 0.5;
 }
 
 static ng_status draw_live(const ng_figure *f, const ng_text *commands)
@@ -294,7 +296,9 @@ static ng_status draw_live(const ng_figure *f, const ng_text *commands)
         if (status != NG_OK) return status;
     }
     fflush(stdout);
-    if (send_commands(f->live->fd, commands)) return NG_OK;
+    const bool sent = send_commands(f->live->fd, commands);
+    f->live->drawn = live_clock();
+    if (sent) return NG_OK;
     return ng_fail(NG_EIO, "%s: gnuplot has ended: %s", f->function, strerror(errno));
 }
 

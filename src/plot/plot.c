@@ -131,11 +131,14 @@ static bool collect_curves(plot *p, const ng_history *history)
 
 /* ---- The numbers and the commands ----------------------------------------------------------- */
 
-/* Prints x, the value, and the ends of the band. NaN interrupts the curve and the band. */
+/* Prints x, the value, and the ends of the band. NaN interrupts the curve and the band. A live
+ * figure has some hundred points, so that printing and drawing them takes no time. */
 static void print_points(ng_text *data, const plot *p, const curve *c)
 {
     const ng_block *b = c->block;
     const int64_t columns[] = {c->series, c->low, c->high};
+    const int64_t every = p->options->live ? b->n_points / (500 * b->n_series) + 1 : 1;
+    int64_t count = 0;
     ng_text_print(data, "# %s%s%s\n", b->series[c->series], b->name ? ", " : "",
                   b->name ? b->name : "");
     for (int64_t i = 0; i < b->n_points;) {
@@ -147,7 +150,7 @@ static void print_points(ng_text *data, const plot *p, const curve *c)
             for (int k = 0; k < 3; k++)
                 if (b->points[i].series == columns[k]) values[k] = b->points[i].value;
         }
-        if (!logged) continue;
+        if (!logged || count++ % every != 0) continue;
         for (int k = 0; k < (c->banded ? 3 : 1); k++)
             drawn = drawn && is_drawn(values[k], p->options->log_y);
         if (!drawn)

@@ -21,8 +21,8 @@ typedef struct {
 /* Whether a figure can be drawn to the path, or in a window, and the settings fit. */
 bool ng_figure_accepted(const ng_figure *figure);
 
-/* Whether half a second has passed since it was last true. */
-bool ng_live_is_due(ng_live *live);
+/* Whether half a second has passed since the figure was drawn. */
+bool ng_live_is_due(const ng_live *live);
 
 ng_status ng_figure_draw(const ng_figure *figure);
 
