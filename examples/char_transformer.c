@@ -185,9 +185,10 @@ static bool read_text(text *t, const options *o)
 
 /* The measurements of one network, every REPORT steps. */
 enum { REPORT = 50, VALIDATION_BATCHES = 8 };
+enum { TRAINING_LOSS, VALIDATION_LOSS, SECONDS, MEASURED };
 typedef struct {
     char name[64];
-    double *loss, *validation, *seconds; /* by report */
+    ng_tensor *measured; /* (MEASURED, reports) */
     int reports;
     int diverged; /* the step at which it diverged, or 0 */
 } curve;
@@ -215,9 +216,9 @@ static bool write_history(const job *j)
         ng_history_block(history, c->name);
         for (int k = 0; k < c->reports; k++) {
             const int step = (k + 1) * REPORT < o->steps ? (k + 1) * REPORT : o->steps;
-            ng_history_log(history, "loss", step, c->loss[k]);
-            ng_history_log(history, "val_loss", step, c->validation[k]);
-            ng_history_log(history, "seconds", step, c->seconds[k]);
+            ng_history_log(history, "loss", step, ng_at(c->measured, TRAINING_LOSS, k));
+            ng_history_log(history, "val_loss", step, ng_at(c->measured, VALIDATION_LOSS, k));
+            ng_history_log(history, "seconds", step, ng_at(c->measured, SECONDS, k));
         }
     }
     static const char *const drawn[] = {"loss", "val_loss", NULL};
@@ -251,7 +252,6 @@ typedef struct {
     ng_training *training;
     double sum, seconds;
     int64_t counted, reports;
-    ng_tensor *measured; /* (3, reports): training loss, validation loss, seconds */
     setting settings[2];
 } run;
 
@@ -313,12 +313,9 @@ static void report(run *r, double loss, int step)
     curve *c = r->curve;
     const double validation = validate(r);
     if (ng_failed()) return;
-    c->loss[c->reports] = loss;
-    c->validation[c->reports] = validation;
-    c->seconds[c->reports] = progress_clock() - r->began;
-    ng_set(r->measured, c->reports, loss);
-    ng_set(r->measured, ng_dim(r->measured, 1) + c->reports, validation);
-    ng_set(r->measured, 2 * ng_dim(r->measured, 1) + c->reports, c->seconds[c->reports]);
+    const double values[MEASURED] = {loss, validation, progress_clock() - r->began};
+    for (int i = 0; i < MEASURED; i++)
+        ng_set(c->measured, i * ng_dim(c->measured, 1) + c->reports, values[i]);
     r->reports = ++c->reports;
     look *l = &r->job->options.look;
     if (l->curves) ng_history_log(l->curves, "loss", step, loss);
@@ -326,7 +323,7 @@ static void report(run *r, double loss, int step)
     look_draw(l, c->name);
     if (!r->job->terminal && (step % (10 * REPORT) == 0 || step == r->job->options.steps)) {
         printf("%-20s step %d/%d  loss %.3f  validation %.3f  %.1f s\n", c->name, step,
-               r->job->options.steps, loss, validation, progress_clock() - r->began);
+               r->job->options.steps, loss, validation, values[SECONDS]);
         fflush(stdout);
     }
 }
@@ -342,7 +339,7 @@ static bool begin_training(run *r, const char *key, int number)
     for (size_t i = 0; i < t->count; i++) digest = digest_of(digest, t->bytes[i]);
     r->settings[0] = (setting){.name = "batch", .now = o->batch};
     r->settings[1] = (setting){.name = "digest of the text", .now = (int64_t)digest};
-    r->measured = ng_zeros_new(NG_F64, NG_SHAPE(3, o->steps / REPORT + 1));
+    c->measured = ng_zeros_new(NG_F64, NG_SHAPE(MEASURED, o->steps / REPORT + 1));
     r->training =
         ng_training_new(r->optimizer, .tape = r->tape, .path = path, .minutes = path ? 0.1 : 0);
     keep_settings(r->training, r->settings, 2);
@@ -351,16 +348,11 @@ static bool begin_training(run *r, const char *key, int number)
     ng_training_keep_number(r->training, "seconds", &r->seconds);
     ng_training_keep_count(r->training, "counted", &r->counted);
     ng_training_keep_count(r->training, "reports", &r->reports);
-    ng_training_keep_tensor(r->training, "measured", r->measured);
+    ng_training_keep_tensor(r->training, "measured", c->measured);
     if (ng_failed()) return false;
     if (o->saved.resume && ng_training_resume(r->training, .or_begin = true)) return false;
-    if (!settings_stay(path, r->settings, 2)) return false;
-    for (c->reports = 0; c->reports < r->reports; c->reports++) {
-        c->loss[c->reports] = ng_at(r->measured, 0, c->reports);
-        c->validation[c->reports] = ng_at(r->measured, 1, c->reports);
-        c->seconds[c->reports] = ng_at(r->measured, 2, c->reports);
-    }
-    return true;
+    c->reports = (int)r->reports;
+    return settings_stay(path, r->settings, 2);
 }
 
 static void train(run *r)
@@ -459,17 +451,8 @@ static void run_network(job *j, int norm, int placement, bool sample)
 {
     const options *o = &j->options;
     curve *c = &j->curves[j->n_curves];
-    const size_t reports = (size_t)(o->steps / REPORT + 1);
     snprintf(c->name, sizeof c->name, "%s, %s", placements[placement], norms[norm].name);
-    c->loss = calloc(reports, sizeof(double));
-    c->validation = calloc(reports, sizeof(double));
-    c->seconds = calloc(reports, sizeof(double));
     j->n_curves++;
-    if (!c->loss || !c->validation || !c->seconds) {
-        ng_fail(NG_ENOMEM, "char_transformer: out of memory");
-        return;
-    }
-
     const int warmup = o->steps < 1000 ? o->steps / 10 : 100;
     run r = {.job = j, .curve = c, .rng = ng_rng_seeded((uint64_t)o->seed)};
     r.net = make_network(j, norm, placement);
@@ -490,7 +473,7 @@ static void run_network(job *j, int norm, int placement, bool sample)
     if (!ng_failed() && !interrupted && !c->diverged && sample && o->sample > 0) write_sample(&r);
     ng_tape_free(r.tape), ng_optimizer_free(r.optimizer), ng_module_free(r.net);
     ng_tensor_free(r.ids), ng_tensor_free(r.labels);
-    ng_training_free(r.training), ng_tensor_free(r.measured), ng_history_free(r.watched);
+    ng_training_free(r.training), ng_history_free(r.watched);
 }
 
 static void print_table(const job *j)
@@ -503,8 +486,10 @@ static void print_table(const job *j)
         if (c->diverged || c->reports == 0) continue;
         const int last = c->reports - 1, steps = j->options.steps;
         const int step = (last + 1) * REPORT < steps ? (last + 1) * REPORT : steps;
-        printf("%-22s %8d %12.4f %12.4f %7.1f s %9.2f\n", c->name, step, c->loss[last],
-               c->validation[last], c->seconds[last], 1e3 * c->seconds[last] / step);
+        const double seconds = ng_at(c->measured, SECONDS, last);
+        printf("%-22s %8d %12.4f %12.4f %7.1f s %9.2f\n", c->name, step,
+               ng_at(c->measured, TRAINING_LOSS, last), ng_at(c->measured, VALIDATION_LOSS, last),
+               seconds, 1e3 * seconds / step);
     }
     printf("\nLosses in nats per character. Validation uses the last tenth of the text.\n");
 }
@@ -541,8 +526,7 @@ int main(int argc, char **argv)
     ng_set_threads(j.options.threads);
     catch_signals();
     const int status = work(&j);
-    for (int i = 0; i < j.n_curves; i++)
-        free(j.curves[i].loss), free(j.curves[i].validation), free(j.curves[i].seconds);
+    for (int i = 0; i < j.n_curves; i++) ng_tensor_free(j.curves[i].measured);
     free(j.text.bytes);
     return program_end(status);
 }

@@ -280,7 +280,7 @@ static void run_seed(run_pool *w, curves *c, int place, double lr, int before, b
         char status[128];
         snprintf(status, sizeof status, "%s, lr %g, seed %d of %d, epoch %d of %d, loss %.4f",
                  t.name, lr, place + 1, c->seeds, epoch + 1, c->epochs,
-                 c->loss[place * c->epochs + epoch]);
+                 ng_at(c->measured[place], LOSS, epoch));
         if (shows && !w->on_trial) draw_live(&j->options.look, c, place, status);
     }
     look_draw_layers(t.watched, j->options.out, key);
@@ -289,10 +289,11 @@ static void run_seed(run_pool *w, curves *c, int place, double lr, int before, b
 
 static void print_run(const job *j, int norm, int seed, double seconds)
 {
-    const curves *c = &j->curves[norm];
-    const int at = seed * j->options.epochs + j->options.epochs - 1;
+    const ng_tensor *measured = j->curves[norm].measured[seed];
+    const int last = j->options.epochs - 1;
     printf("%-18s seed %d/%d  loss %.4f  validation accuracy %5.2f %%  %.1f s\n", norms[norm].name,
-           seed + 1, j->options.seeds, c->loss[at], 100 * c->accuracy[at], seconds);
+           seed + 1, j->options.seeds, ng_at(measured, LOSS, last),
+           100 * ng_at(measured, ACCURACY, last), seconds);
     fflush(stdout);
 }
 
@@ -351,7 +352,8 @@ static number_spread at_the_end(const curves *c)
     const int count = c->epochs < 5 ? c->epochs : 5;
     double loss[TRIALS] = {0};
     for (int seed = 0; seed < TRIALS; seed++)
-        for (int i = 1; i <= count; i++) loss[seed] += c->loss[(seed + 1) * c->epochs - i] / count;
+        for (int i = 1; i <= count; i++)
+            loss[seed] += ng_at(c->measured[seed], LOSS, c->epochs - i) / count;
     return number_spread_of(loss, TRIALS);
 }
 
@@ -359,7 +361,7 @@ static number_spread at_the_end(const curves *c)
 static void find_rate(job *j, int norm, progress *bar)
 {
     trials *t = &j->trials[norm];
-    for (int k = 0; k < RATES; k++) clear_curves(&j->trial[k]);
+    clear_curves(j->trial, RATES);
     if (!run_all(j, norm, true, RATES * TRIALS, bar)) return;
     for (; t->tried < RATES; t->tried++) {
         t->loss[t->tried] = at_the_end(&j->trial[t->tried]);
@@ -392,7 +394,7 @@ static void run_norm(job *j, int norm)
     progress_end(&bar);
     if (j->terminal && !bar.off && whole) {
         const curves *c = &j->curves[norm];
-        const number_spread accuracy = number_spread_at(c, c->accuracy, c->epochs - 1);
+        const number_spread accuracy = number_spread_at(c, ACCURACY, c->epochs - 1);
         printf("%-18s lr %-6g validation accuracy %.2f %%  %.1f s\n", norms[norm].name,
                own_rate(j, norm), 100 * accuracy.median, c->seconds);
     }
@@ -409,8 +411,8 @@ static void print_table(const job *j)
         const curves *c = &j->curves[i];
         const int epochs = epochs_reached(c);
         if (epochs == 0) continue;
-        const number_spread loss = number_spread_at(c, c->loss, epochs - 1);
-        const number_spread accuracy = number_spread_at(c, c->accuracy, epochs - 1);
+        const number_spread loss = number_spread_at(c, LOSS, epochs - 1);
+        const number_spread accuracy = number_spread_at(c, ACCURACY, epochs - 1);
         printf("%-18s %10lld %7g %14.2e   %6.2f  %6.2f  %7.2f %5.1f s\n", norms[i].name,
                (long long)c->parameters, own_rate(j, i), loss.median, 100 * accuracy.median,
                100 * accuracy.low, 100 * accuracy.high, c->seconds);
@@ -469,11 +471,11 @@ int main(int argc, char **argv)
     if (j.options.look.live) j.options.at_once = 1; /* the live figure shows one training */
     ng_set_threads(j.options.threads);
     catch_signals();
-    const bool made = make_curves(j.curves, NORMS, j.options.seeds, j.options.epochs) &&
-                      make_curves(j.trial, RATES, TRIALS, j.options.epochs);
+    make_curves(j.curves, NORMS, j.options.seeds, j.options.epochs);
+    make_curves(j.trial, RATES, TRIALS, j.options.epochs);
     for (int k = 0; k < RATES; k++) j.trial[k].first_seed = MAX_SEEDS; /* above every scored seed */
-    const int status = made ? work(&j) : EXIT_FAILED;
-    free_curves(j.curves, NORMS), free_curves(j.trial, RATES);
+    const int status = work(&j);
+    clear_curves(j.curves, NORMS), clear_curves(j.trial, RATES);
     ng_dataset_free(j.data);
     return program_end(status);
 }

@@ -124,6 +124,7 @@ static void run_seed(options *o, const norm_choice *norm, ng_dataset *data, int 
     t.tape = ng_tape_new();
     t.curves = c;
     t.bar = bar;
+    c->parameters = ng_failed() ? 0 : ng_parameter_count(t.net);
     if (seed == 0) t.watched = look_watch(&o->look, t.net, norm->name);
     const bool begun = training_begin(&t, &o->saved, norm->key);
     while (begun && ng_training_epoch(t.run, o->epochs) && run_epoch(&t)) {
@@ -132,14 +133,7 @@ static void run_seed(options *o, const norm_choice *norm, ng_dataset *data, int 
         draw_live(&o->look, c, seed, status);
     }
     look_draw_layers(t.watched, o->out, norm->key);
-    if (c->done[seed] == o->epochs) {
-        const int last = (seed + 1) * o->epochs - 1;
-        progress_end(bar);
-        printf("%-10s seed %d/%d  loss %.4f  validation accuracy %6.2f %%  %.1f s\n", norm->name,
-               seed + 1, o->seeds, c->loss[last], 100 * c->accuracy[last],
-               progress_clock() - began);
-        fflush(stdout);
-    }
+    print_seed(&t, progress_clock() - began);
     training_free(&t);
 }
 
@@ -147,17 +141,9 @@ static void run_seed(options *o, const norm_choice *norm, ng_dataset *data, int 
 
 static void print_results(const curves *all)
 {
-    printf("\n%-10s %13s   %s\n", "norm", "training loss", "validation accuracy (%)");
-    for (int i = 0; i < NORMS; i++) {
-        const curves *c = &all[i];
-        const int epochs = epochs_reached(c);
-        if (epochs == 0) continue;
-        const number_spread loss = number_spread_at(c, c->loss, epochs - 1);
-        const number_spread accuracy = number_spread_at(c, c->accuracy, epochs - 1);
-        printf("%-10s %13.2e   median %.2f, lowest %.2f, highest %.2f over %d seed%s\n",
-               norms[i].name, loss.median, 100 * accuracy.median, 100 * accuracy.low,
-               100 * accuracy.high, accuracy.count, accuracy.count == 1 ? "" : "s");
-    }
+    printf("\n%-10s %10s %13s   %s\n", "norm", "parameters", "training loss",
+           "validation accuracy (%)");
+    for (int i = 0; i < NORMS; i++) print_curves(norms[i].name, &all[i]);
 }
 
 static bool write_history(const options *o, ng_dataset *data, const curves *all)
@@ -264,11 +250,9 @@ int main(int argc, char **argv)
     ng_set_threads(o.threads);
     catch_signals();
     ng_dataset *data = can_write("out", o.out) ? read_images(&o) : NULL;
-    const bool made = make_curves(all, NORMS, o.seeds, o.epochs);
-    if (data && made) work(&o, data, all);
-    free_curves(all, NORMS);
+    make_curves(all, NORMS, o.seeds, o.epochs);
+    if (data) work(&o, data, all);
+    clear_curves(all, NORMS);
     ng_dataset_free(data);
-    return program_end(!data || !made ? EXIT_FAILED
-                       : interrupted  ? EXIT_INTERRUPTED
-                                      : EXIT_SUCCESS);
+    return program_end(!data ? EXIT_FAILED : interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS);
 }

@@ -4,6 +4,8 @@
 #define EXAMPLES_FIGURE_H
 
 #include "program.h"
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Ends the program if a prefix is so long that a path made from it would be truncated. */
@@ -40,70 +42,56 @@ static inline bool can_write(const char *option, const char *prefix)
     return false;
 }
 
-/* Returns whether gnuplot is installed and the script exists. */
-static inline bool can_draw(const char *script)
+/* Runs a script of the project on PREFIX.dat; gnuplot finds plots/style.gp from any folder. Returns
+ * 0, what gnuplot returned, or -1 if there is no gnuplot or no script. */
+static inline int run_script(const char *script, const char *prefix)
 {
-    const char *path = find_in_project(script);
-    return path && access(path, R_OK) == 0 && system("command -v gnuplot >/dev/null 2>&1") == 0;
-}
-
-/* Writes a text in single quotes for gnuplot. */
-static inline void print_quoted(FILE *stream, const char *text)
-{
-    fputs(" '", stream);
-    for (; *text; text++) fputs(*text == '\'' ? "''" : (char[]){*text, '\0'}, stream);
-    fputc('\'', stream);
-}
-
-/* Calls the script in a gnuplot that finds the project's plots/ from any folder. Returns whether it
- * has worked. */
-static inline bool call_script(const char *script, const char *prefix)
-{
+    extern char **environ;
+    char path[4096];
     const char *project = find_in_project("");
-    if (project) setenv("GNUPLOT_LIB", *project ? project : ".", 1);
+    if (!project) return -1;
+    snprintf(path, sizeof path, "%s%s", project, script);
+    char *const arguments[] = {"gnuplot", "-c", path, (char *)prefix, NULL};
+    pid_t process;
+    int state;
+    setenv("GNUPLOT_LIB", *project ? project : ".", 1);
     fflush(stdout);
-    FILE *gnuplot = popen("gnuplot", "w");
-    if (!gnuplot) return false;
-    fputs("call", gnuplot);
-    print_quoted(gnuplot, script);
-    print_quoted(gnuplot, prefix);
-    fputc('\n', gnuplot);
-    return pclose(gnuplot) == 0;
+    if (access(path, R_OK) != 0) return -1;
+    if (posix_spawnp(&process, "gnuplot", NULL, NULL, arguments, environ) != 0) return -1;
+    return waitpid(process, &state, 0) == process ? state : 1;
 }
 
-/* Returns whether `text` occurs in the last `count` bytes of the file PREFIX + ending. */
-static inline bool is_whole(const char *prefix, const char *ending, const char *text, int count)
+/* Returns whether `mark` occurs in the last twelve bytes of the file PREFIX + ending. */
+static inline bool is_whole(const char *prefix, const char *ending, const char *mark)
 {
-    char path[LONGEST_PREFIX + 100], last[16] = "";
+    enum { LAST = 12 };
+    char path[LONGEST_PREFIX + 100], last[LAST];
+    bool found = false;
     snprintf(path, sizeof path, "%s%s", prefix, ending);
     FILE *file = fopen(path, "rb");
-    if (!file) return false;
-    const bool read =
-        fseek(file, -count, SEEK_END) == 0 && fread(last, (size_t)count, 1, file) == 1;
-    fclose(file);
-    const size_t length = strlen(text);
-    for (int i = 0; read && i + (int)length <= count; i++)
-        if (memcmp(last + i, text, length) == 0) return true;
-    return false;
+    const bool read = file && fseek(file, -LAST, SEEK_END) == 0 && fread(last, LAST, 1, file) == 1;
+    if (file) fclose(file);
+    for (size_t i = 0; read && i + strlen(mark) <= LAST; i++)
+        found = found || memcmp(last + i, mark, strlen(mark)) == 0;
+    return found;
 }
 
 /* Draws the figure if wanted and possible, and prints the names of the files. Returns false if
- * gnuplot failed. gnuplot does not report a full disk, so the ends of the files are checked. */
+ * gnuplot failed. It does not report a full disk, so the ends of the files are checked. */
 static inline bool draw_figure(const char *script, const char *prefix, bool wanted)
 {
-    if (!wanted || !can_draw(script)) {
+    int status = wanted ? run_script(script, prefix) : -1;
+    if (status == 0)
+        status = !is_whole(prefix, ".svg", "</svg>") || !is_whole(prefix, ".png", "IEND");
+    if (status < 0)
         printf("Data: %s.dat. To draw it%s: gnuplot -c %s %s\n", prefix,
                wanted ? " (with gnuplot, which make deps installs, in the project's folder)" : "",
                script, prefix);
-        return true;
-    }
-    if (call_script(script, prefix) && is_whole(prefix, ".svg", "</svg>", 8) &&
-        is_whole(prefix, ".png", "IEND", 12)) {
+    else if (status == 0)
         printf("Data: %s.dat, drawn in %s.svg and .png\n", prefix, prefix);
-        return true;
-    }
-    complain("gnuplot could not draw %s.dat", prefix);
-    return false;
+    else
+        complain("gnuplot could not draw %s.dat", prefix);
+    return status <= 0;
 }
 
 #endif

@@ -1,8 +1,6 @@
 /* Checks the gradients of every op and layer at first and second order, and tests the checker with
  * deliberately wrong gradients. */
-#include "numbers.h"
 #include "options.h"
-#include "sweep.h"
 #include <limits.h>
 #include <unistd.h>
 
@@ -20,11 +18,10 @@ static const char examples[] =
     "\n"
     "examples:\n"
     "  gradcheck --only layer_norm\n"
-    "  gradcheck --fast --order 1 --seed 7\n"
-    "  gradcheck --sweep build/sweep.dat && gnuplot -c plots/gradcheck_error.gp build/sweep\n";
+    "  gradcheck --fast --order 1 --seed 7\n";
 
 typedef struct {
-    const char *only, *sweep;
+    const char *only;
     int order;
     bool fast;
     uint64_t seed;
@@ -487,47 +484,6 @@ static void plant_faults(const options *chosen, totals *sum)
     if (!check_fault(&sound, NG_CHECK_ELEMENTS, chosen, true).passed) sum->missed++;
 }
 
-/* ---- The sweep ----------------------------------------------------------------------------- */
-
-/* Writes a block: step, and the median and quartiles of the errors over the norms. */
-static bool sweep_in(FILE *text, const char *precision, bool in_float, uint64_t seed)
-{
-    double errors[SWEPT_NORMS][SWEEP_STEPS];
-    for (int n = 0; n < SWEPT_NORMS; n++)
-        if (sweep_norm(swept_norms[n], in_float, seed, errors[n]) != NG_OK) return false;
-    fprintf(text, "\n\n# %s\nstep error error_low error_high\n", precision);
-    for (int i = 0; i < SWEEP_STEPS; i++) {
-        double over_norms[SWEPT_NORMS];
-        for (int n = 0; n < SWEPT_NORMS; n++) over_norms[n] = errors[n][i];
-        const number_spread all = number_spread_of(over_norms, SWEPT_NORMS);
-        fprintf(text, "%.6e %.6e %.6e %.6e\n", sweep_step(i), all.median, all.quarter,
-                all.three_quarters);
-    }
-    return true;
-}
-
-static bool sweep_all(FILE *text, const options *chosen)
-{
-    fprintf(text, "# what: central differences of %d norms; seed %llu; normgrad %s\n",
-            (int)SWEPT_NORMS, (unsigned long long)chosen->seed, ng_version());
-    return sweep_in(text, "double", false, chosen->seed) &&
-           sweep_in(text, "float", true, chosen->seed);
-}
-
-/* Writes the sweep's file, only when it is complete. */
-static int sweep(const options *chosen)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
-    bool made = stream && sweep_all(stream, chosen);
-    if (stream && fclose(stream) != 0) made = false;
-    if (made) made = ng_file_write(chosen->sweep, text, (int64_t)size) == NG_OK;
-    if (!made && !ng_failed()) complain("out of memory");
-    free(text);
-    return made ? EXIT_SUCCESS : EXIT_FAILED;
-}
-
 /* ---- Options ------------------------------------------------------------------------------- */
 
 static options parse_options(int argc, char **argv)
@@ -541,18 +497,8 @@ static options parse_options(int argc, char **argv)
                      1, 2),
         OPTION_SWITCH("fast", "check cases along random directions only", &o.fast),
         OPTION_COUNT("seed", "N", "seed of inputs, cotangents and directions (0)", &seed, 0,
-                     INT_MAX),
-        OPTION_TEXT("sweep", "FILE",
-                    "instead of checking, write the error of central differences by step size to\n"
-                    "FILE, in double and in float; plots/gradcheck_error.gp draws it\n"
-                    "(build/examples/gradcheck_error adds more seeds and Taylor's remainder)",
-                    &o.sweep)};
+                     INT_MAX)};
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), examples));
-    if (o.sweep && (o.only || o.order || o.fast)) {
-        complain("--sweep: expected no --only, --order or --fast with it; --help shows all "
-                 "options");
-        exit(EXIT_USAGE);
-    }
     if (!o.only) o.only = "";
     if (!o.order) o.order = 2;
     o.seed = (uint64_t)seed;
@@ -585,8 +531,6 @@ int main(int argc, char **argv)
     program_begin(argv);
     const options chosen = parse_options(argc, argv);
     totals sum = {0};
-    if (chosen.sweep) return program_end(sweep(&chosen));
-
     on_terminal = isatty(STDOUT_FILENO);
     check_table("Ops", ng_op_case, &chosen, &sum);
     check_table("Layers", ng_layer_case, &chosen, &sum);

@@ -168,14 +168,7 @@ static void run_seed(job *j, int norm, int seed, progress *bar)
     const bool begun = !ng_failed() && training_begin(&t, &o->saved, norms[norm].key);
     while (begun && ng_training_epoch(t.run, o->epochs) && run_epoch(&t)) {
     }
-    if (c->done[seed] == o->epochs) {
-        const int last = (seed + 1) * o->epochs - 1;
-        progress_end(bar);
-        printf("%-10s seed %d/%d  loss %.4f  accuracy %6.2f %%  %.1f s\n", norms[norm].name,
-               seed + 1, o->seeds, c->loss[last], 100 * c->accuracy[last],
-               progress_clock() - began);
-        fflush(stdout);
-    }
+    print_seed(&t, progress_clock() - began);
     training_free(&t);
 }
 
@@ -184,17 +177,7 @@ static void run_seed(job *j, int norm, int seed, progress *bar)
 static void print_table(const job *j)
 {
     printf("\n%-10s %10s %13s   %s\n", "norm", "parameters", "training loss", "accuracy (%)");
-    for (int i = 0; i < NORMS; i++) {
-        const curves *c = &j->curves[i];
-        const int epochs = epochs_reached(c);
-        if (epochs == 0) continue;
-        const number_spread loss = number_spread_at(c, c->loss, epochs - 1);
-        const number_spread accuracy = number_spread_at(c, c->accuracy, epochs - 1);
-        printf("%-10s %10lld %13.2e   median %.2f, lowest %.2f, highest %.2f over %d seed%s\n",
-               norms[i].name, (long long)c->parameters, loss.median, 100 * accuracy.median,
-               100 * accuracy.low, 100 * accuracy.high, accuracy.count,
-               accuracy.count == 1 ? "" : "s");
-    }
+    for (int i = 0; i < NORMS; i++) print_curves(norms[i].name, &j->curves[i]);
 }
 
 static bool write_history(const job *j)
@@ -246,10 +229,10 @@ int main(int argc, char **argv)
     job j = {.options = parse_options(argc, argv)};
     ng_set_threads(j.options.threads);
     catch_signals();
-    const bool ready = can_write("out", j.options.out) && read_data(&j) &&
-                       make_curves(j.curves, NORMS, j.options.seeds, j.options.epochs);
+    make_curves(j.curves, NORMS, j.options.seeds, j.options.epochs);
+    const bool ready = can_write("out", j.options.out) && read_data(&j);
     if (ready) work(&j);
-    free_curves(j.curves, NORMS);
+    clear_curves(j.curves, NORMS);
     ng_dataset_free(j.images), ng_dataset_free(j.test);
     return program_end(!ready ? EXIT_FAILED : interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS);
 }

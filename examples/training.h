@@ -34,38 +34,28 @@ static inline void catch_signals(void)
 /* ---- What is measured ---- */
 
 /* The curves of one kind of network for the seeds first_seed, first_seed + 1... */
+typedef enum { LOSS, ACCURACY, MEASURES } measure;
 typedef struct {
-    double *loss, *accuracy; /* [seed][epoch] */
+    ng_tensor *measured[MAX_SEEDS]; /* (MEASURES, epochs), or NULL */
     int seeds, epochs, first_seed;
     int done[MAX_SEEDS]; /* epochs completed, by seed */
     int64_t parameters;
     double seconds;
 } curves;
 
-static inline bool make_curves(curves *all, int count, int seeds, int epochs)
+static inline void make_curves(curves *all, int count, int seeds, int epochs)
 {
-    const size_t points = (size_t)seeds * (size_t)epochs;
-    bool made = true;
-    for (int i = 0; i < count; i++) {
-        all[i] = (curves){.seeds = seeds, .epochs = epochs};
-        all[i].loss = calloc(points, sizeof(double));
-        all[i].accuracy = calloc(points, sizeof(double));
-        made = made && all[i].loss && all[i].accuracy;
-    }
-    if (!made) complain("no memory for %d epochs of %d seeds", epochs, seeds);
-    return made;
+    for (int i = 0; i < count; i++) all[i] = (curves){.seeds = seeds, .epochs = epochs};
 }
 
-static inline void free_curves(curves *all, int count)
+/* Frees what was measured; the curves can be used for the next kind of network. */
+static inline void clear_curves(curves *all, int count)
 {
-    for (int i = 0; i < count; i++) free(all[i].loss), free(all[i].accuracy);
-}
-
-/* Clears the curves, for the next kind of network. */
-static inline void clear_curves(curves *c)
-{
-    memset(c->done, 0, sizeof c->done);
-    c->seconds = 0;
+    for (int i = 0; i < count; i++)
+        for (int seed = 0; seed < MAX_SEEDS; seed++) {
+            ng_tensor_free(all[i].measured[seed]);
+            all[i].measured[seed] = NULL, all[i].done[seed] = 0;
+        }
 }
 
 /* Returns the most epochs that any seed has completed. */
@@ -85,12 +75,12 @@ static inline bool has_results(const curves *all, int count)
 }
 
 /* Returns the spread over the seeds that have completed the epoch. */
-static inline number_spread number_spread_at(const curves *c, const double *values, int epoch)
+static inline number_spread number_spread_at(const curves *c, measure which, int epoch)
 {
     double reached[MAX_SEEDS];
     int count = 0;
     for (int seed = 0; seed < c->seeds; seed++)
-        if (c->done[seed] > epoch) reached[count++] = values[seed * c->epochs + epoch];
+        if (c->done[seed] > epoch) reached[count++] = ng_at(c->measured[seed], which, epoch);
     return number_spread_of(reached, count);
 }
 
@@ -100,8 +90,8 @@ static inline void log_curves(ng_history *history, const char *name, const curve
     const int epochs = epochs_reached(c);
     if (epochs > 0) ng_history_block(history, name);
     for (int epoch = 0; epoch < epochs; epoch++) {
-        const number_spread loss = number_spread_at(c, c->loss, epoch);
-        const number_spread accuracy = number_spread_at(c, c->accuracy, epoch);
+        const number_spread loss = number_spread_at(c, LOSS, epoch);
+        const number_spread accuracy = number_spread_at(c, ACCURACY, epoch);
         ng_history_log(history, "seeds", epoch + 1, loss.count);
         ng_history_log(history, "train_loss", epoch + 1, loss.median);
         ng_history_log(history, "train_loss_low", epoch + 1, loss.quarter);
@@ -127,9 +117,9 @@ static inline void draw_live(look *l, const curves *c, int seed, const char *sta
 {
     const int epoch = c->done[seed];
     if (!l->curves || epoch == 0) return;
-    ng_history_log(l->curves, "train_loss", epoch, number_spread_at(c, c->loss, epoch - 1).median);
+    ng_history_log(l->curves, "train_loss", epoch, number_spread_at(c, LOSS, epoch - 1).median);
     ng_history_log(l->curves, "val_accuracy", epoch,
-                   number_spread_at(c, c->accuracy, epoch - 1).median);
+                   number_spread_at(c, ACCURACY, epoch - 1).median);
     look_draw(l, status);
 }
 
@@ -220,7 +210,6 @@ typedef struct {
     ng_history *watched; /* or NULL */
     double sum, seen;    /* sum of losses, number of samples of this epoch */
     int64_t done;        /* epochs completed */
-    ng_tensor *measured; /* (2, epochs): loss and accuracy */
     setting settings[2];
 } training;
 
@@ -235,7 +224,7 @@ static inline bool training_begin(training *t, const checkpoint *saved, const ch
 {
     curves *c = t->curves;
     const char *path = checkpoint_path(saved, key, c->first_seed + t->seed);
-    t->measured = ng_zeros_new(NG_F64, NG_SHAPE(2, c->epochs));
+    c->measured[t->seed] = ng_zeros_new(NG_F64, NG_SHAPE(MEASURES, c->epochs));
     t->settings[0] = (setting){.name = "batch", .now = t->batch};
     t->settings[1] = (setting){.name = "digest of the samples that measure",
                                .now = digest_of_samples(t->validate)};
@@ -245,21 +234,16 @@ static inline bool training_begin(training *t, const checkpoint *saved, const ch
     ng_training_keep_number(t->run, "sum", &t->sum);
     ng_training_keep_number(t->run, "seen", &t->seen);
     ng_training_keep_count(t->run, "done", &t->done);
-    ng_training_keep_tensor(t->run, "loss and accuracy by epoch", t->measured);
+    ng_training_keep_tensor(t->run, "loss and accuracy by epoch", c->measured[t->seed]);
     if (ng_failed()) return false;
     if (saved->resume && ng_training_resume(t->run, .or_begin = true)) return false;
-    if (!settings_stay(path, t->settings, 2)) return false;
-    for (int epoch = 0; epoch < t->done && epoch < c->epochs; epoch++) {
-        c->loss[t->seed * c->epochs + epoch] = ng_at(t->measured, 0, epoch);
-        c->accuracy[t->seed * c->epochs + epoch] = ng_at(t->measured, 1, epoch);
-        c->done[t->seed] = epoch + 1;
-    }
-    return true;
+    c->done[t->seed] = (int)(t->done < c->epochs ? t->done : c->epochs);
+    return settings_stay(path, t->settings, 2);
 }
 
 static inline void training_free(training *t)
 {
-    ng_training_free(t->run), ng_tensor_free(t->measured);
+    ng_training_free(t->run);
     ng_tape_free(t->tape), ng_optimizer_free(t->optimizer), ng_module_free(t->net);
     ng_dataset_free(t->train), ng_dataset_free(t->validate);
     ng_history_free(t->watched);
@@ -328,13 +312,37 @@ static inline bool run_epoch(training *t)
                                                     t->name, t->seed + 1, c->seeds, epoch + 1);
     const int last = goes_on ? epoch + 1 : c->epochs;
     for (int k = epoch; k < last; k++) {
-        c->loss[t->seed * c->epochs + k] = goes_on ? loss : HUGE_VAL;
-        c->accuracy[t->seed * c->epochs + k] = accuracy;
-        ng_set(t->measured, k, c->loss[t->seed * c->epochs + k]);
-        ng_set(t->measured, c->epochs + k, accuracy);
+        ng_set(c->measured[t->seed], k, goes_on ? loss : HUGE_VAL);
+        ng_set(c->measured[t->seed], c->epochs + k, accuracy);
     }
     t->done = c->done[t->seed] = last;
     return goes_on;
+}
+
+/* ---- Results ---- */
+
+/* Prints the result of a seed whose training is complete. */
+static inline void print_seed(const training *t, double seconds)
+{
+    const curves *c = t->curves;
+    if (c->done[t->seed] < c->epochs) return;
+    progress_end(t->bar);
+    printf("%-10s seed %d/%d  loss %.4f  validation accuracy %6.2f %%  %.1f s\n", t->name,
+           t->seed + 1, c->seeds, ng_at(c->measured[t->seed], LOSS, c->epochs - 1),
+           100 * ng_at(c->measured[t->seed], ACCURACY, c->epochs - 1), seconds);
+    fflush(stdout);
+}
+
+/* Prints a line of the table: the newest epoch of all seeds. */
+static inline void print_curves(const char *name, const curves *c)
+{
+    const int epochs = epochs_reached(c);
+    if (epochs == 0) return;
+    const number_spread loss = number_spread_at(c, LOSS, epochs - 1);
+    const number_spread accuracy = number_spread_at(c, ACCURACY, epochs - 1);
+    printf("%-10s %10lld %13.2e   median %.2f, lowest %.2f, highest %.2f over %d seed%s\n", name,
+           (long long)c->parameters, loss.median, 100 * accuracy.median, 100 * accuracy.low,
+           100 * accuracy.high, accuracy.count, accuracy.count == 1 ? "" : "s");
 }
 
 #endif

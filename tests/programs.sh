@@ -202,7 +202,6 @@ head -n 20 "$tree/examples/data/digits.csv" >few/digits.csv
 NORMGRAD_DATA=few "$programs/vae" --steps 2 --no-plot >"$folder/output" || fail 'vae fails with fewer digits than a batch'
 
 # A file that cannot be written is a failure.
-fails 1 'Is a directory' "$programs/gradcheck" --sweep "$folder/here"
 fails 1 'no/such' "$programs/digits" $small --out no/such/prefix
 fails 1 'No such file' "$programs/learning_rate" --quick --out no/such/prefix
 fails 1 '--verdicts no/such/file: no/such/: No such file' "$programs/learning_rate" --quick --no-plot \
@@ -236,8 +235,6 @@ fails 2 "--seeds '': expected a whole number" "$programs/digits" --seeds ''
 fails 2 "--norm '': expected one of" "$programs/digits" --norm ''
 fails 2 'expected a whole number from 0 to 256' "$programs/digits" --threads 257
 fails 2 'expected a whole number from 0 to 256' "$programs/learning_rate" --threads 257
-fails 2 '--sweep: expected no --only' "$programs/gradcheck" --sweep sweep.dat --only relu
-fails 2 '--sweep: expected no --only' "$programs/gradcheck" --sweep sweep.dat --order 1
 
 # Settings outside their range are refused.
 refused() { # STATUS TEXT NAME OPTION VALUE

@@ -29,8 +29,6 @@ static const lab_experiment experiment = {
     .sizes = sizes};
 
 #define RATE 0.02
-static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
-                                             &lab_rms_norm};
 static const double gains[GAINS] = {0.5, 1, 2};
 static const char *const times[TIMES] = {"start", "trained"};
 
@@ -97,7 +95,7 @@ static void judge(int norm, int gain, int time, const double *spread)
 {
     const bool none = norm == 0;
     if (gains[gain] == 1 || (none && time > 0)) return;
-    lab_judge((lab_part){none ? NULL : norms[norm]->name, spread,
+    lab_judge((lab_part){none ? NULL : lab_norms[norm]->name, spread,
                          .side = none ? LAB_ABOVE : LAB_BELOW,
                          .threshold = none        ? 1000
                                       : time == 0 ? 2
@@ -113,13 +111,13 @@ static void measure_kind(int norm, int gain)
     lab_curves *curves[TIMES];
     for (int time = 0; time < TIMES; time++) {
         curves[time] =
-            lab_curves_new("layer", "%s, %g, %s", norms[norm]->name, gains[gain], times[time]);
+            lab_curves_new("layer", "%s, %g, %s", lab_norms[norm]->name, gains[gain], times[time]);
         spread[time] = lab_numbers(seeds);
     }
     for (int seed = 0; seed < seeds; seed++) {
         lab_progress((norm * GAINS + gain) * seeds + seed, NORMS * GAINS * seeds,
-                     "%s, weights times %g, seed %d", norms[norm]->name, gains[gain], seed + 1);
-        train(norms[norm], gains[gain], lab_seed(seed), at);
+                     "%s, weights times %g, seed %d", lab_norms[norm]->name, gains[gain], seed + 1);
+        train(lab_norms[norm], gains[gain], lab_seed(seed), at);
         for (int time = 0; time < TIMES; time++) {
             spread[time][seed] = spread_of(at[time]);
             for (int l = 0; l < lab_whole(DEPTH); l++)

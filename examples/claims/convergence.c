@@ -31,8 +31,6 @@ static const lab_experiment experiment = {
     .sizes = sizes};
 
 enum { NORMS = 4, OPTIMIZERS = 2, RATES = 7, LOOK = 5 };
-static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
-                                             &lab_rms_norm};
 static const double target = 0.95;
 
 static ng_optimizer *make_sgd(ng_module *net, double rate) { return ng_sgd_new(net, .lr = rate); }
@@ -110,7 +108,8 @@ static void train_one(int optimizer, int norm, int rate, int place, ng_dataset *
     if (r->losses) return;
     r->losses = lab_numbers(lab_whole(EPOCHS));
     for (int epoch = 0; epoch < lab_whole(EPOCHS); epoch++) r->losses[epoch] = (double)NAN;
-    ng_module *net = lab_network(norms[norm], lab_whole(WIDTH), lab_whole(DEPTH), seed_at(place));
+    ng_module *net =
+        lab_network(lab_norms[norm], lab_whole(WIDTH), lab_whole(DEPTH), seed_at(place));
     lab_he_weights(net, seed_at(place));
     ng_optimizer *o = optimizers[optimizer].make(net, rate_of(optimizer, rate));
     train(r, net, o, data, validate);
@@ -145,7 +144,7 @@ static void train_all(int place)
         const int done = tuning ? place - lab_seeds() : lab_tuning_seeds() + place;
         lab_progress(done * OPTIMIZERS * NORMS + i, all_seeds() * OPTIMIZERS * NORMS,
                      "seed %d/%d  %s  %s", done + 1, all_seeds(), optimizers[optimizer].name,
-                     norms[norm]->name);
+                     lab_norms[norm]->name);
         for (int rate = 0; rate < RATES; rate++)
             if (tuning || rate == best_rate(optimizer, norm) || rate == best_rate(optimizer, 0))
                 train_one(optimizer, norm, rate, place, data, validate);
@@ -160,7 +159,7 @@ static void write_steps(int optimizer, int norm)
     /* steps on all of lab_digits */
     const double all = ceil(1437.0 / lab_whole(BATCH)) * lab_whole(EPOCHS);
     lab_curves *curves =
-        lab_curves_new("rate", "%s, %s, steps", optimizers[optimizer].name, norms[norm]->name);
+        lab_curves_new("rate", "%s, %s, steps", optimizers[optimizer].name, lab_norms[norm]->name);
     for (int i = 0; i < RATES; i++)
         for (int k = 0; k < lab_tuning_seeds(); k++) {
             const double rate = rate_of(optimizer, i);
@@ -174,7 +173,7 @@ static void write_losses(int optimizer, int norm)
 {
     const int best = best_rate(optimizer, norm);
     lab_curves *curves =
-        lab_curves_new("epoch", "%s, %s, loss", optimizers[optimizer].name, norms[norm]->name);
+        lab_curves_new("epoch", "%s, %s, loss", optimizers[optimizer].name, lab_norms[norm]->name);
     for (int seed = 0; seed < lab_seeds(); seed++)
         for (int epoch = 0; epoch < lab_whole(EPOCHS); epoch++) {
             const run *r = run_of(optimizer, norm, best, seed);
@@ -192,7 +191,7 @@ static void judge(int optimizer, int norm, int rate, const char *at)
         const double without = run_of(optimizer, 0, best_rate(optimizer, 0), seed)->steps;
         shares[seed] = isinf(with) && isinf(without) ? 1 : with / without;
     }
-    lab_judge((lab_part){norms[norm]->name, shares, .side = LAB_BELOW, .threshold = 1},
+    lab_judge((lab_part){lab_norms[norm]->name, shares, .side = LAB_BELOW, .threshold = 1},
               "steps to 95 %%, %s, %s, as a share of no norm's", optimizers[optimizer].name, at);
 }
 

@@ -33,8 +33,6 @@ static const lab_experiment experiment = {
     .quick_seeds = 1,
     .sizes = sizes};
 
-static const lab_norm *const norms[] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
-                                        &lab_rms_norm};
 enum { NORMS = 4, HIDDEN = 3, BATCH = 60, PROBES = 5, MOST_PARAMETERS = 32, RATES = 6 };
 static const double rates[RATES] = {0.1, 0.3, 1, 3, 10, 30};
 static const double percents[] = {15, 50, 85};
@@ -147,7 +145,7 @@ static double last_loss(int norm, int rate, uint64_t seed, ng_tape *tape)
     ng_dataset *train, *validate;
     double loss = 0;
     lab_digits(seed, 0, &train, &validate);
-    ng_module *net = network(norms[norm], seed);
+    ng_module *net = network(lab_norms[norm], seed);
     ng_optimizer *sgd = ng_sgd_new(net, .lr = rates[rate]);
     for (int epoch = 0; epoch < epochs && isfinite(loss); epoch++)
         loss = lab_train_epoch(net, sgd, tape, train, BATCH, (uint64_t)epoch);
@@ -160,7 +158,7 @@ static void try_rates(int norm, ng_tape *tape)
 {
     double of_seed[LAB_TUNING_SEEDS];
     for (int rate = 0; rate < RATES; rate++) {
-        lab_progress(norm * RATES + rate, 2 * NORMS * RATES, "%s, rate %g", norms[norm]->name,
+        lab_progress(norm * RATES + rate, 2 * NORMS * RATES, "%s, rate %g", lab_norms[norm]->name,
                      rates[rate]);
         for (int i = 0; i < lab_tuning_seeds(); i++)
             of_seed[i] = last_loss(norm, rate, lab_tuning_seed(i), tape);
@@ -217,12 +215,12 @@ static void run(history *h, int seed, ng_tape *tape)
 
 static history run_all(int norm, double rate, const char *suffix, double done, ng_tape *tape)
 {
-    history h = {.norm = norms[norm], .rate = rate};
+    history h = {.norm = lab_norms[norm], .rate = rate};
     h.drift = lab_numbers(lab_seeds()), h.changes = lab_numbers(lab_seeds());
-    h.curves = lab_curves_new("epoch", "%s%s", norms[norm]->name, suffix);
+    h.curves = lab_curves_new("epoch", "%s%s", lab_norms[norm]->name, suffix);
     for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
         lab_progress(done + (double)seed / lab_seeds(), 4 * NORMS, "%s, rate %g, seed %d",
-                     norms[norm]->name, rate, seed);
+                     lab_norms[norm]->name, rate, seed);
         run(&h, seed, tape);
     }
     return h;

@@ -146,8 +146,6 @@ static void write_density(const char *name, const double *density, moments m)
 
 /* ---- The layer ---------------------------------------------------------------------------- */
 
-static const lab_norm *const norms[] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
-                                        &lab_rms_norm};
 enum { NORMS = 4 };
 
 static struct {
@@ -168,7 +166,7 @@ static moments of_column(const double *x, int64_t i) { return moments_of(x + i, 
 
 static void measure(int norm, int seed, const double *y)
 {
-    const bool by_column = norms[norm] == &lab_batch_norm;
+    const bool by_column = lab_norms[norm] == &lab_batch_norm;
     const moments all = moments_of(y, images * features, 1);
     double mean = 0, deviation = 0, square = 0, others = 0;
     for (int64_t i = 0; i < (by_column ? features : images); i++) {
@@ -203,7 +201,7 @@ static void run(int seed, ng_tape *tape)
     ng_tensor *x = lab_forward_part(net, 0, 3, tape, batch.x); /* Linear, ReLU, Linear */
     images = ng_dim(x, 0), features = ng_dim(x, 1);
     for (int i = 0; i < NORMS; i++)
-        measure(i, seed, norms[i]->make ? normalized(norms[i], tape, x) : numbers_of(x));
+        measure(i, seed, lab_norms[i]->make ? normalized(lab_norms[i], tape, x) : numbers_of(x));
     ng_tape_set_recording(tape, true), ng_tape_reset(tape);
     ng_optimizer_free(adam), ng_module_free(net);
     ng_dataset_free(train), ng_dataset_free(validate);
@@ -212,14 +210,14 @@ static void run(int seed, ng_tape *tape)
 static void write_layer(int norm)
 {
     char name[64];
-    write_density(norms[norm]->name, found[norm].density, found[norm].all);
-    snprintf(name, sizeof name, "%s images", norms[norm]->name);
+    write_density(lab_norms[norm]->name, found[norm].density, found[norm].all);
+    snprintf(name, sizeof name, "%s images", lab_norms[norm]->name);
     lab_block(name, "mean deviation");
     for (int64_t i = 0; i < images; i++) {
         const moments m = of_row(found[norm].sample, i);
         lab_row(m.mean, m.deviation);
     }
-    snprintf(name, sizeof name, "%s features", norms[norm]->name);
+    snprintf(name, sizeof name, "%s features", lab_norms[norm]->name);
     lab_block(name, "mean deviation");
     for (int64_t i = 0; i < features; i++) {
         const moments m = of_column(found[norm].sample, i);
@@ -238,7 +236,8 @@ static void write_farthest(void)
 
 static void judge(int norm, const double *off, const char *what)
 {
-    lab_judge((lab_part){norms[norm]->name, off, .side = LAB_BELOW, .threshold = 0.01}, "%s", what);
+    lab_judge((lab_part){lab_norms[norm]->name, off, .side = LAB_BELOW, .threshold = 0.01}, "%s",
+              what);
 }
 
 int main(int argc, char **argv)

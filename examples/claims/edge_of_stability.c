@@ -28,8 +28,6 @@ static const lab_experiment experiment = {
     .sizes = sizes};
 
 enum { NORMS = 4, RATES = 2, LOOK = 25, ITERATIONS = 10, FIRST_ITERATIONS = 60 };
-static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
-                                             &lab_rms_norm};
 static const double rates[RATES] = {0.08, 0.12};
 
 /* ---- One training ---- */
@@ -88,20 +86,20 @@ static double at_the_end(const double *values)
 
 static void measure(int norm, int rate)
 {
-    lab_curves *curves = lab_curves_new("step", "%s, rate %g", norms[norm]->name, rates[rate]);
+    lab_curves *curves = lab_curves_new("step", "%s, rate %g", lab_norms[norm]->name, rates[rate]);
     double *sharp = lab_numbers(looks()), *loss = lab_numbers(looks());
     double *first = lab_numbers(lab_seeds()), *edges = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
         lab_progress((rate * NORMS + norm) * lab_seeds() + seed, RATES * NORMS * lab_seeds(),
-                     "%s, rate %g, seed %d", norms[norm]->name, rates[rate], seed + 1);
-        descend(norms[norm], rates[rate], lab_seed(seed), sharp, loss);
+                     "%s, rate %g, seed %d", lab_norms[norm]->name, rates[rate], seed + 1);
+        descend(lab_norms[norm], rates[rate], lab_seed(seed), sharp, loss);
         first[seed] = sharp[0] * rates[rate] / 2;
         edges[seed] = at_the_end(sharp) * rates[rate] / 2;
         for (int look = 0; look < looks(); look++)
             lab_log(curves, seed, "sharpness loss rate", look * LOOK, sharp[look], loss[look],
                     rates[rate]);
     }
-    const char *name = norms[norm]->name;
+    const char *name = lab_norms[norm]->name;
     lab_judge((lab_part){name, first, .side = LAB_BELOW, .threshold = 1},
               "sharpness at the start over 2 / rate, at rate %g", rates[rate]);
     lab_judge((lab_part){name, edges, .side = LAB_WITHIN, .around = 1, .threshold = 0.15},

@@ -31,8 +31,6 @@ static const lab_experiment experiment = {
     .quick_seeds = 1,
     .sizes = sizes};
 
-static const lab_norm *const norms[] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
-                                        &lab_rms_norm};
 static const double gains[] = {0.5, 1, 2};
 
 static int depth, looks; /* measurements: before training and after each epoch */
@@ -116,7 +114,7 @@ static void run(int gain, int norm, int seed, ng_tape *tape, curves to)
     ng_dataset *train, *validate;
     ng_batch probe;
     lab_digits(lab_seed(seed), 0, &train, &validate);
-    ng_module *net = deep_network(norms[norm], gains[gain], lab_seed(seed));
+    ng_module *net = deep_network(lab_norms[norm], gains[gain], lab_seed(seed));
     ng_optimizer *sgd = ng_sgd_new(net, .lr = lab_number(RATE));
     for (int epoch = 0; epoch < looks; epoch++) {
         if (epoch > 0) lab_train_epoch(net, sgd, tape, train, 64, (uint64_t)epoch);
@@ -143,13 +141,13 @@ static void judge_spreads(int gain, int norm)
         training[seed] = lab_percentile(of_seed + 1, looks - 1, 50);
     }
     if (norm == 0) {
-        lab_judge((lab_part){norms[norm]->name, start, .side = LAB_ABOVE, .threshold = 1000},
+        lab_judge((lab_part){lab_norms[norm]->name, start, .side = LAB_ABOVE, .threshold = 1000},
                   "largest gradient of the layers over the smallest, gain %g, start", gains[gain]);
         return;
     }
-    lab_judge((lab_part){norms[norm]->name, start, .side = LAB_BELOW, .threshold = 10},
+    lab_judge((lab_part){lab_norms[norm]->name, start, .side = LAB_BELOW, .threshold = 10},
               "largest gradient of the layers over the smallest, gain %g, start", gains[gain]);
-    lab_judge((lab_part){norms[norm]->name, training, .side = LAB_BELOW, .threshold = 10},
+    lab_judge((lab_part){lab_norms[norm]->name, training, .side = LAB_BELOW, .threshold = 10},
               "largest gradient of the layers over the smallest, gain %g, training", gains[gain]);
 }
 
@@ -162,7 +160,7 @@ int main(int argc, char **argv)
     ng_tape *tape = ng_tape_new();
     for (int gain = 0, done = 0; gain < GAINS; gain++)
         for (int norm = 0; norm < NORMS; norm++) {
-            const char *name = norms[norm]->name;
+            const char *name = lab_norms[norm]->name;
             const curves to = {lab_curves_new("layer", "%s, gain %g, start", name, gains[gain]),
                                lab_curves_new("epoch", "%s, gain %g, training", name, gains[gain])};
             for (int seed = 0; seed < lab_seeds(); seed++, done++) {

@@ -573,6 +573,8 @@ const lab_norm lab_no_norm = {"none", "no norm", NULL};
 const lab_norm lab_batch_norm = {"batch", "BatchNorm", make_batch};
 const lab_norm lab_layer_norm = {"layer", "LayerNorm", make_layer};
 const lab_norm lab_rms_norm = {"rms", "RMSNorm", make_rms};
+const lab_norm *const lab_norms[4] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
+                                      &lab_rms_norm};
 
 /* Splits `all` into `most` samples, of which `few` are kept, and the others. Frees `all`. */
 static void split(ng_dataset *all, int64_t most, uint64_t seed, int64_t few, ng_dataset **train,

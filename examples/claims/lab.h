@@ -190,6 +190,7 @@ typedef struct {
     ng_module *(*make)(int64_t features);
 } lab_norm;
 extern const lab_norm lab_no_norm, lab_batch_norm, lab_layer_norm, lab_rms_norm;
+extern const lab_norm *const lab_norms[4]; /* these, in this order */
 
 /* Returns all 1797 images, x (count, 64) with pixels in 0..1; the caller frees them. Only lab.c
  * reads files, since it knows the program's path, from which they are found. */

@@ -28,8 +28,6 @@ static const lab_experiment experiment = {
     .sizes = sizes};
 
 enum { NORMS = 4, DEPTHS = 4, RATES = 25, SHOWN = 2 };
-static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
-                                             &lab_rms_norm};
 static const int depths[DEPTHS] = {2, 4, 8, 16};
 static const double diverged = 10;
 
@@ -67,7 +65,7 @@ static void descend(int depth, int norm, int seed, ng_dataset *train)
     *found = (double)NAN;
     for (int i = RATES - 1; i >= 0 && (depth == SHOWN || isnan(*found)); i--) {
         const double loss =
-            final_loss(norms[norm], depths[depth], rate_of(i), lab_seed(seed), train);
+            final_loss(lab_norms[norm], depths[depth], rate_of(i), lab_seed(seed), train);
         if (depth == SHOWN) lab_log(losses[norm], seed, "loss", rate_of(i), loss);
         if (isnan(*found) && loss < log(10) / 2) *found = rate_of(i);
     }
@@ -82,7 +80,7 @@ static void train_all(int seed)
         for (int n = 0; n < NORMS && lab_goes_on(); n++) {
             lab_progress((seed * DEPTHS + d) * NORMS + n, lab_seeds() * DEPTHS * NORMS,
                          "seed %d/%d  %d layers  %s", seed + 1, lab_seeds(), depths[d],
-                         norms[n]->name);
+                         lab_norms[n]->name);
             descend(d, n, seed, train);
         }
     }
@@ -100,7 +98,7 @@ static void judge(int depth, int norm)
         const bool trains = !isnan(with), bare = !isnan(without);
         quotients[seed] = trains && bare ? with / without : trains ? HUGE_VAL : !bare;
     }
-    lab_judge((lab_part){norms[norm]->name, quotients, .side = LAB_ABOVE, .threshold = 1},
+    lab_judge((lab_part){lab_norms[norm]->name, quotients, .side = LAB_ABOVE, .threshold = 1},
               "highest rate that trains, %d layers, as a multiple of no norm's", depths[depth]);
 }
 
@@ -109,8 +107,8 @@ int main(int argc, char **argv)
     lab_begin(argc, argv, &experiment);
     highest = lab_numbers((int64_t)DEPTHS * NORMS * lab_seeds());
     for (int n = 0; n < NORMS; n++) {
-        losses[n] = lab_curves_new("rate", "%s, %d layers", norms[n]->name, depths[SHOWN]);
-        by_depth[n] = lab_curves_new("layers", "%s, highest", norms[n]->name);
+        losses[n] = lab_curves_new("rate", "%s, %d layers", lab_norms[n]->name, depths[SHOWN]);
+        by_depth[n] = lab_curves_new("layers", "%s, highest", lab_norms[n]->name);
     }
     for (int seed = 0; seed < lab_seeds(); seed++) train_all(seed);
 

@@ -33,8 +33,6 @@ static const lab_experiment experiment = {
     .sizes = sizes};
 
 enum { NORMS = 4, DEPTH = 3, ITERATIONS = 20, LOOKS = 80 };
-static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
-                                             &lab_rms_norm};
 static const double enough = 0.001, residual_share = 0.1;
 
 /* ---- A network as a function of one long vector ---- */
@@ -184,7 +182,7 @@ static void note(double *looks, int used, double loss)
 
 static double newton(int norm, uint64_t seed, double *looks)
 {
-    problem p = begin(norms[norm], seed);
+    problem p = begin(lab_norms[norm], seed);
     vectors v = {lab_numbers(p.count), lab_numbers(p.count), lab_numbers(p.count),
                  lab_numbers(p.count), lab_numbers(p.count)};
     double damping = 1, loss = loss_now(&p);
@@ -212,7 +210,7 @@ static double newton(int norm, uint64_t seed, double *looks)
 
 static double descent(int norm, double rate, uint64_t seed, double *looks)
 {
-    problem p = begin(norms[norm], seed);
+    problem p = begin(lab_norms[norm], seed);
     ng_optimizer *sgd = ng_sgd_new(p.net, .lr = rate);
     double loss = HUGE_VAL;
     int used = 0;
@@ -248,14 +246,14 @@ static double *by_descent[NORMS], *by_newton[NORMS];
 
 static void measure(int norm)
 {
-    lab_curves *down = lab_curves_new("gradients", "%s, descent", norms[norm]->name);
-    lab_curves *curved = lab_curves_new("gradients", "%s, newton", norms[norm]->name);
+    lab_curves *down = lab_curves_new("gradients", "%s, descent", lab_norms[norm]->name);
+    lab_curves *curved = lab_curves_new("gradients", "%s, newton", lab_norms[norm]->name);
     by_descent[norm] = lab_numbers(lab_seeds()), by_newton[norm] = lab_numbers(lab_seeds());
-    lab_progress(norm, NORMS, "%s, rates", norms[norm]->name);
+    lab_progress(norm, NORMS, "%s, rates", lab_norms[norm]->name);
     const double rate = lab_best_rate(0.4, tuning_steps, &norm);
     for (int seed = 0; seed < lab_seeds(); seed++) {
         lab_progress(norm + (double)seed / lab_seeds(), NORMS, "%s, rate %g, seed %d",
-                     norms[norm]->name, rate, seed + 1);
+                     lab_norms[norm]->name, rate, seed + 1);
         double looks[LOOKS] = {0}, newton_looks[LOOKS] = {0};
         by_descent[norm][seed] = descent(norm, rate, lab_seed(seed), looks);
         by_newton[norm][seed] = newton(norm, lab_seed(seed), newton_looks);
@@ -268,9 +266,9 @@ static void judge(int norm)
 {
     const double *descends = lab_quotients(by_descent[norm], by_descent[0]);
     const double *curves = lab_quotients(by_newton[norm], by_newton[0]);
-    lab_judge((lab_part){norms[norm]->name, descends, .side = LAB_BELOW, .threshold = 1},
+    lab_judge((lab_part){lab_norms[norm]->name, descends, .side = LAB_BELOW, .threshold = 1},
               "gradients to a loss of 0.001, descent at own rates, as a share of no norm's");
-    lab_judge((lab_part){norms[norm]->name, lab_quotients(curves, descends), .side = LAB_ABOVE,
+    lab_judge((lab_part){lab_norms[norm]->name, lab_quotients(curves, descends), .side = LAB_ABOVE,
                          .threshold = 1},
               "that share with Newton steps, over the same with descent");
 }

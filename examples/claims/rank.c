@@ -30,8 +30,6 @@ static const lab_experiment experiment = {
     .sizes = sizes};
 
 enum { NORMS = 4 };
-static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
-                                             &lab_rms_norm};
 static const char *const kinds[2] = {"linear", "ReLU"};
 
 static double effective_rank(ng_tape *tape, ng_tensor *h)
@@ -66,32 +64,33 @@ static void measure_kind(int norm, bool relu)
 {
     const int depth = lab_whole(DEPTH), seeds = lab_seeds();
     double *last = lab_numbers(seeds), *at = lab_numbers(depth);
-    lab_curves *curves = lab_curves_new("layer", "%s, %s", norms[norm]->name, kinds[relu]);
+    lab_curves *curves = lab_curves_new("layer", "%s, %s", lab_norms[norm]->name, kinds[relu]);
     for (int seed = 0; seed < seeds; seed++) {
         lab_progress((relu * NORMS + norm) * seeds + seed, 4 * NORMS * seeds, "%s, %s",
-                     norms[norm]->name, kinds[relu]);
-        measure(norms[norm], relu, lab_whole(WIDTH), lab_seed(seed), at);
+                     lab_norms[norm]->name, kinds[relu]);
+        measure(lab_norms[norm], relu, lab_whole(WIDTH), lab_seed(seed), at);
         for (int l = 0; l < depth; l++)
             lab_log(curves, seed, "rank width", l + 1, at[l], lab_whole(WIDTH));
         last[seed] = at[depth - 1];
     }
-    const bool stays = norms[norm] == &lab_batch_norm;
-    lab_judge((lab_part){norms[norm]->make ? norms[norm]->name : NULL, last,
+    const bool stays = lab_norms[norm] == &lab_batch_norm;
+    lab_judge((lab_part){lab_norms[norm]->make ? lab_norms[norm]->name : NULL, last,
                          .side = stays ? LAB_ABOVE : LAB_BELOW,
                          .threshold = stays ? sqrt(lab_whole(WIDTH)) / 2 : 2},
               "effective rank at layer %d, %s%s", depth, kinds[relu],
-              norms[norm]->make ? "" : ", no norm");
+              lab_norms[norm]->make ? "" : ", no norm");
 }
 
 static void measure_widths(int norm, bool relu)
 {
     double *at = lab_numbers(lab_whole(DEPTH));
-    lab_curves *curves = lab_curves_new("width", "%s, %s, widths", norms[norm]->name, kinds[relu]);
+    lab_curves *curves =
+        lab_curves_new("width", "%s, %s, widths", lab_norms[norm]->name, kinds[relu]);
     for (int width = 8; width <= 4 * lab_whole(WIDTH); width *= 2) {
         lab_progress(2 * NORMS + relu * NORMS + norm, 4 * NORMS, "%s, %s, width %d",
-                     norms[norm]->name, kinds[relu], width);
+                     lab_norms[norm]->name, kinds[relu], width);
         for (int seed = 0; seed < lab_seeds(); seed++) {
-            measure(norms[norm], relu, width, lab_seed(seed), at);
+            measure(lab_norms[norm], relu, width, lab_seed(seed), at);
             lab_log(curves, seed, "rank", width, at[lab_whole(DEPTH) - 1]);
         }
     }

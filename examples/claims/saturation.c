@@ -30,8 +30,6 @@ static const lab_experiment experiment = {
     .sizes = sizes};
 
 enum { NORMS = 4, GAINS = 5, ASKED = 3, BATCH = 64 };
-static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
-                                             &lab_rms_norm};
 static const double gains[GAINS] = {0.5, 1, 2, 4, 8};
 
 /* Returns a network with weight matrices from N(0, gain^2 / fan_in). */
@@ -103,7 +101,7 @@ static double *first[NORMS][GAINS], *last[NORMS][GAINS], *loss[NORMS][GAINS];
 
 static void measure(int norm, int gain, lab_curves *curves)
 {
-    kind k = {norms[norm], gains[gain]};
+    kind k = {lab_norms[norm], gains[gain]};
     lab_progress(norm * GAINS + gain, NORMS * GAINS, "%s, weights times %g", k.norm->name, k.gain);
     const double rate = lab_best_rate(0.1, tuning_loss, &k);
     first[norm][gain] = lab_numbers(lab_seeds()), last[norm][gain] = lab_numbers(lab_seeds());
@@ -119,7 +117,7 @@ static void measure(int norm, int gain, lab_curves *curves)
 static void judge(int norm)
 {
     const bool none = norm == 0;
-    const char *name = none ? NULL : norms[norm]->name, *suffix = none ? ", no norm" : "";
+    const char *name = none ? NULL : lab_norms[norm]->name, *suffix = none ? ", no norm" : "";
     const lab_side side = none ? LAB_ABOVE : LAB_BELOW;
     const double threshold = none ? 0.2 : 0.05;
     lab_judge((lab_part){name, first[norm][ASKED], .side = side, .threshold = threshold},
@@ -138,7 +136,7 @@ int main(int argc, char **argv)
     lab_data("64-(%d)x%d-10, tanh, %d epochs", lab_whole(WIDTH), lab_whole(DEPTH),
              lab_whole(EPOCHS));
     for (int norm = 0; norm < NORMS; norm++) {
-        lab_curves *curves = lab_curves_new("gain", "%s", norms[norm]->name);
+        lab_curves *curves = lab_curves_new("gain", "%s", lab_norms[norm]->name);
         for (int gain = 0; gain < GAINS; gain++) measure(norm, gain, curves);
     }
     for (int norm = 0; norm < NORMS; norm++) judge(norm);

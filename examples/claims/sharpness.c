@@ -27,8 +27,6 @@ static const lab_experiment experiment = {
 
 enum { NORMS = 4, LEVELS = 4, VALUES = 10, ITERATIONS = 20, BATCH = 50, MOST_EPOCHS = 400 };
 #define RATE 0.1
-static const lab_norm *const norms[NORMS] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
-                                             &lab_rms_norm};
 static const double levels[LEVELS] = {1, 0.3, 0.1, 0.03};
 
 typedef struct {
@@ -79,15 +77,15 @@ static double *largest[NORMS][LEVELS];
 static void measure_norm(int norm)
 {
     double values[LEVELS][VALUES];
-    lab_curves *of_loss = lab_curves_new("loss", "%s", norms[norm]->name), *of_index[LEVELS];
+    lab_curves *of_loss = lab_curves_new("loss", "%s", lab_norms[norm]->name), *of_index[LEVELS];
     for (int level = 0; level < LEVELS; level++) {
         largest[norm][level] = lab_numbers(lab_seeds());
-        of_index[level] = lab_curves_new("index", "%s at %g", norms[norm]->name, levels[level]);
+        of_index[level] = lab_curves_new("index", "%s at %g", lab_norms[norm]->name, levels[level]);
     }
     for (int seed = 0; seed < lab_seeds(); seed++) {
         lab_progress(norm * lab_seeds() + seed, NORMS * lab_seeds(), "%s, seed %d",
-                     norms[norm]->name, seed + 1);
-        measure(norms[norm], lab_seed(seed), values);
+                     lab_norms[norm]->name, seed + 1);
+        measure(lab_norms[norm], lab_seed(seed), values);
         for (int level = 0; level < LEVELS; level++) {
             double *most = &largest[norm][level][seed];
             for (int k = 0; k < VALUES; k++) {
@@ -99,7 +97,7 @@ static void measure_norm(int norm)
         }
     }
     for (int level = 0; level < 3 && norm > 0; level += 2)
-        lab_judge((lab_part){norms[norm]->name,
+        lab_judge((lab_part){lab_norms[norm]->name,
                              lab_quotients(largest[norm][level], largest[0][level]),
                              .side = LAB_BELOW, .threshold = 1},
                   "largest eigenvalue at a loss of %g, as a share of no norm's", levels[level]);
