@@ -43,8 +43,8 @@ static inline void look_block(look *l, const char *name)
 static inline void look_draw(look *l, const char *status)
 {
     if (!l->curves || ng_failed() ||
-        ng_plot(l->curves, look_has_window() ? NULL : "-", .log_y = true, .panels = true,
-                .live = true, .title = status) == NG_OK)
+        ng_plot(l->curves, look_has_window() ? NULL : "-", .panels = true, .live = true,
+                .title = status) == NG_OK)
         return;
     complain("%s; continuing without --live", ng_error_text());
     ng_clear_error();
@@ -61,8 +61,8 @@ static inline void look_plot(ng_history *history, const char *prefix, const char
     char path[LONGEST_PREFIX + 100];
     snprintf(path, sizeof path, "%s.svg", prefix);
     if (ng_failed()) return;
-    const bool drawn = ng_plot(history, path, .x_label = x_label, .series = series, .log_y = true,
-                               .band = true, .panels = true) == NG_OK;
+    const bool drawn = ng_plot(history, path, .x_label = x_label, .series = series, .band = true,
+                               .panels = true) == NG_OK;
     printf("Curves: %s.dat%s%s\n", prefix, drawn ? ", drawn in " : "; ",
            drawn ? path : ng_error_text());
     ng_clear_error();
