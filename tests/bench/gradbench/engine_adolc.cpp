@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+/* Entries of each of ADOL-C's buffers, beyond which it writes files to the working directory; a
+ * mixture with as many products is refused. */
+enum { IN_MEMORY = 1 << 28 };
 static std::vector<double> at, slope; /* the independent variables, and the gradient there */
 static std::vector<double> data;
 static int64_t d, k, n, m;
@@ -174,6 +177,7 @@ static void read_sizes(const char *input)
         d = input_count(input, "d"), k = input_count(input, "k"), n = input_count(input, "n");
         m = input_count(input, "m"), gamma_ = input_number(input, "gamma");
         data = numbers(input, "x");
+        if (n * k * d * d > IN_MEMORY) ng_fail(NG_ENOMEM, "gmm: too large a tape");
     }
     if (name == "lstm") {
         const ng_tensor *text = input_tensor(input, "sequence");
@@ -189,10 +193,11 @@ static void prepare(const char *input)
     for (const char *name : current->variables) append(input, name);
     if (ng_failed()) return;
     read_sizes(input);
+    if (ng_failed()) return;
     slope.resize(at.size());
     std::vector<adouble> x(at.size());
     double value;
-    trace_on(1);
+    trace_on(1, 0, IN_MEMORY, IN_MEMORY, IN_MEMORY, IN_MEMORY);
     for (size_t i = 0; i < at.size(); i++) x[i] <<= at[i];
     current->function(x.data()) >>= value;
     trace_off();

@@ -4,11 +4,13 @@
 #include "gradbench.h"
 #include <math.h>
 
+enum { BLOCK = 1 << 16 }; /* of Q (x - mu), which so stays in cache */
 static ng_tensor *x, *leaves[4], *cells;
 static int64_t d, k, n;
 static double m, gamma_;
 
 enum { ALPHA, MU, Q, L };
+static const char *const names[] = {"alpha", "mu", "q", "l"};
 
 static void prepare(const char *input)
 {
@@ -18,10 +20,7 @@ static void prepare(const char *input)
     n = input_count(input, "n");
     m = input_number(input, "m");
     gamma_ = input_number(input, "gamma");
-    leaves[ALPHA] = ng_require_grad(input_tensor(input, "alpha"));
-    leaves[MU] = ng_require_grad(input_tensor(input, "mu"));
-    leaves[Q] = ng_require_grad(input_tensor(input, "q"));
-    leaves[L] = ng_require_grad(input_tensor(input, "l"));
+    for (int i = 0; i < 4; i++) leaves[i] = ng_require_grad(input_tensor(input, names[i]));
     cells = held_zeros(NG_I64, NG_SHAPE(d, d));
     if (ng_failed()) return;
     int64_t *cell = ng_data_i64(cells), next = d + 1;
@@ -39,6 +38,18 @@ static double log_gamma(double a)
     return sum;
 }
 
+/* The sum of ln sum_k e^(weight - |Q (x - mu)|^2 / 2) over rows of x; map (d + 1, d k): Q and
+ * -Q mu, by which (x, 1) is multiplied. */
+static ng_tensor *log_fit(ng_tape *tape, ng_tensor *rows, ng_tensor *map, ng_tensor *weight)
+{
+    ng_tensor *one = ng_full(tape, NG_F64, NG_SHAPE(ng_dim(rows, 0), 1), 1);
+    ng_tensor *z = ng_matmul(tape, ng_concat(tape, NG_TENSORS(rows, one), 1), map);
+    ng_tensor *square = ng_square(tape, ng_reshape(tape, z, NG_SHAPE(-1, d, k)));
+    ng_tensor *distance = ng_sum(tape, square, .axes = NG_AXES(1));
+    ng_tensor *beta = ng_sub(tape, weight, ng_mul_scalar(tape, distance, 0.5));
+    return ng_sum(tape, ng_logsumexp(tape, beta, .axes = NG_AXES(1)));
+}
+
 static ng_tensor *log_posterior(ng_tape *tape)
 {
     const double freedom = (double)d + m + 1;
@@ -52,15 +63,15 @@ static ng_tensor *log_posterior(ng_tape *tape)
     ng_tensor *parts = ng_concat(tape, NG_TENSORS(zero, diagonal, l), 0);
     ng_tensor *factor = ng_gather_rows(tape, parts, cells);
 
-    /* |Q (x - mu)|^2: (n, k) */
-    ng_tensor *of_x = ng_matmul(tape, x, ng_reshape(tape, factor, NG_SHAPE(d, d * k)));
-    ng_tensor *of_mu = ng_sum(tape, ng_mul(tape, factor, mu), .axes = NG_AXES(0));
-    ng_tensor *z = ng_sub(tape, ng_reshape(tape, of_x, NG_SHAPE(n, d, k)), of_mu);
-    ng_tensor *distance = ng_sum(tape, ng_square(tape, z), .axes = NG_AXES(1));
-
-    ng_tensor *beta =
-        ng_sub(tape, ng_add(tape, alpha, log_det), ng_mul_scalar(tape, distance, 0.5));
-    ng_tensor *fit = ng_sum(tape, ng_logsumexp(tape, beta, .axes = NG_AXES(1)));
+    ng_tensor *of_mu = ng_sum(tape, ng_mul(tape, factor, mu), .axes = NG_AXES(0), .keepdim = true);
+    ng_tensor *map = ng_concat(tape, NG_TENSORS(factor, ng_neg(tape, of_mu)), 0);
+    map = ng_reshape(tape, map, NG_SHAPE(d + 1, d * k));
+    ng_tensor *weight = ng_add(tape, alpha, log_det), *fit = ng_full(tape, NG_F64, NG_SCALAR, 0);
+    const int64_t rows = 64 + BLOCK / (d * k);
+    for (int64_t from = 0; from < n; from += rows) {
+        ng_tensor *block = ng_slice(tape, x, 0, from, from + rows < n ? from + rows : n);
+        fit = ng_add(tape, fit, log_fit(tape, block, map, weight));
+    }
     ng_tensor *weights = ng_mul_scalar(tape, ng_logsumexp(tape, alpha), -(double)n);
     ng_tensor *frobenius = ng_sum(tape, ng_square(tape, parts));
     ng_tensor *prior = ng_sub(tape, ng_mul_scalar(tape, ng_sum(tape, log_det), m),

@@ -174,7 +174,7 @@ def main():
     parser.add_argument("--tool", action="append", default=[], metavar="NAME=COMMAND")
     parser.add_argument("--only", help="one module")
     parser.add_argument("--seconds", type=float, default=0.5, help="of a function, at least")
-    parser.add_argument("--runs", type=int, default=2, help="of a function, at least")
+    parser.add_argument("--runs", type=int, default=5, help="of a function, at least")
     parser.add_argument("--golden", action="store_true")
     options = parser.parse_args()
     tools = [tool.split("=", 1) for tool in options.tool]
