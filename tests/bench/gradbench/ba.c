@@ -1,7 +1,6 @@
 /* ba: bundle adjustment, the errors of p observations of points by cameras, and their sparse
  * Jacobian. The two errors of an observation depend on the 11 parameters of its camera, on its
  * point and on its weight, and a third on the weight alone.
- *
  * The tape is reset after each block of observations, so that a block stays in cache. One backward
  * pass gives a row of the Jacobian for all observations of a block. */
 #include "ba.h"
@@ -10,14 +9,14 @@
 enum { BLOCK = 1024 };
 
 /* Rows from .. to of x, as columns. */
-static ng_tensor *block_of(ng_tape *tape, ng_tensor *x, int64_t from, int64_t to)
+static ng_tensor *columns_of(ng_tape *tape, ng_tensor *x, int64_t from, int64_t to)
 {
     return ng_transpose(tape, ng_slice(tape, x, 0, from, to), 0, 1);
 }
 
-/* The parameters and errors of a block of observations. */
+/* The variables and errors of a block of observations. */
 typedef struct {
-    ng_tensor *inputs[3], *reprojection, *weight;
+    ng_tensor *variables[VARIABLES], *reprojection, *weight;
 } block;
 
 static block block_at(ng_tape *tape, int64_t from, int64_t to)
@@ -25,12 +24,13 @@ static block block_at(ng_tape *tape, int64_t from, int64_t to)
     block b;
     ng_tensor *c = ng_gather_rows(tape, cameras, ng_slice(tape, camera_of, 0, from, to));
     ng_tensor *x = ng_gather_rows(tape, points, ng_slice(tape, point_of, 0, from, to));
-    b.inputs[0] = ng_variable(tape, ng_transpose(tape, c, 0, 1));
-    b.inputs[1] = ng_variable(tape, ng_transpose(tape, x, 0, 1));
-    b.inputs[2] = ng_variable(tape, block_of(tape, weights, from, to));
-    b.reprojection = reprojection(tape, b.inputs[0], b.inputs[1], b.inputs[2],
-                                  block_of(tape, features, from, to));
-    b.weight = ng_scalar_sub(tape, 1, ng_square(tape, b.inputs[2]));
+    c = ng_transpose(tape, c, 0, 1);
+    for (int64_t i = 0, at = 0; i < PLACE; at += size_of[i++])
+        b.variables[i] = ng_variable(tape, part(tape, c, at, size_of[i]));
+    b.variables[PLACE] = ng_variable(tape, ng_transpose(tape, x, 0, 1));
+    b.variables[WEIGHT] = ng_variable(tape, columns_of(tape, weights, from, to));
+    b.reprojection = reprojection(tape, b.variables, columns_of(tape, features, from, to));
+    b.weight = ng_scalar_sub(tape, 1, ng_square(tape, b.variables[WEIGHT]));
     return b;
 }
 
@@ -65,15 +65,16 @@ static void jacobian(ng_tape *tape, ng_tensor **results)
         const int64_t to = from + BLOCK < p ? from + BLOCK : p;
         ng_tape_reset(tape);
         block b = block_at(tape, from, to);
-        ng_tensor *row[2], *gradients[3];
+        ng_tensor *gradients[2][VARIABLES];
         for (int i = 0; i < 2; i++) {
             ng_tensor *one = ng_from(tape, NG_F64, NG_SHAPE(2, 1), NG_VALUES(1 - i, i));
             ng_tensor *seed = ng_broadcast_to(tape, one, NG_SHAPE(2, to - from));
-            ng_gradients(tape, &b.reprojection, 1, b.inputs, 3, gradients, .cotangents = &seed);
-            row[i] = ng_concat(tape, gradients, 3, 0);
+            ng_gradients(tape, &b.reprojection, 1, b.variables, VARIABLES, gradients[i],
+                         .cotangents = &seed);
         }
-        copy(values, 2 * ROW * from, ng_permute(tape, ng_stack(tape, row, 2, 0), NG_AXES(2, 0, 1)));
-        copy(values, 2 * ROW * p + from, ng_gradient(tape, b.weight, b.inputs[2]));
+        ng_tensor *both = ng_concat(tape, gradients[0], 2 * VARIABLES, 0);
+        copy(values, 2 * ROW * from, ng_transpose(tape, both, 0, 1));
+        copy(values, 2 * ROW * p + from, ng_gradient(tape, b.weight, b.variables[WEIGHT]));
     }
     put_structure();
     results[0] = ends(tape, rows);

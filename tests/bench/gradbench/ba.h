@@ -46,7 +46,8 @@ static void prepare(const char *input)
     rows = held_zeros(NG_I64, NG_SHAPE(3 * p + 1));
 }
 
-/* Writes rows and columns: row 2 i and 2 i + 1 are those of observation i, row 2 p + i is that of its weight. */
+/* Writes rows and columns: rows 2 i and 2 i + 1 are those of observation i, row 2 p + i is that of
+ * its weight. */
 static void put_structure(void)
 {
     int64_t *row = ng_data_i64(rows), *column = ng_data_i64(columns);
@@ -60,6 +61,10 @@ static void put_structure(void)
 }
 
 /* ---- The camera, for columns of observations --------------------------------------------------- */
+
+/* What an observation depends on, in the order of the Jacobian's columns; the rows of each. */
+enum { ROTATION, CENTER, FOCAL, PRINCIPAL, RADIAL, RADIAL_2, PLACE, WEIGHT, VARIABLES };
+static const int64_t size_of[VARIABLES] = {3, 3, 1, 2, 1, 1, 3, 1};
 
 static ng_tensor *part(ng_tape *tape, ng_tensor *x, int64_t from, int64_t count)
 {
@@ -94,21 +99,17 @@ static ng_tensor *rotate(ng_tape *tape, ng_tensor *r, ng_tensor *x)
     return ng_add(tape, turned, ng_mul(tape, r, along));
 }
 
-/* The errors w (image - feature) (2, n) of points x (3, n), weights w (1, n), features (2, n) and
- * cameras (11, n), each with its rotation (3), center (3), focal length (1), principal point (2) and
- * radial distortion (2). */
-static ng_tensor *reprojection(ng_tape *tape, ng_tensor *camera, ng_tensor *x, ng_tensor *w,
-                               ng_tensor *feature)
+/* The errors weight (image - feature) (2, n). */
+static ng_tensor *reprojection(ng_tape *tape, ng_tensor *const v[VARIABLES], ng_tensor *feature)
 {
-    ng_tensor *seen =
-        rotate(tape, part(tape, camera, 0, 3), ng_sub(tape, x, part(tape, camera, 3, 3)));
+    ng_tensor *seen = rotate(tape, v[ROTATION], ng_sub(tape, v[PLACE], v[CENTER]));
     ng_tensor *at = ng_div(tape, part(tape, seen, 0, 2), part(tape, seen, 2, 1));
     ng_tensor *square = column_sum(tape, ng_square(tape, at));
-    ng_tensor *outer = ng_mul(tape, part(tape, camera, 10, 1), square);
-    ng_tensor *radial = ng_mul(tape, ng_add(tape, part(tape, camera, 9, 1), outer), square);
-    ng_tensor *scale = ng_mul(tape, ng_add_scalar(tape, radial, 1), part(tape, camera, 6, 1));
-    ng_tensor *image = ng_add(tape, ng_mul(tape, at, scale), part(tape, camera, 7, 2));
-    return ng_mul(tape, w, ng_sub(tape, image, feature));
+    ng_tensor *outer = ng_mul(tape, v[RADIAL_2], square);
+    ng_tensor *radial = ng_mul(tape, ng_add(tape, v[RADIAL], outer), square);
+    ng_tensor *scale = ng_mul(tape, ng_add_scalar(tape, radial, 1), v[FOCAL]);
+    ng_tensor *image = ng_add(tape, ng_mul(tape, at, scale), v[PRINCIPAL]);
+    return ng_mul(tape, v[WEIGHT], ng_sub(tape, image, feature));
 }
 
 #endif
