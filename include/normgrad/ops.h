@@ -328,18 +328,31 @@ typedef struct {
 #define ng_l1(tape, x, ...) ng_l1_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
 #define ng_huber(tape, x, ...)                                                                    \
     ng_huber_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
-#define ng_binary_cross_entropy(tape, logits, ...)                                                \
-    ng_binary_cross_entropy_with(tape, logits, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
 NG_API ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
                                                 /* (x - t)^2 */
 NG_API ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
                                                 /* |x - t| */
 NG_API ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
                                 /* d = |x - t|: d <= delta ? d^2/2 : delta (d - delta/2) */
+
+/* Binary cross-entropy of logits x and targets t of one shape:
+ *     weights (positive_weights t softplus(-x) + (1 - t) softplus(x)), by default
+ *     softplus(x) - t x
+ * t is in [0, 1]: a target outside (by more than 1e-5) is NG_EVALUE, unless it requires a gradient.
+ *
+ * weights, positive_weights  factors that broadcast to the shape of x, such as (classes) for x
+ *                            (N, classes); a mean is still over all elements. No gradient flows to
+ *                            them. PyTorch's weight and pos_weight. Default: 1 */
+typedef struct {
+    ng_reduction reduction; /* default NG_MEAN */
+    ng_tensor *weights, *positive_weights;
+    ng_tensor *target;
+} ng_binary_cross_entropy_options;
+#define ng_binary_cross_entropy(tape, logits, ...)                                                \
+    ng_binary_cross_entropy_with(tape, logits,                                                    \
+                                 NG_NAMED(ng_binary_cross_entropy_options, target, __VA_ARGS__))
 NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
-                                               ng_loss_options options);
-                /* softplus(x) - t x, t in [0, 1]: a target outside (by more than 1e-5) is
-                 * NG_EVALUE, unless it requires a gradient */
+                                               ng_binary_cross_entropy_options options);
 
 /* Cross-entropy of logits (..., classes) against int64 labels (...):
  *     loss = -sum_c q_c log_softmax(logits)_c
@@ -347,14 +360,22 @@ NG_API ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
  * With .ignore, rows whose label is .ignored have loss 0 and do not count in the mean. The mean of
  * no row is NaN, with gradient 0. Any other label outside 0 .. classes - 1 is an error.
  *
+ * Labels may also be probabilities p, of the logits' shape and dtype, to which gradients flow:
+ *     q = (1 - smoothing) p + smoothing / classes
+ * A mean is then over the number of rows, also with weights. .ignore is for int64 labels only. A p
+ * outside [0, 1] (by more than 1e-5) is NG_EVALUE, unless it requires a gradient.
+ *
  * weights  (classes): a factor for the term of each class; a mean is divided by the sum of the
- *          labels' weights (NaN if that is 0). A term of weight 0 is 0, whatever its logit. No
- *          gradient flows to weights. Default: 1 */
+ *          labels' weights (NaN if that is 0). A term whose weight or q is 0 is 0, whatever its
+ *          logit, without a gradient to p. No gradient flows to weights. Default: 1
+ * channels_first  logits are (N, classes, ...) and labels (N, ...), as in PyTorch; probabilities
+ *          are (N, classes, ...) */
 typedef struct {
     ng_reduction reduction; /* default NG_MEAN */
     double smoothing;
     bool ignore;
     int64_t ignored;
+    bool channels_first;
     ng_tensor *weights;
     ng_tensor *labels;
 } ng_cross_entropy_options;
@@ -369,6 +390,7 @@ typedef struct {
     ng_reduction reduction; /* default NG_MEAN */
     bool ignore; /* rows whose label is */
     int64_t ignored; /* this */
+    bool channels_first;
     ng_tensor *weights; /* of the classes */
     ng_tensor *labels;
 } ng_nll_options;

@@ -36,6 +36,14 @@ bool ng_label_ok(const char *function, int64_t label, int64_t row, int64_t class
     return false;
 }
 
+ng_tensor *ng_classes_last(ng_tape *tape, ng_tensor *x, bool channels_first)
+{
+    if (!x || !channels_first || x->shape.rank < 3) return x;
+    ng_axes axes = {.count = x->shape.rank};
+    for (int i = 1; i < axes.count; i++) axes.axis[i] = i % (axes.count - 1) + 1;
+    return ng_permute(tape, x, axes);
+}
+
 static bool select_labels(const char *function, ng_tape *tape, const ng_tensor *x,
                           const ng_nll_options *o, selection *s)
 {
@@ -84,6 +92,7 @@ ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options options)
     if (!ng_accepts(function, tape, 1, &x) ||
         !ng_accepts_index(function, tape, "labels", options.labels) ||
         !ng_reduction_ok(function, options.reduction) ||
+        !(x = ng_classes_last(tape, x, options.channels_first)) ||
         !ng_labels_fit(function, x, options.labels) ||
         !ng_option_idle(function, "ignored", !options.ignore && options.ignored, "with .ignore") ||
         !select_labels(function, tape, x, &options, &s))
@@ -120,6 +129,45 @@ ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
                         ng_mul_scalar(tape, all, share));
     }
     return reduced_by(tape, losses, options.reduction, s.total);
+}
+
+/* ---- cross_entropy of probabilities p ---------------------------------------------------------
+ *
+ * loss = -sum_c w_c q_c log_softmax(x)_c,  q = (1 - s) p + s / classes */
+
+/* The probabilities of o, classes last; NULL with an error. */
+static ng_tensor *probabilities_for(const char *function, ng_tape *tape, ng_tensor *logits,
+                                    const ng_cross_entropy_options *o)
+{
+    ng_tensor *const operands[] = {logits, o->labels};
+    if (!ng_accepts(function, tape, 2, operands)) return NULL;
+    ng_tensor *const p = ng_classes_last(tape, o->labels, o->channels_first);
+    if (!p || ng_shape_equal(p->shape, logits->shape)) return p;
+    ng_fail(NG_EDTYPE, "%s: labels is %s %s, expected int64, or probabilities of the logits' shape",
+            function, ng_dtype_name(o->labels->dtype), ng_shape_print(o->labels->shape).text);
+    return NULL;
+}
+
+ng_tensor *ng_cross_entropy_of_probabilities(ng_tape *tape, ng_tensor *logits,
+                                             ng_cross_entropy_options options)
+{
+    static const char function[] = "ng_cross_entropy";
+    ng_tensor *q = probabilities_for(function, tape, logits, &options);
+    if (!q || !ng_has_rows(function, logits) || !ng_reduction_ok(function, options.reduction) ||
+        !ng_option_idle(function, "ignore", options.ignore, "with int64 labels") ||
+        !ng_option_idle(function, "ignored", options.ignored != 0, "with int64 labels") ||
+        !label_weights_fit(function, tape, logits, options.weights) ||
+        !ng_targets_ok(function, options.labels, 0, 1))
+        return NULL;
+    const double s = options.smoothing, rows = (double)(logits->size / ng_dim(logits, -1));
+    if (s > 0)
+        q = ng_add_scalar(tape, ng_mul_scalar(tape, q, 1 - s), s / (double)ng_dim(logits, -1));
+    if (options.weights)
+        q = ng_mul(tape, q, ng_detach(tape, options.weights, .by_definition = true));
+    ng_tensor *zero = ng_full(tape, logits->dtype, NG_SCALAR, 0);
+    ng_tensor *x = ng_where(tape, ng_detach(tape, q), ng_log_softmax(tape, logits, -1), zero);
+    ng_tensor *losses = ng_neg(tape, ng_sum(tape, ng_mul(tape, q, x), .axes = NG_AXES(-1)));
+    return reduced_by(tape, losses, options.reduction, rows);
 }
 
 /* ---- kl_divergence: t (ln t - x) ----------------------------------------------------------- */
@@ -182,6 +230,10 @@ NG_CASE_CALL(case_weighted, ng_cross_entropy(tape, in[0], in[1], .weights = in[2
 NG_CASE_CALL(case_weighted_all,
              ng_cross_entropy(tape, in[0], in[1], .weights = in[2], .smoothing = 0.2,
                               .ignore = true, .ignored = 2, .reduction = NG_SUM))
+NG_CASE_CALL(case_nll_first, ng_nll(tape, in[0], in[1], .channels_first = true))
+NG_CASE_CALL(case_soft, ng_cross_entropy(tape, in[0], in[1]))
+NG_CASE_CALL(case_soft_all, ng_cross_entropy(tape, in[0], in[1], .weights = in[2], .smoothing = 0.2,
+                                             .reduction = NG_EACH, .channels_first = true))
 NG_CASE_CALL(case_kl, ng_kl_divergence(tape, in[0], in[1]))
 NG_CASE_CALL(case_kl_each, ng_kl_divergence(tape, in[0], in[1], .reduction = NG_EACH))
 
@@ -195,6 +247,13 @@ const ng_case ng_op_cases_likelihoods[] = {
     NG_CASE("cross_entropy (weights)", case_weighted, OF_CLASSES),
     NG_CASE("cross_entropy (sum, weights, smoothing, ignored label)", case_weighted_all,
             OF_CLASSES),
+    NG_CASE("nll (channels first)", case_nll_first, NG_CASE_ANY("x", 2, 3, 2),
+            NG_CASE_INDEX("labels", 3, 2, 2)),
+    NG_CASE("cross_entropy (probabilities)", case_soft, NG_CASE_ANY("logits", 3, 4),
+            NG_CASE_BETWEEN("labels", 0.1, 0.9, 3, 4)),
+    NG_CASE("cross_entropy (each, probabilities, weights, smoothing, channels first)",
+            case_soft_all, NG_CASE_ANY("logits", 2, 3, 2),
+            NG_CASE_BETWEEN("labels", 0.1, 0.9, 2, 3, 2), NG_CASE_POSITIVE_CONSTANT("weights", 3)),
     NG_CASE("kl_divergence", case_kl, NG_CASE_ANY("x", 3, 4), NG_CASE_POSITIVE("t", 3, 4)),
     NG_CASE("kl_divergence (each)", case_kl_each, NG_CASE_ANY("x", 3, 4),
             NG_CASE_POSITIVE("t", 3, 4)),

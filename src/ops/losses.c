@@ -199,17 +199,54 @@ static void bce_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_t
     if (ng_wants(dx, 1)) dx[1] = ng_neg(tape, ng_mul(tape, dy, x));
 }
 
+/* Whether a factor is left out, or broadcasts to the shape of x. */
+static bool factor_fits(const char *function, const char *name, const ng_tape *tape,
+                        const ng_tensor *factor, const ng_tensor *x)
+{
+    ng_shape joint;
+    if (!factor) return true;
+    if (!ng_usable(function, name, 0, tape, factor)) return false;
+    if (factor->dtype == x->dtype && ng_shapes_broadcast(factor->shape, x->shape) &&
+        ng_shape_broadcast(function, factor->shape, x->shape, &joint) &&
+        ng_shape_equal(joint, x->shape))
+        return true;
+    ng_fail(factor->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE,
+            "%s: %s is %s %s, expected %s of a shape that broadcasts to %s", function, name,
+            ng_dtype_name(factor->dtype), ng_shape_print(factor->shape).text,
+            ng_dtype_name(x->dtype), ng_shape_print(x->shape).text);
+    return false;
+}
+
+static ng_tensor *times_constant(ng_tape *tape, ng_tensor *x, ng_tensor *factor)
+{
+    return factor ? ng_mul(tape, x, ng_detach(tape, factor, .by_definition = true)) : x;
+}
+
+static ng_tensor *weighted_bce(ng_tape *tape, ng_tensor *x,
+                               const ng_binary_cross_entropy_options *o)
+{
+    ng_tensor *no = ng_mul(tape, ng_scalar_sub(tape, 1, o->target), ng_softplus(tape, x));
+    ng_tensor *yes = ng_mul(tape, o->target, ng_softplus(tape, ng_neg(tape, x)));
+    ng_tensor *losses = ng_add(tape, no, times_constant(tape, yes, o->positive_weights));
+    return ng_reduced(tape, times_constant(tape, losses, o->weights), o->reduction);
+}
+
 static const ng_op bce_op = {.name = "binary_cross_entropy",
                              .gradient = bce_gradient,
                              .backward = bce_backward,
                              .definition = bce_definition};
 
-ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_loss_options options)
+ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
+                                        ng_binary_cross_entropy_options options)
 {
     static const char function[] = "ng_binary_cross_entropy";
-    if (!ng_loss_pair_ok(function, tape, logits, &options) ||
-        !ng_targets_ok(function, options.target, 0, 1))
+    const ng_loss_options pair = {.reduction = options.reduction, .target = options.target};
+    if (!pair_fits(function, tape, logits, &pair) ||
+        !ng_targets_ok(function, options.target, 0, 1) ||
+        !factor_fits(function, "weights", tape, options.weights, logits) ||
+        !factor_fits(function, "positive_weights", tape, options.positive_weights, logits))
         return NULL;
+    if (options.weights || options.positive_weights) return weighted_bce(tape, logits, &options);
     const ng_tensor *x = logits;
     const loss_attributes saved = loss_attributes_of(options.reduction, x->size);
     const bool each = saved.reduction == NG_EACH;
@@ -299,14 +336,17 @@ static bool classes_ok(ng_tape *tape, ng_tensor *logits, const ng_cross_entropy_
         !ng_option_idle(function, "ignored", !o->ignore && o->ignored, "with .ignore") ||
         !ng_labels_fit(function, logits, o->labels))
         return false;
-    if (ng_dim(logits, -1) < 1)
-        ng_fail(NG_ESHAPE, "%s: logits is %s, expected (..., classes)", function,
-                ng_shape_print(logits->shape).text);
-    else if (!(o->smoothing >= 0 && o->smoothing <= 1))
-        ng_fail(NG_EVALUE, "%s: smoothing is %g, expected 0 <= smoothing <= 1", function,
-                o->smoothing);
-    else
-        return true;
+    if (ng_dim(logits, -1) >= 1) return true;
+    ng_fail(NG_ESHAPE, "%s: logits is %s, expected (..., classes)", function,
+            ng_shape_print(logits->shape).text);
+    return false;
+}
+
+static bool smoothing_ok(double smoothing)
+{
+    if (smoothing >= 0 && smoothing <= 1) return true;
+    ng_fail(NG_EVALUE, "ng_cross_entropy: smoothing is %g, expected 0 <= smoothing <= 1",
+            smoothing);
     return false;
 }
 
@@ -324,7 +364,14 @@ static int64_t counted_rows(const cross_entropy_attributes *a, const int64_t *la
 
 ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_cross_entropy_options options)
 {
-    if (!classes_ok(tape, logits, &options)) return NULL;
+    static const char function[] = "ng_cross_entropy";
+    if (!ng_accepts(function, tape, 1, &logits) || !ng_given(function, "labels", options.labels))
+        return NULL;
+    if (!(logits = ng_classes_last(tape, logits, options.channels_first))) return NULL;
+    const bool labelled = ng_is_none(options.labels) || options.labels->dtype == NG_I64;
+    if ((labelled && !classes_ok(tape, logits, &options)) || !smoothing_ok(options.smoothing))
+        return NULL;
+    if (!labelled) return ng_cross_entropy_of_probabilities(tape, logits, options);
     if (options.weights) return ng_weighted_cross_entropy(tape, logits, options);
     const ng_tensor *x = logits, *labels = options.labels;
     cross_entropy_attributes a = {.shape = {.rows = labels->size,
@@ -371,6 +418,10 @@ NG_CASE_CALL(case_cross_entropy_ignored,
 NG_CASE_CALL(case_cross_entropy_all,
              ng_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH, .smoothing = 0.1,
                               .ignore = true, .ignored = -1))
+NG_CASE_CALL(case_bce_weights, ng_binary_cross_entropy(tape, in[0], in[1], .weights = in[2],
+                                                       .positive_weights = in[3]))
+NG_CASE_CALL(case_cross_entropy_first,
+             ng_cross_entropy(tape, in[0], in[1], .channels_first = true, .smoothing = 0.2))
 
 #define PAIR NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("t", 3, 4)
 #define LOGITS_AND_PROBABILITIES NG_CASE_ANY("logits", 3, 4), NG_CASE_BETWEEN("t", 0, 1, 3, 4)
@@ -394,6 +445,9 @@ const ng_case ng_op_cases_losses[] = {
     NG_CASE("binary_cross_entropy", case_bce, LOGITS_AND_PROBABILITIES),
     NG_CASE("binary_cross_entropy (sum)", case_bce_sum, LOGITS_AND_PROBABILITIES),
     NG_CASE("binary_cross_entropy (each)", case_bce_each, LOGITS_AND_PROBABILITIES),
+    NG_CASE("binary_cross_entropy (weights, weights of positives)", case_bce_weights,
+            LOGITS_AND_PROBABILITIES, NG_CASE_POSITIVE_CONSTANT("weights", 3, 1),
+            NG_CASE_POSITIVE_CONSTANT("positive_weights", 4)),
     NG_CASE("cross_entropy", case_cross_entropy, LOGITS_AND_LABELS(6, 0, 3)),
     NG_CASE("cross_entropy (sum)", case_cross_entropy_sum, LOGITS_AND_LABELS(6, 0, 3)),
     NG_CASE("cross_entropy (each)", case_cross_entropy_each, LOGITS_AND_LABELS(6, 0, 3)),
@@ -402,5 +456,7 @@ const ng_case ng_op_cases_losses[] = {
             LOGITS_AND_LABELS(12, 1, 3)),
     NG_CASE("cross_entropy (each, smoothing, ignored label)", case_cross_entropy_all,
             LOGITS_AND_LABELS(12, -1, 1)),
+    NG_CASE("cross_entropy (channels first)", case_cross_entropy_first,
+            NG_CASE_ANY("logits", 2, 3, 2, 2), NG_CASE_INDEX("labels", 3, 2, 2, 2)),
 };
 const int ng_op_cases_losses_count = NG_CASE_COUNT(ng_op_cases_losses);

@@ -249,9 +249,14 @@ bool ng_targets_ok(const char *function, const ng_tensor *target, double low, do
 bool ng_labels_fit(const char *function, const ng_tensor *x, const ng_tensor *labels);
 bool ng_label_ok(const char *function, int64_t label, int64_t row, int64_t classes);
 
-/* ng_cross_entropy with .weights, its other operands checked. */
+/* x (N, classes, ...) as (N, ..., classes) if .channels_first is set, else x; NULL for NULL. */
+ng_tensor *ng_classes_last(ng_tape *tape, ng_tensor *x, bool channels_first);
+
+/* ng_cross_entropy with .weights, its other operands checked; and of probabilities, not checked. */
 ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
                                      ng_cross_entropy_options options);
+ng_tensor *ng_cross_entropy_of_probabilities(ng_tape *tape, ng_tensor *logits,
+                                             ng_cross_entropy_options options);
 
 /* ---- Windows over images ------------------------------------------------------------------ */
 

@@ -1,0 +1,85 @@
+"""Writes torch.txt: what PyTorch computes in double of the functions of test_torch.c.
+
+    python3 tests/golden/make_torch.py
+
+The format is that of make_golden.py.
+"""
+import os
+import torch
+import torch.nn.functional as F
+
+torch.set_default_dtype(torch.float64)
+torch.manual_seed(20261125)
+HERE = os.path.dirname(os.path.abspath(__file__))
+out = open(os.path.join(HERE, "torch.txt"), "w")
+out.write("# PyTorch %s, float64; written by make_torch.py\n" % torch.__version__)
+
+
+def write(name, x):
+    x = torch.as_tensor(x).detach()
+    out.write(" ".join([name, *map(str, x.shape)]) + "\n")
+    out.write(" ".join("%.17g" % v for v in x.flatten().tolist()) + "\n")
+
+
+def case(name, function, *inputs, constants=0, orders=2):
+    """Inputs x0, x1..., of which the last `constants` have no gradient; y, a cotangent dy, the
+    gradients g0, g1..., and the gradients h0... of their product with directions v0...: the second
+    order."""
+    leaves = list(inputs[:len(inputs) - constants])
+    for i, x in enumerate(inputs):
+        write("%s/x%d" % (name, i), x)
+    for x in leaves:
+        x.requires_grad_()
+    y = function(*inputs)
+    dy = torch.randn(y.shape)
+    gradients = torch.autograd.grad(y, leaves, dy, create_graph=orders == 2)
+    write(name + "/y", y)
+    write(name + "/dy", dy)
+    along = 0
+    for i, (x, g) in enumerate(zip(leaves, gradients)):
+        write("%s/g%d" % (name, i), g)
+        v = torch.randn(x.shape)
+        if orders == 2:
+            write("%s/v%d" % (name, i), v)
+            along = along + (g * v).sum()
+    if orders == 1:
+        return
+    second = [None] * len(leaves)
+    if along.requires_grad:
+        second = torch.autograd.grad(along, leaves, allow_unused=True)
+    for i, (x, h) in enumerate(zip(leaves, second)):
+        write("%s/h%d" % (name, i), torch.zeros_like(x) if h is None else h)
+
+
+def normal(*shape, deviation=1.0):
+    return deviation * torch.randn(shape)
+
+
+def positive(*shape):
+    return 0.5 + 1.5 * torch.rand(shape)
+
+
+REDUCTIONS = ("mean", "sum", "none")
+
+# ---- Cross-entropy ---------------------------------------------------------------------------------
+
+for reduction in REDUCTIONS:
+    case("soft_" + reduction, lambda x, t: F.cross_entropy(x, t, reduction=reduction),
+         normal(4, 5), F.softmax(normal(4, 5), -1))
+    case("soft_all_" + reduction,
+         lambda x, t, w: F.cross_entropy(x, t, w, reduction=reduction, label_smoothing=0.2),
+         normal(2, 4, 3), F.softmax(normal(2, 4, 3), 1), positive(4), constants=1)
+    case("first_" + reduction,
+         lambda x, labels: F.cross_entropy(x, labels, reduction=reduction, ignore_index=3),
+         normal(2, 4, 3, 2), torch.randint(0, 4, (2, 3, 2)), constants=1)
+    case("first_all_" + reduction,
+         lambda x, labels, w: F.cross_entropy(x, labels, w, reduction=reduction, ignore_index=1,
+                                              label_smoothing=0.1),
+         normal(2, 4, 3), torch.randint(0, 4, (2, 3)), positive(4), constants=2)
+    case("nll_first_" + reduction,
+         lambda x, labels, w: F.nll_loss(x, labels, w, reduction=reduction, ignore_index=0),
+         normal(3, 4, 2), torch.randint(0, 4, (3, 2)), positive(4), constants=2)
+    case("bce_" + reduction,
+         lambda x, t, w, p: F.binary_cross_entropy_with_logits(x, t, w, reduction=reduction,
+                                                               pos_weight=p),
+         normal(3, 4, deviation=3.0), torch.rand(3, 4), positive(3, 1), positive(4), constants=2)
