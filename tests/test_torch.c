@@ -36,6 +36,21 @@ static ng_tensor *as_labels(ng_tensor *x) { return ng_cast(tape, x, NG_I64); }
       ng_binary_cross_entropy(tape, in[0], in[1], .reduction = how, .weights = in[2],              \
                               .positive_weights = in[3]))
 
+/* Self-attention between two Linears; y and the weights in one list. */
+static ng_tensor *attended(ng_tensor *const *in, int64_t heads, ng_tensor *mask)
+{
+    ng_tensor *weights = NULL, *qkv = ng_linear(tape, in[0], in[1], in[2]);
+    ng_tensor *y = ng_self_attention(tape, qkv, mask, .heads = heads, .weights = &weights);
+    y = ng_linear(tape, y, in[3], in[4]);
+    return ng_concat(
+        tape,
+        NG_TENSORS(ng_reshape(tape, y, NG_SHAPE(-1)), ng_reshape(tape, weights, NG_SHAPE(-1))), 0);
+}
+
+#define FUNCTIONS(X)                                                                               \
+    X(attention_pairs, 5, attended(in, 2, ng_unsqueeze(tape, in[5], 0)))                           \
+    X(attention_heads, 5, attended(in, 2, ng_reshape(tape, in[5], NG_SHAPE(2, 2, 3, 3))))
+
 #define CALL(name, inputs, ...)                                                                    \
     static ng_tensor *call_##name(ng_tensor *const *in, const row *self)                           \
     {                                                                                              \
@@ -43,12 +58,14 @@ static ng_tensor *as_labels(ng_tensor *x) { return ng_cast(tape, x, NG_I64); }
         return (void)how, __VA_ARGS__;                                                             \
     }
 LOSSES(CALL)
+FUNCTIONS(CALL)
 
 #define LOSS(name, inputs, ...)                                                                    \
     {#name "_mean", call_##name, inputs, NG_MEAN}, {#name "_sum", call_##name, inputs, NG_SUM},    \
         {#name "_none", call_##name, inputs, NG_EACH},
-static const row rows[] = {LOSSES(LOSS)};
-enum { N_ROWS = sizeof rows / sizeof rows[0], MOST_INPUTS = 4 };
+#define FUNCTION(name, inputs, ...) {#name, call_##name, inputs, NG_MEAN},
+static const row rows[] = {LOSSES(LOSS) FUNCTIONS(FUNCTION)};
+enum { N_ROWS = sizeof rows / sizeof rows[0], MOST_INPUTS = 6 };
 
 GOLDEN_FIXTURE("tests/golden/torch.txt")
 
@@ -122,4 +139,31 @@ TEST(losses_refuse_what_does_not_fit)
                  "that broadcasts to (2, 3)");
     assert_fails(ng_binary_cross_entropy(tape, x, x, .positive_weights = wide), NG_EDTYPE,
                  "positive_weights is float64 (2, 3)");
+}
+
+/* ---- Attention ----------------------------------------------------------------------------- */
+
+/* The module gives the weights of the op, with a mask that is causal. */
+TEST(a_module_attends_by_a_mask_and_gives_its_weights)
+{
+    ng_rng rng = ng_rng_seeded(3);
+    ng_tensor *x = own(ng_normal_new(NG_F32, NG_SHAPE(2, 4, 6), 0, 1, &rng)), *weights = NULL;
+    ng_module *free_form = own(ng_multi_head_attention_new(6, 2)),
+              *causal = own(ng_multi_head_attention_new(6, 2, .causal = true));
+    assert_ok(ng_module_copy(causal, free_form));
+    ng_tensor *mask =
+        ng_unsqueeze(tape, ng_tril(tape, ng_full(tape, NG_F32, NG_SHAPE(4, 4), 1), 0), 0);
+    ng_tensor *y = ng_forward(causal, tape, x);
+    assert_tensors_close(ng_forward_conditioned(free_form, tape, x, mask), y, 1e-5);
+    assert_tensors_close(ng_forward_attention(free_form, tape, x, x, x, mask, .weights = &weights),
+                         y, 1e-5);
+    assert_values(ng_slice(tape, ng_reshape(tape, weights, NG_SHAPE(64)), 0, 0, 4), 0, 1, 0, 0, 0);
+    assert_tensors_close(ng_sum(tape, weights, .axes = NG_AXES(-1)),
+                         ng_full(tape, NG_F32, NG_SHAPE(2, 2, 4), 1), 1e-6);
+    ng_module *normed = own(ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_rms));
+    assert_ok(ng_forward_attention(normed, tape, x, x, x, mask, .weights = &weights));
+    assert_fails(ng_forward_conditioned(free_form, tape, x, ng_slice(tape, mask, 1, 0, 3)),
+                 NG_ESHAPE,
+                 "mask is (1, 3, 4), expected (2, 4), or (1 or N, T, S) or (1 or N, 1 or H, T, S) "
+                 "with T = 4");
 }

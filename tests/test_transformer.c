@@ -639,10 +639,10 @@ TEST(shapes_that_do_not_fit_are_named)
     assert_fails(ng_forward(attention, tape, y), NG_ESHAPE, "x is (2, 3, 7), expected (N, T, 8)");
     assert_fails(ng_forward_conditioned(attention, tape, x, mask), NG_ESHAPE,
                  "mask is (3, 2), expected (2, 3)");
-    assert_refused(ng_forward_attention(attention, tape, x, x, x, NG_NONE),
-                   "ng_forward_attention: the module is a MultiHeadAttention without .context");
+    assert_refused(ng_forward_attention(attention, tape, x, y, y, NG_NONE),
+                   "expected a MultiHeadAttention with .context: without it keys and values are x");
     assert_refused(ng_forward_attention(places, tape, x, x, x, NG_NONE),
-                   "the module is a LearnedPositions, expected a MultiHeadAttention with");
+                   "the module is a LearnedPositions, expected a MultiHeadAttention");
     ng_module *cross = ng_multi_head_attention_new(8, 2, .context = 7);
     assert_refused(ng_forward(cross, tape, x),
                    "it was made with .context, expected ng_forward_conditioned or");

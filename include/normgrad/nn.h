@@ -779,7 +779,8 @@ NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
 /* MultiHeadAttention: y = attention(q, k, v) W_o + b_o. Vaswani et al. 2017.
  *
  * Self-attention takes x (N, T, dim); q, k and v are parts of x W + b. The condition of
- * ng_forward_conditioned is a key mask (N, T), 0 for a key that no query sees. Parameters:
+ * ng_forward_conditioned is a mask as in ng_attention: (N, T), 0 for a key that no query sees, or
+ * (1 or N, T, T), 0 for a key that a query does not see. Parameters:
  * in_weight (dim + 2 kv, dim), in_bias, out_weight (dim, dim), out_bias. kv is dim, or with
  * .kv_heads dim times kv_heads / heads.
  *
@@ -815,11 +816,22 @@ typedef struct {
 NG_API ng_module *ng_multi_head_attention_new_with(int64_t dim,
                                                    ng_multi_head_attention_new_options options);
 
-/* y (N, T, dim) of a module with .context: of queries x (N, T, dim), keys (N, S, context) and
- * values (N, S, value_context), which may be one tensor, and a key mask (N, S) or NG_NONE. Another
- * module is NG_EVALUE. */
-NG_API ng_tensor *ng_forward_attention(ng_module *module, ng_tape *tape, ng_tensor *x,
-                                       ng_tensor *keys, ng_tensor *values, ng_tensor *mask);
+/* y (N, T, dim) of queries x (N, T, dim), keys (N, S, context) and values (N, S, value_context),
+ * which may be one tensor, and a mask as in ng_attention or NG_NONE. Of a module without .context
+ * keys and values are x. Another module is NG_EVALUE.
+ *
+ * weights  gets the weights (N, heads, T, S), as in ng_attention
+ *     ng_forward_attention(attention, tape, x, x, x, NG_NONE, .weights = &weights) */
+typedef struct {
+    ng_tensor **weights;
+    ng_tensor *mask;
+} ng_forward_attention_options;
+#define ng_forward_attention(module, tape, x, keys, values, ...)                                   \
+    ng_forward_attention_with(module, tape, x, keys, values,                                       \
+                              NG_NAMED(ng_forward_attention_options, mask, __VA_ARGS__))
+NG_API ng_tensor *ng_forward_attention_with(ng_module *module, ng_tape *tape, ng_tensor *x,
+                                            ng_tensor *keys, ng_tensor *values,
+                                            ng_forward_attention_options options);
 
 /* FeedForward: y = f(x W_1^T + b_1) W_2^T + b_2; with NG_FEED_FORWARD_SWIGLU y = (silu(a) b) W_2^T
  * + b_2, where a and b are halves of x W_1^T + b_1 (Shazeer 2020). Parameters in_weight (hidden,

@@ -762,20 +762,25 @@ NG_API ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height
  *
  * q       (N, H, T, D), k and v (N, H, S, D) -> (N, H, T, D); or, with .heads = H,
  *         (N, T, H D) and (N, S, H D) -> (N, T, H D), heads side by side
- * mask    (N, S) or NG_NONE: 0 hides the key from all queries; no gradient flows to it. A hidden
- *         key has weight 0; it and its value must be finite
+ * mask    (N, S) or NG_NONE: 0 hides the key from all queries. (1 or N, T, S), or (1 or N, 1 or H,
+ *         T, S): 0 hides the key from that query; of a (T, S) make ng_unsqueeze(tape, mask, 0). No
+ *         gradient flows to it. A hidden key has weight 0; it and its value must be finite
  * kv_heads  G, a divisor of H: k and v have G heads, (N, G, S, D) or (N, S, G D), each shared by
  *         H / G neighbouring heads of q; default H. Shazeer 2019, Ainslie et al. 2023
  * scale   default 1 / sqrt(D)
  * causal  query t sees only the keys 0 .. t + S - T: the last query sees every key. If T > S, the
  *         first T - S queries see none
  * dropout probability, below 1, that a weight becomes 0; the others are divided by 1 - dropout
- * A query that sees no key has output 0. */
+ * weights gets the weights (N, H, T, S), after dropout; gradients flow through them too. Their mean
+ *         over axis 1 is what PyTorch's MultiheadAttention returns
+ * A query that sees no key has output 0. With .weights, or a mask of three or four dimensions, the
+ * op is composed of others, which takes several times as long and keeps T x S numbers. */
 typedef struct {
     int64_t heads, kv_heads;
     double scale;
     bool causal;
     double dropout;
+    ng_tensor **weights;
     ng_tensor *mask;
 } ng_attention_options;
 #define ng_attention(tape, q, k, v, ...)                                                          \
@@ -784,13 +789,14 @@ NG_API ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_tensor *k, n
                                     ng_attention_options options);
 
 /* Attention with q, k and v as thirds of the features of one tensor: qkv (N, T, 3 H D), mask (N,
- * T) or NG_NONE -> (N, T, H D); heads, scale, causal and dropout as above. With .kv_heads = G qkv
- * is (N, T, (H + 2 G) D). */
+ * T) or NG_NONE -> (N, T, H D); the mask and the settings are as above. With .kv_heads = G qkv is
+ * (N, T, (H + 2 G) D). */
 typedef struct {
     int64_t heads, kv_heads;
     double scale;
     bool causal;
     double dropout;
+    ng_tensor **weights;
     ng_tensor *mask;
 } ng_self_attention_options;
 #define ng_self_attention(tape, qkv, ...)                                                         \

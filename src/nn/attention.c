@@ -29,6 +29,7 @@ static bool has_temperature(const attention_layer *layer)
 /* The inputs of a pass; in self-attention x, keys and values are one tensor. */
 typedef struct {
     ng_tensor *x, *keys, *values, *mask;
+    ng_tensor **weights; /* gets the weights, or NULL */
 } sequences;
 
 /* ---- Queries, keys and values -------------------------------------------------------------- */
@@ -56,20 +57,20 @@ static ng_tensor *placed(const attention_layer *layer, ng_tape *tape, ng_tensor 
 
 /* Attention of q, k and v (N, T, features). */
 static ng_tensor *attention_attend(const attention_layer *layer, ng_tape *tape,
-                                   ng_tensor *const qkv[3], ng_tensor *mask)
+                                   ng_tensor *const qkv[3], const sequences *in)
 {
     const ng_multi_head_attention_new_options *o = &layer->options;
     ng_tensor *q = placed(layer, tape, qkv[0], layer->q_norm);
     ng_tensor *k = placed(layer, tape, qkv[1], layer->k_norm);
     ng_tensor *v = heads_normed(layer, tape, qkv[2], layer->v_norm);
-    return ng_attention(tape, q, k, v, mask, .heads = o->heads, .kv_heads = o->kv_heads,
+    return ng_attention(tape, q, k, v, in->mask, .heads = o->heads, .kv_heads = o->kv_heads,
                         .scale = has_temperature(layer) ? 1 : 0, .causal = o->causal,
-                        .dropout = layer->base.training ? o->dropout : 0);
+                        .dropout = layer->base.training ? o->dropout : 0, .weights = in->weights);
 }
 
 /* Attention of the packed q, k and v (N, T, features), which are sliced out of it for norms. */
 static ng_tensor *attend_packed(const attention_layer *layer, ng_tape *tape, ng_tensor *qkv,
-                                ng_tensor *mask)
+                                const sequences *in)
 {
     const ng_multi_head_attention_new_options *o = &layer->options;
     const int64_t at_k = layer->dim, at_v = at_k + layer->kv_dim;
@@ -77,12 +78,13 @@ static ng_tensor *attend_packed(const attention_layer *layer, ng_tape *tape, ng_
         ng_tensor *const parts[] = {ng_slice(tape, qkv, -1, 0, at_k),
                                     ng_slice(tape, qkv, -1, at_k, at_v),
                                     ng_slice(tape, qkv, -1, at_v, NG_END)};
-        return attention_attend(layer, tape, parts, mask);
+        return attention_attend(layer, tape, parts, in);
     }
     if (o->rotary)
         qkv = ng_rotary(tape, qkv, .dim = head_dim(layer), .over = at_v, .base = o->rotary_base);
-    return ng_self_attention(tape, qkv, mask, .heads = o->heads, .kv_heads = o->kv_heads,
-                             .causal = o->causal, .dropout = layer->base.training ? o->dropout : 0);
+    return ng_self_attention(tape, qkv, in->mask, .heads = o->heads, .kv_heads = o->kv_heads,
+                             .causal = o->causal, .dropout = layer->base.training ? o->dropout : 0,
+                             .weights = in->weights);
 }
 
 /* Rows from .. to of in_bias. */
@@ -101,7 +103,7 @@ static ng_tensor *attend_across(const attention_layer *layer, ng_tape *tape, con
                                         bias_part(layer, tape, at_k, at_v)),
                               ng_linear(tape, in->values, ng_parameter_value(tape, layer->v_weight),
                                         bias_part(layer, tape, at_v, end))};
-    return attention_attend(layer, tape, qkv, in->mask);
+    return attention_attend(layer, tape, qkv, in);
 }
 
 /* ---- Forward ------------------------------------------------------------------------------- */
@@ -114,7 +116,7 @@ static bool sequence_fits(const char *name, const ng_tensor *x, int64_t features
     return false;
 }
 
-/* Whether x, keys, values and mask have the same samples, and keys, values and mask one length. */
+/* Whether x, keys and values have the same samples, and keys and values one length. */
 static bool lengths_fit(const sequences *in)
 {
     const ng_shape a = in->x->shape, b = in->keys->shape, c = in->values->shape;
@@ -125,8 +127,7 @@ static bool lengths_fit(const sequences *in)
                 ng_shape_print(a).text, ng_shape_print(b).text, ng_shape_print(c).text);
         return false;
     }
-    const ng_shape expected = NG_SHAPE(b.dim[0], b.dim[1]);
-    return ng_has_shape("MultiHeadAttention", "mask", in->mask, expected);
+    return true;
 }
 
 static ng_tensor *attention_run(const attention_layer *layer, ng_tape *tape, const sequences *in)
@@ -143,7 +144,7 @@ static ng_tensor *attention_run(const attention_layer *layer, ng_tape *tape, con
               : attend_packed(layer, tape,
                               ng_linear(tape, in->x, ng_parameter_value(tape, layer->in_weight),
                                         ng_parameter_value(tape, layer->in_bias)),
-                              in->mask);
+                              in);
     return ng_linear(tape, y, ng_parameter_value(tape, layer->out_weight),
                      ng_parameter_value(tape, layer->out_bias));
 }
@@ -153,9 +154,9 @@ static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x
                                     ng_tensor *condition)
 {
     const attention_layer *layer = (const attention_layer *)self;
-    if (!is_cross(layer)) return attention_run(layer, tape, &(sequences){x, x, x, condition});
+    if (!is_cross(layer)) return attention_run(layer, tape, &(sequences){x, x, x, condition, NULL});
     if (!ng_is_none(condition))
-        return attention_run(layer, tape, &(sequences){x, condition, condition, NG_NONE});
+        return attention_run(layer, tape, &(sequences){x, condition, condition, NG_NONE, NULL});
     ng_fail(NG_EVALUE,
             "MultiHeadAttention: it was made with .context, expected ng_forward_conditioned or "
             "ng_forward_attention");
@@ -222,24 +223,27 @@ static const ng_module_class attention_class = {.name = "MultiHeadAttention",
                                                 .init = attention_init,
                                                 .describe = attention_describe};
 
-ng_tensor *ng_forward_attention(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *keys,
-                                ng_tensor *values, ng_tensor *mask)
+ng_tensor *ng_forward_attention_with(ng_module *module, ng_tape *tape, ng_tensor *x,
+                                     ng_tensor *keys, ng_tensor *values,
+                                     ng_forward_attention_options options)
 {
     static const char function[] = "ng_forward_attention";
+    ng_tensor *const mask = options.mask;
     ng_tensor *const inputs[] = {x, keys, values, mask};
     if (!ng_given(function, "module", module) || !ng_given(function, "tape", tape) ||
         !ng_given(function, "mask", mask) || !ng_accepts(function, tape, 3, inputs) ||
         !ng_accepts_optional(function, tape, 4, inputs))
         return NULL;
     const attention_layer *layer = (const attention_layer *)module;
-    if (module->type != &attention_class || !is_cross(layer)) {
-        ng_fail(NG_EVALUE, "%s: the module is a %s%s, expected a MultiHeadAttention with .context",
-                function, module->type->name,
-                module->type == &attention_class ? " without .context" : "");
+    const bool known = module->type == &attention_class;
+    if (!known || (!is_cross(layer) && (keys != x || values != x))) {
+        ng_fail(NG_EVALUE, "%s: the module is a %s, expected a MultiHeadAttention%s", function,
+                module->type->name,
+                known ? " with .context: without it keys and values are x" : "");
         return NULL;
     }
     const int64_t failures = ng_failures();
-    ng_tensor *y = attention_run(layer, tape, &(sequences){x, keys, values, mask});
+    ng_tensor *y = attention_run(layer, tape, &(sequences){x, keys, values, mask, options.weights});
     return y ? y : ng_failed_in(module, failures);
 }
 

@@ -27,19 +27,19 @@ static size_t packed_bytes(const attention_attributes *saved, const ng_tensor *q
 /* ---- Definition --------------------------------------------------------------------------- */
 
 /* Input `part` of q, k, v as (N, H, rows, D). */
-static ng_tensor *heads_of(ng_tape *tape, const ng_node *node, int part)
+static ng_tensor *heads_of(ng_tape *tape, const attention_attributes *saved, ng_tensor *const *in,
+                           int part)
 {
-    const attention_attributes *saved = node->attributes;
     const ng_attention_shape *s = &saved->shape;
-    if (saved->apart) return node->inputs[part];
+    if (saved->apart) return in[part];
     const int64_t width = s->heads * s->dim, rows = part == 0 ? s->queries : s->keys;
-    ng_tensor *x = node->inputs[saved->packed ? 0 : part];
+    ng_tensor *x = in[saved->packed ? 0 : part];
     if (saved->packed) x = ng_slice(tape, x, -1, part * width, (part + 1) * width);
     x = ng_reshape(tape, x, NG_SHAPE(s->batches, rows, s->heads, s->dim));
     return ng_permute(tape, x, NG_AXES(0, 2, 1, 3));
 }
 
-/* 1 where query t sees key j: (T, S), or (N, 1, T, S) with a mask. */
+/* 1 where query t sees key j: (T, S), or with a mask (1 or N, 1 or H, T, S). */
 static ng_tensor *visible(ng_tape *tape, const attention_attributes *saved, ng_tensor *mask,
                           ng_dtype dtype)
 {
@@ -47,9 +47,11 @@ static ng_tensor *visible(ng_tape *tape, const attention_attributes *saved, ng_t
     ng_tensor *sees = ng_result_full(tape, dtype, NG_SHAPE(s->queries, s->keys), 1);
     if (s->causal) sees = ng_tril(tape, sees, s->keys - s->queries);
     if (ng_is_none(mask)) return sees;
-    ng_tensor *keys = ng_reshape(tape, mask, NG_SHAPE(s->batches, 1, 1, s->keys));
-    ng_tensor *zero = ng_full(tape, dtype, NG_SCALAR, 0);
-    return ng_where(tape, keys, sees, zero);
+    const ng_shape shape = mask->shape;
+    if (shape.rank == 2) mask = ng_reshape(tape, mask, NG_SHAPE(s->batches, 1, 1, s->keys));
+    if (shape.rank == 3)
+        mask = ng_reshape(tape, mask, NG_SHAPE(shape.dim[0], 1, s->queries, s->keys));
+    return ng_where(tape, mask, sees, ng_full(tape, dtype, NG_SCALAR, 0));
 }
 
 /* (N, H, T, S): 0 where dropout removes a weight, else 1 / (1 - p). */
@@ -68,15 +70,16 @@ static ng_tensor *drop_mask(ng_tape *tape, const ng_attention_shape *s, ng_dtype
     return mask;
 }
 
-/* A query that sees no key has output 0: its weights are all 0, and their sum, 0, is replaced by 1
- * before the division. */
-static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
+/* Attention made of ops: the definition, and what runs where .weights are asked for or the mask is
+ * not one of keys. A query that sees no key has output 0: its weights are all 0, and their sum, 0,
+ * is replaced by 1 before the division. */
+static ng_tensor *attention_composed(ng_tape *tape, const attention_attributes *saved,
+                                     ng_tensor *const *in, ng_shape shape, ng_tensor **kept)
 {
-    const attention_attributes *saved = node->attributes;
-    const ng_dtype dtype = node->output->dtype;
-    ng_tensor *q = heads_of(tape, node, 0), *k = heads_of(tape, node, 1);
-    ng_tensor *v = heads_of(tape, node, 2);
-    ng_tensor *sees = visible(tape, saved, node->inputs[3], dtype);
+    const ng_dtype dtype = in[0]->dtype;
+    ng_tensor *q = heads_of(tape, saved, in, 0), *k = heads_of(tape, saved, in, 1);
+    ng_tensor *v = heads_of(tape, saved, in, 2);
+    ng_tensor *sees = visible(tape, saved, in[3], dtype);
     ng_tensor *zero = ng_full(tape, dtype, NG_SCALAR, 0), *one = ng_full(tape, dtype, NG_SCALAR, 1);
 
     ng_tensor *scores = ng_matmul(tape, q, k, .transpose_b = true);
@@ -90,8 +93,14 @@ static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
     if (saved->shape.dropout > 0)
         weights = ng_mul(tape, weights, drop_mask(tape, &saved->shape, dtype));
     ng_tensor *y = ng_matmul(tape, weights, v);
-    if (saved->apart) return y;
-    return ng_reshape(tape, ng_permute(tape, y, NG_AXES(0, 2, 1, 3)), node->output->shape);
+    if (!saved->apart) y = ng_reshape(tape, ng_permute(tape, y, NG_AXES(0, 2, 1, 3)), shape);
+    if (y && kept) *kept = weights;
+    return y;
+}
+
+static ng_tensor *attention_definition(ng_tape *tape, const ng_node *node)
+{
+    return attention_composed(tape, node->attributes, node->inputs, node->output->shape, NULL);
 }
 
 /* ---- Backward ----------------------------------------------------------------------------- */
@@ -251,6 +260,27 @@ static ng_tensor *repeated(ng_tape *tape, ng_tensor *x, int64_t heads, int64_t k
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
+static bool one_or(int64_t dim, int64_t count) { return dim == 1 || dim == count; }
+
+/* Whether the mask is of keys, or of queries and keys, for all heads or for each. */
+static bool attention_mask_fits(const char *function, const ng_tensor *mask,
+                                const ng_attention_shape *s)
+{
+    if (ng_is_none(mask)) return true;
+    const ng_shape m = mask->shape;
+    const bool pairs = (m.rank == 3 || m.rank == 4) && m.dim[m.rank - 2] == s->queries;
+    if (m.rank == 2 ? m.dim[0] == s->batches && m.dim[1] == s->keys
+                    : pairs && m.dim[m.rank - 1] == s->keys && one_or(m.dim[0], s->batches) &&
+                          (m.rank == 3 || one_or(m.dim[1], s->heads)))
+        return true;
+    ng_fail(NG_ESHAPE,
+            "%s: mask is %s, expected (%lld, %lld), or (1 or N, T, S) or (1 or N, 1 or H, T, S) "
+            "with T = %lld",
+            function, ng_shape_print(m).text, (long long)s->batches, (long long)s->keys,
+            (long long)s->queries);
+    return false;
+}
+
 static ng_tensor *attention_record(const char *function, ng_tape *tape, ng_tensor *const inputs[4],
                                    attention_attributes saved, const ng_attention_options *options)
 {
@@ -261,7 +291,7 @@ static ng_tensor *attention_record(const char *function, ng_tape *tape, ng_tenso
     const int64_t rows = ng_shape_size(function, NG_SHAPE(s->batches, s->heads, s->queries));
     if (rows < 0 || !ng_option_range(function, "scale", s->scale, -HUGE_VAL, HUGE_VAL) ||
         !ng_option_range(function, "dropout", s->dropout, 0, 1) ||
-        !ng_has_shape(function, "mask", inputs[3], NG_SHAPE(s->batches, s->keys)))
+        !attention_mask_fits(function, inputs[3], s))
         return NULL;
     ng_rng rng = tape->rng; /* a call that fails takes nothing from the stream */
     if (s->dropout > 0) s->seed = ng_rng_next(&rng);
@@ -269,6 +299,11 @@ static ng_tensor *attention_record(const char *function, ng_tape *tape, ng_tenso
     const ng_tensor *q = inputs[0];
     ng_shape shape = q->shape;
     if (saved.packed) shape.dim[2] /= 3;
+    if (options->weights || (!ng_is_none(inputs[3]) && inputs[3]->shape.rank > 2)) {
+        ng_tensor *composed = attention_composed(tape, &saved, inputs, shape, options->weights);
+        if (composed) tape->rng = rng;
+        return composed;
+    }
     ng_tensor *y = ng_result(tape, q->dtype, shape);
     if (!y) return NULL;
     if (y->size > 0) saved.kept = ng_tape_memory(tape, 2 * (size_t)rows * sizeof *saved.kept);
@@ -320,7 +355,7 @@ static ng_tensor *self_attention_shared(ng_tape *tape, ng_tensor *qkv,
     ng_tensor *k = ng_slice(tape, qkv, -1, at_k, at_v), *v = ng_slice(tape, qkv, -1, at_v, width);
     return ng_attention(tape, ng_slice(tape, qkv, -1, 0, at_k), k, v, o->mask, .heads = o->heads,
                         .kv_heads = o->kv_heads, .scale = o->scale, .causal = o->causal,
-                        .dropout = o->dropout);
+                        .dropout = o->dropout, .weights = o->weights);
 }
 
 ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attention_options options)
@@ -333,8 +368,10 @@ ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attenti
         return self_attention_shared(tape, qkv, &options);
     attention_attributes saved = {.packed = true};
     if (!shape_packed(qkv, options.heads, &saved.shape)) return NULL;
-    const ng_attention_options same = {
-        .scale = options.scale, .causal = options.causal, .dropout = options.dropout};
+    const ng_attention_options same = {.scale = options.scale,
+                                       .causal = options.causal,
+                                       .dropout = options.dropout,
+                                       .weights = options.weights};
     return attention_record("ng_self_attention", tape, inputs, saved, &same);
 }
 
@@ -367,6 +404,19 @@ NG_CASE_CALL(case_self_attention_causal,
 NG_CASE_CALL(case_self_attention_dropout,
              ng_self_attention(tape, in[0], NG_NONE, .heads = 2, .causal = true, .dropout = 0.3))
 
+NG_CASE_CALL(case_attention_pairs,
+             ng_attention(tape, in[0], in[1], in[2], mask_of(tape, in[3]), .heads = 2))
+
+/* y and the weights side by side: (N, H, T, D + S). */
+static ng_tensor *case_attention_weights(ng_tape *tape, ng_tensor *const *in, void *context)
+{
+    (void)context;
+    ng_tensor *weights = NULL;
+    ng_tensor *y = ng_attention(tape, in[0], in[1], in[2], NG_NONE, .causal = true, .dropout = 0.2,
+                                .weights = &weights);
+    return ng_concat(tape, NG_TENSORS(y, weights), -1);
+}
+
 #define MASK(...) NG_CASE_CONSTANT("mask", __VA_ARGS__)
 
 const ng_case ng_op_cases_attention[] = {
@@ -389,6 +439,12 @@ const ng_case ng_op_cases_attention[] = {
     NG_CASE("attention (one head of keys and values)", case_attention_shared_apart,
             NG_CASE_ANY("q", 1, 3, 2, 2), NG_CASE_ANY("k", 1, 1, 3, 2),
             NG_CASE_ANY("v", 1, 1, 3, 2)),
+    NG_CASE("attention (mask of queries and keys)", case_attention_pairs, NG_CASE_ANY("q", 2, 2, 4),
+            NG_CASE_ANY("k", 2, 3, 4), NG_CASE_ANY("v", 2, 3, 4), MASK(1, 2, 3)),
+    NG_CASE("attention (mask of each head)", case_attention_pairs, NG_CASE_ANY("q", 2, 2, 4),
+            NG_CASE_ANY("k", 2, 3, 4), NG_CASE_ANY("v", 2, 3, 4), MASK(2, 2, 2, 3)),
+    NG_CASE("attention (with its weights)", case_attention_weights, NG_CASE_ANY("q", 1, 2, 3, 2),
+            NG_CASE_ANY("k", 1, 2, 4, 2), NG_CASE_ANY("v", 1, 2, 4, 2)),
     NG_CASE("self_attention (shared keys and values, causal)", case_self_attention_shared,
             NG_CASE_ANY("qkv", 2, 3, 8)),
     NG_CASE("self_attention", case_self_attention, NG_CASE_ANY("qkv", 2, 3, 6)),

@@ -83,3 +83,23 @@ for reduction in REDUCTIONS:
          lambda x, t, w, p: F.binary_cross_entropy_with_logits(x, t, w, reduction=reduction,
                                                                pos_weight=p),
          normal(3, 4, deviation=3.0), torch.rand(3, 4), positive(3, 1), positive(4), constants=2)
+
+# ---- Attention -------------------------------------------------------------------------------------
+
+def attention(heads):
+    """The output and the weights of each head, in one list; PyTorch's mask is of what is hidden."""
+    def function(x, w, b, out_w, out_b, mask):
+        x = x.transpose(0, 1)
+        y, weights = F.multi_head_attention_forward(
+            x, x, x, x.shape[-1], heads, w, b, None, None, False, 0.0, out_w, out_b,
+            attn_mask=mask == 0, need_weights=True, average_attn_weights=False)
+        return torch.cat([y.transpose(0, 1).flatten(), weights.flatten()])
+    return function
+
+
+mask = torch.tensor([[1.0, 0, 1, 1], [1, 1, 0, 0], [0, 0, 0, 1], [1, 1, 1, 1]])
+case("attention_pairs", attention(2), normal(2, 4, 6), normal(18, 6), normal(18), normal(6, 6),
+     normal(6), mask, constants=1)
+masks = (torch.rand(4, 3, 3) < 0.5).double() + torch.eye(3)
+case("attention_heads", attention(2), normal(2, 3, 4), normal(12, 4), normal(12), normal(4, 4),
+     normal(4), masks, constants=1)
