@@ -47,7 +47,25 @@ static ng_tensor *attended(ng_tensor *const *in, int64_t heads, ng_tensor *mask)
         NG_TENSORS(ng_reshape(tape, y, NG_SHAPE(-1)), ng_reshape(tape, weights, NG_SHAPE(-1))), 0);
 }
 
+/* A module's output for ids, with these tensors for its parameters; the module is freed. */
+static ng_tensor *embedded(ng_module *module, ng_tensor *const *parameters, int count)
+{
+    ng_tensor *ids = ng_from(tape, NG_I64, NG_SHAPE(2, 3), NG_VALUES(1, 0, 3, 2, 2, 1));
+    assert_ok(ng_module_to(own(module), NG_F64));
+    return ng_forward_using(module, tape, ids, parameters, count);
+}
+
+static ng_module *tied(void)
+{
+    ng_module *net = ng_sequential_new(ng_embedding_new(5, 3), ng_tanh_new(), ng_linear_new(3, 5));
+    assert_ok(ng_module_tie(net, "2.weight", "0.weight"));
+    return net;
+}
+
 #define FUNCTIONS(X)                                                                               \
+    X(padded, 1,                                                                                   \
+      ng_square(tape, embedded(ng_embedding_new(5, 3, .padded = true, .padding = 2), in, 1)))      \
+    X(tied, 2, embedded(tied(), in, 2))                                                            \
     X(attention_pairs, 5, attended(in, 2, ng_unsqueeze(tape, in[5], 0)))                           \
     X(attention_heads, 5, attended(in, 2, ng_reshape(tape, in[5], NG_SHAPE(2, 2, 3, 3))))
 
@@ -166,4 +184,80 @@ TEST(a_module_attends_by_a_mask_and_gives_its_weights)
                  NG_ESHAPE,
                  "mask is (1, 3, 4), expected (2, 4), or (1 or N, T, S) or (1 or N, 1 or H, T, S) "
                  "with T = 4");
+}
+
+/* ---- Parameters ---------------------------------------------------------------------------- */
+
+TEST(a_tied_weight_is_one_parameter)
+{
+    ng_module *net = own(tied()), *twin;
+    ng_named_tensor found;
+    ck_assert_int_eq(ng_parameter_count(net), 5 * 3 + 5);
+    ng_tensor *weight = ng_module_find(net, "0.weight");
+    ck_assert_ptr_eq(ng_module_find(net, "2.weight"), weight);
+    ck_assert(ng_module_parameter(net, 1, &found) && strcmp(found.name, "2.bias") == 0);
+    ck_assert(!ng_module_parameter(net, 2, &found));
+    assert_ok(ng_module_init(net, 3));
+    ng_module *alone = own(ng_sequential_new(ng_embedding_new(5, 3)));
+    assert_ok(ng_module_init(alone, 3));
+    assert_same_bits(weight, ng_module_find(alone, "0.weight"));
+
+    ng_tensor *ids = ng_from(tape, NG_I64, NG_SHAPE(3), NG_VALUES(4, 0, 4));
+    twin = own(ng_module_clone(net));
+    ng_optimizer *sgd = ng_sgd_new(twin, .lr = 0.5);
+    assert_same_bits(ng_forward(twin, tape, ids), ng_forward(net, tape, ids));
+    assert_ok(ng_backward(tape, ng_cross_entropy(tape, ng_forward(twin, tape, ids), ids)));
+    assert_ok(ng_optimizer_step(sgd));
+    ng_tensor *moved = ng_module_find(twin, "0.weight");
+    ck_assert_double_ne(ng_get(moved, 3), ng_get(weight, 3)); /* of an id that is only a class */
+    ck_assert_ptr_eq(ng_module_find(twin, "2.weight"), moved);
+    assert_ok(ng_module_copy(net, twin));
+    assert_same_bits(weight, moved);
+    ng_optimizer_free(sgd);
+}
+
+TEST(what_cannot_be_tied_is_refused)
+{
+    ng_module *net =
+        own(ng_sequential_new(ng_linear_new(3, 3), ng_linear_new(3, 3), ng_linear_new(3, 4)));
+    assert_fails(ng_module_tie(net, "2.weight", "0.weight"), NG_ESHAPE,
+                 "ng_module_tie: 2.weight is float32 (4, 3), expected float32 (3, 3)");
+    assert_fails(ng_module_tie(net, "weight", "0.weight"), NG_EVALUE,
+                 "ng_module_tie: the Sequential has no parameter named \"weight\"");
+    assert_fails(ng_module_tie(net, "0.weight", "0.weight"), NG_ESTATE,
+                 "0.weight and 0.weight, expected two parameters");
+    assert_ok(ng_module_tie(net, "1.weight", "0.weight"));
+    assert_fails(ng_module_tie(net, "1.weight", "0.weight"), NG_ESTATE, "the first not tied yet");
+    assert_fails(ng_module_tie(net, "0.weight", "1.weight"), NG_ESTATE, "expected two parameters");
+    assert_fails(ng_module_clone(ng_module_child(net, 1)), NG_EVALUE,
+                 "ng_module_clone: weight is tied to a parameter outside of the Linear");
+}
+
+TEST(the_row_of_padding_is_zero_and_stays_so)
+{
+    ng_module *layer = own(ng_embedding_new(4, 2, .padded = true));
+    ng_tensor *weight = ng_module_find(layer, "weight");
+    ng_tensor *ids = ng_from(tape, NG_I64, NG_SHAPE(3), NG_VALUES(0, 3, 0));
+    assert_values(ng_slice(tape, weight, 0, 0, 1), 0, 0, 0);
+    assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(layer, tape, ids))));
+    assert_values(ng_grad(weight), 0, 0, 0, 0, 0, 0, 0, 1, 1);
+    assert_fails(ng_embedding_new(4, 2, .padded = true, .padding = 4), NG_EVALUE,
+                 "ng_embedding_new: padding is 4, expected an id from 0 to 3");
+    assert_fails(ng_embedding_new(4, 2, .padding = 1), NG_EVALUE, "only with .padded");
+    assert_fails(ng_learned_positions_new(4, 2, .padded = true), NG_EVALUE,
+                 ".padded is set, which has an effect only in ng_embedding_new");
+}
+
+TEST(the_norm_of_the_parameters_is_that_of_all_elements)
+{
+    ng_module *layer = own(ng_linear_new(2, 1));
+    assert_ok(ng_copy_values(ng_module_find(layer, "weight"),
+                             ng_from(tape, NG_F32, NG_SHAPE(1, 2), NG_VALUES(2, -4))));
+    assert_ok(ng_fill(ng_module_find(layer, "bias"), 4));
+    assert_close(ng_parameter_norm(layer), 6, 1e-15);
+    assert_ok(ng_module_to(layer, NG_F64));
+    assert_ok(ng_fill(ng_module_find(layer, "weight"), 1e200));
+    assert_close(ng_parameter_norm(layer), sqrt(2) * 1e200, 1e-15);
+    ng_freeze(layer);
+    assert_close(ng_parameter_norm(layer), sqrt(2) * 1e200, 1e-15);
 }

@@ -87,6 +87,15 @@ NG_API ng_status ng_module_to(ng_module *module, ng_dtype dtype);
  *     for (int i = 0; i < 5; i++) ng_module_init(ensemble[i] = make_network(), i); */
 NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
 
+/* Makes one parameter of two: the layer that has `name` reads that of the other name instead, which
+ * gets the gradients of both.
+ *     ng_module_tie(net, "head.weight", "embedding.weight")    Press & Wolf 2017
+ * Both are parameters somewhere in the module, of one shape; else NG_EVALUE or NG_ESHAPE. From then
+ * on the first is no parameter: optimizers, files and ng_module_init do not see it, and
+ * ng_module_find gives the other by its name. Its memory stays. A clone of a part of the network
+ * that has only the first is NG_EVALUE. */
+NG_API ng_status ng_module_tie(ng_module *module, const char *name, const char *to);
+
 /* Frees a module with its children, parameters and buffers. Does nothing to a child of another
  * module, which its parent frees. */
 NG_API void ng_module_free(ng_module *module);
@@ -111,7 +120,8 @@ NG_API ng_tensor *ng_module_find(ng_module *module, const char *name);
 NG_API ng_module *ng_module_child(const ng_module *module, int index);
 NG_API const char *ng_module_child_name(const ng_module *module, int index);
 
-NG_API int64_t ng_parameter_count(const ng_module *module); /* elements of all parameters */
+NG_API int64_t ng_parameter_count(const ng_module *module); /* elements of all parameters; their
+                                                               norm: optim.h */
 
 /* Prints a table: path, layer with its settings, parameters' shapes, counts; and the total. */
 NG_API void ng_summary(const ng_module *module);
@@ -747,9 +757,14 @@ NG_API ng_module *ng_flatten_new(void);         /* (N, ...) -> (N, all the other
 /* ---- The transformer ----------------------------------------------------------------------- */
 
 /* Embedding: int64 ids of any shape -> (..., dim), row by row of weight (count, dim), drawn from
- * N(0, deviation^2). An id outside 0 .. count - 1 is an error.   ng_embedding_new(65, 128) */
+ * N(0, deviation^2). An id outside 0 .. count - 1 is an error.
+ *     ng_embedding_new(65, 128)   ng_embedding_new(65, 128, .padded = true, .padding = 0) */
 typedef struct {
     double deviation; /* default 1 */
+    bool padded;      /* there is an id of padding: in ng_embedding_new only */
+    int64_t
+        padding; /* that id, PyTorch's padding_idx: its row is drawn as zeros and gets no gradient
+                         from here */
     int64_t dim;
 } ng_embedding_new_options;
 #define ng_embedding_new(count, ...)                                                               \

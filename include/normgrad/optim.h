@@ -218,6 +218,9 @@ NG_API void ng_optimizer_free(ng_optimizer *optimizer);                   /* tak
  * if an element is. NaN on error. */
 NG_API double ng_grad_norm(ng_module *module);
 
+/* The Euclidean norm of all parameters of the module, computed in the same way. */
+NG_API double ng_parameter_norm(ng_module *module);
+
 /* Scales all these gradients by max_norm / (norm + 1e-6) if their norm exceeds max_norm, and
  * returns the norm before. If an element is Inf or NaN, that is NG_EVALUE, which names the
  * parameter; the result is NaN and no gradient has changed. */

@@ -46,6 +46,7 @@ struct ng_tensor {
     bool wanted;          /* during ng_gradients: its gradient is needed */
     ng_tensor *next_leaf; /* during ng_backward: the leaf that was reached before this one */
     struct ng_gradient_hook *hook; /* or NULL: tape/hook.h */
+    ng_tensor *tied;               /* or NULL: the parameter that is read in place of this one */
     ng_tensor *next_owned; /* after ng_tape_own: the tensor that the tape got before this one */
 };
 

@@ -13,12 +13,18 @@ static void embedding_init(ng_module *self, ng_rng *rng)
 {
     const embedding *layer = (const embedding *)self;
     ng_init(layer->weight, NG_INIT_NORMAL, layer->options.deviation, rng);
+    const int64_t dim = layer->options.dim, first = layer->options.padding * dim;
+    for (int64_t i = 0; layer->options.padded && i < dim; i++) ng_set(layer->weight, first + i, 0);
 }
 
 static void embedding_describe(const ng_module *self, char *text, size_t bytes)
 {
     const embedding *layer = (const embedding *)self;
-    snprintf(text, bytes, "%lld, %lld", (long long)layer->count, (long long)layer->options.dim);
+    const int at =
+        snprintf(text, bytes, "%lld, %lld", (long long)layer->count, (long long)layer->options.dim);
+    if (layer->options.padded && (size_t)at < bytes)
+        snprintf(text + at, bytes - (size_t)at, ", padding=%lld",
+                 (long long)layer->options.padding);
 }
 
 static ng_module *embedding_create(const char *function, const ng_module_class *type, int64_t count,
@@ -39,10 +45,25 @@ static ng_module *embedding_create(const char *function, const ng_module_class *
 
 /* ---- Embedding: y = weight[id] ---- */
 
+/* 1 at the id of padding, else 0: (ids..., 1). */
+static ng_tensor *padding_mask(ng_tape *tape, const ng_tensor *ids, int64_t padding, ng_dtype dtype)
+{
+    ng_shape shape = ids->shape;
+    shape.dim[shape.rank++] = 1;
+    ng_tensor *mask = ng_full(tape, dtype, shape, 0);
+    const int64_t *id = ids->data;
+    for (int64_t i = 0; mask && i < ids->size; i++)
+        if (id[i] == padding) ng_tensor_store(mask, i, 1);
+    return mask;
+}
+
 static ng_tensor *embedding_forward(ng_module *self, ng_tape *tape, ng_tensor *ids)
 {
     const embedding *layer = (const embedding *)self;
-    return ng_gather_rows(tape, ng_parameter_value(tape, layer->weight), ids);
+    ng_tensor *y = ng_gather_rows(tape, ng_parameter_value(tape, layer->weight), ids);
+    if (!y || !layer->options.padded) return y;
+    ng_tensor *mask = padding_mask(tape, ids, layer->options.padding, y->dtype);
+    return ng_where(tape, mask, ng_detach(tape, y, .by_definition = true), y);
 }
 
 static const ng_module_class embedding_class = {.name = "Embedding",
@@ -53,7 +74,16 @@ static const ng_module_class embedding_class = {.name = "Embedding",
 
 ng_module *ng_embedding_new_with(int64_t count, ng_embedding_new_options options)
 {
-    return embedding_create("ng_embedding_new", &embedding_class, count, options);
+    static const char function[] = "ng_embedding_new";
+    const int64_t id = options.padding;
+    if (!ng_option_idle(function, "padding", !options.padded && id != 0, "with .padded"))
+        return NULL;
+    if (options.padded && (id < 0 || id >= count)) {
+        ng_fail(NG_EVALUE, "%s: padding is %lld, expected an id from 0 to %lld", function,
+                (long long)id, (long long)count - 1);
+        return NULL;
+    }
+    return embedding_create(function, &embedding_class, count, options);
 }
 
 /* ---- Learned positions: y[..., t, :] = x[..., t, :] + weight[t] ---- */
@@ -86,16 +116,22 @@ static const ng_module_class positions_class = {.name = "LearnedPositions",
 
 ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new_options options)
 {
-    return embedding_create("ng_learned_positions_new", &positions_class, length, options);
+    static const char function[] = "ng_learned_positions_new";
+    const bool padded = options.padded || options.padding != 0;
+    return ng_option_idle(function, "padded", padded, "in ng_embedding_new")
+               ? embedding_create(function, &positions_class, length, options)
+               : NULL;
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */
 
 NG_CASE_MODULE(layer_case_embedding, ng_embedding_new(5, 3))
+NG_CASE_MODULE(layer_case_padded, ng_embedding_new(5, 3, .padded = true, .padding = 2))
 NG_CASE_MODULE(layer_case_learned_positions, ng_learned_positions_new(4, 2))
 
 const ng_case ng_layer_cases_embedding[] = {
     NG_CASE_LAYER("Embedding", layer_case_embedding, NG_CASE_INDEX("ids", 5, 2, 3)),
+    NG_CASE_LAYER("Embedding (padding)", layer_case_padded, NG_CASE_INDEX("ids", 5, 3, 4)),
     NG_CASE_LAYER("LearnedPositions", layer_case_learned_positions, NG_CASE_ANY("x", 2, 4, 2)),
     NG_CASE_LAYER("LearnedPositions (shorter)", layer_case_learned_positions,
                   NG_CASE_ANY("x", 2, 3, 2)),

@@ -437,8 +437,11 @@ ng_tensor *ng_module_find(ng_module *module, const char *name)
     if (!ng_given("ng_module_find", "module", module) || !ng_given("ng_module_find", "name", name))
         return NULL;
     for (ng_tree_walk w = ng_tree_begin(module); ng_tree_next(&w);)
-        if (w.entry->tensor && strcmp(ng_entry_path(module, w.entry), name) == 0)
-            return w.entry->tensor;
+        if (w.entry->tensor && strcmp(ng_entry_path(module, w.entry), name) == 0) {
+            ng_tensor *x = w.entry->tensor;
+            while (x->tied) x = x->tied;
+            return x;
+        }
     ng_fail(NG_EVALUE, "ng_module_find: the %s has no parameter or buffer named \"%s\"",
             module->type->name, name);
     return NULL;

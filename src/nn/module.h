@@ -17,7 +17,8 @@ typedef struct ng_path {
     char text[];
 } ng_path;
 
-typedef enum { NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER, NG_ENTRY_CHILD } ng_entry_kind;
+/* A tied parameter is no parameter any more: tensor->tied is read in its place. */
+typedef enum { NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER, NG_ENTRY_CHILD, NG_ENTRY_TIED } ng_entry_kind;
 
 typedef struct {
     ng_entry_kind kind;

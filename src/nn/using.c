@@ -1,16 +1,55 @@
-/* ng_forward_using: a forward pass that reads other tensors instead of the parameters. */
+/* Forward passes that read other tensors instead of parameters: ng_forward_using; tied weights. */
 #include "nn/module.h"
+#include <string.h>
 
 ng_tensor *ng_parameter_value(ng_tape *tape, ng_tensor *parameter)
 {
     if (!ng_given("ng_parameter_value", "tape", tape) ||
         !ng_given("ng_parameter_value", "parameter", parameter))
         return NULL;
-    for (const ng_replaced *r = tape->replaced; r; r = r->older)
-        for (int i = 0; i < r->count; i++)
-            if (r->parameters[i] == parameter) return r->values[i];
-    return parameter;
+    for (;; parameter = parameter->tied) {
+        for (const ng_replaced *r = tape->replaced; r; r = r->older)
+            for (int i = 0; i < r->count; i++)
+                if (r->parameters[i] == parameter) return r->values[i];
+        if (!parameter->tied) return parameter;
+    }
 }
+
+/* ---- Tied weights --------------------------------------------------------------------------- */
+
+static const char tying[] = "ng_module_tie";
+
+/* The walk at the parameter of that name, tied or not; false with an error if there is none. */
+static bool tie_end(const ng_module *module, const char *name, ng_tree_walk *w)
+{
+    for (*w = ng_tree_begin(module); ng_tree_next(w);)
+        if ((w->entry->kind == NG_ENTRY_PARAMETER || w->entry->kind == NG_ENTRY_TIED) &&
+            strcmp(ng_entry_path(module, w->entry), name) == 0)
+            return true;
+    ng_fail(NG_EVALUE, "%s: the %s has no parameter named \"%s\"", tying, module->type->name, name);
+    return false;
+}
+
+ng_status ng_module_tie(ng_module *module, const char *name, const char *to)
+{
+    ng_tree_walk from, into;
+    if (!ng_given(tying, "module", module) || !ng_given(tying, "name", name) ||
+        !ng_given(tying, "to", to) || !tie_end(module, name, &from) || !tie_end(module, to, &into))
+        return ng_newest_status();
+    ng_tensor *own = from.entry->tensor, *shared = into.entry->tensor;
+    while (shared->tied) shared = shared->tied;
+    if (own->tied || own == shared)
+        return ng_fail(NG_ESTATE, "%s: %s and %s, expected two parameters, the first not tied yet",
+                       tying, name, to);
+    if (!ng_has_type(tying, name, own, shared->dtype, shared->shape)) return ng_newest_status();
+    from.entry->kind = NG_ENTRY_TIED;
+    own->tied = shared;
+    own->requires_grad = false;
+    for (ng_module *m = from.owner; m; m = m->registry->parent) m->registry->parameters--;
+    return NG_OK;
+}
+
+/* ---- Other tensors for one pass -------------------------------------------------------------- */
 
 ng_tensor *ng_scale_value(ng_tape *tape, ng_tensor *parameter, bool unit_offset)
 {

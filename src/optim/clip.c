@@ -1,4 +1,4 @@
-/* Gradients of a whole module: norm, clipping, zeroing. */
+/* Gradients of a whole module: norm, clipping, zeroing. The norm of its parameters. */
 #include "optim/optimizer.h"
 #include <math.h>
 
@@ -15,12 +15,17 @@ typedef struct {
     double most, root;
 } norm;
 
-static norm norm_without_overflow(ng_module *module)
+static ng_tensor *clip_parameter(const ng_named_tensor *parameter) { return parameter->tensor; }
+
+/* Of each parameter what is measured: its fresh gradient, or itself. */
+typedef ng_tensor *measured(const ng_named_tensor *parameter);
+
+static norm norm_without_overflow(ng_module *module, measured *of)
 {
     norm n = {0, 0};
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
-        const ng_tensor *g = fresh_gradient(&parameter);
+        const ng_tensor *g = of(&parameter);
         for (int64_t j = 0; g && j < g->size && isfinite(n.most); j++) {
             const double size = fabs(ng_tensor_load(g, j));
             if (!(size <= n.most)) n.most = size;
@@ -29,7 +34,7 @@ static norm norm_without_overflow(ng_module *module)
     if (n.most == 0 || !isfinite(n.most)) return (norm){n.most, 1};
     double squares = 0;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
-        const ng_tensor *g = fresh_gradient(&parameter);
+        const ng_tensor *g = of(&parameter);
         for (int64_t j = 0; g && j < g->size; j++) {
             const double share = ng_tensor_load(g, j) / n.most;
             squares += share * share;
@@ -38,22 +43,29 @@ static norm norm_without_overflow(ng_module *module)
     return (norm){n.most, sqrt(squares)};
 }
 
-static norm norm_of(ng_module *module)
+static norm norm_of(ng_module *module, measured *of)
 {
     double squares = 0;
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
-        const ng_tensor *g = fresh_gradient(&parameter);
+        const ng_tensor *g = of(&parameter);
         if (g) squares += ng_kernels_for(g->dtype)->dot(g->data, g->data, g->size);
     }
     const bool in_range = squares > 1e-280 && squares < HUGE_VAL;
-    return in_range ? (norm){1, sqrt(squares)} : norm_without_overflow(module);
+    return in_range ? (norm){1, sqrt(squares)} : norm_without_overflow(module, of);
 }
 
 double ng_grad_norm(ng_module *module)
 {
     if (!ng_given("ng_grad_norm", "module", module)) return (double)NAN;
-    const norm n = norm_of(module);
+    const norm n = norm_of(module, fresh_gradient);
+    return n.most * n.root;
+}
+
+double ng_parameter_norm(ng_module *module)
+{
+    if (!ng_given("ng_parameter_norm", "module", module)) return (double)NAN;
+    const norm n = norm_of(module, clip_parameter);
     return n.most * n.root;
 }
 
@@ -89,7 +101,7 @@ double ng_clip_grad_norm(ng_module *module, double max_norm)
     static const char function[] = "ng_clip_grad_norm";
     if (!ng_given(function, "module", module)) return (double)NAN;
     if (!ng_option_range(function, "max_norm", max_norm, 0, HUGE_VAL)) return (double)NAN;
-    const norm n = norm_of(module);
+    const norm n = norm_of(module, fresh_gradient);
     if (!isfinite(n.most)) return clip_refuse(function, module);
     const double length = n.most * n.root;
     if (!(length > max_norm)) return length;

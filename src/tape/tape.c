@@ -122,7 +122,7 @@ static ng_tensor *tape_result(ng_tape *tape, ng_dtype dtype, const ng_shape *sha
     x->base = NULL;
     x->tape = tape;
     x->node = NULL;
-    x->grad = x->cotangent = x->next_leaf = x->next_owned = NULL;
+    x->grad = x->cotangent = x->next_leaf = x->next_owned = x->tied = NULL;
     x->hook = NULL;
     x->cotangent_owned = x->wanted = false;
     return x;
@@ -165,6 +165,7 @@ void *ng_tape_memory(ng_tape *tape, size_t bytes)
 /* Whether another tensor replaces the parameter x. */
 static bool is_replaced(const ng_tape *tape, const ng_tensor *x)
 {
+    if (x->tied) return true;
     for (const ng_replaced *r = tape ? tape->replaced : NULL; r; r = r->older) {
         for (int i = 0; i < r->count; i++)
             if (r->values[i] == x) return false;

@@ -103,3 +103,9 @@ case("attention_pairs", attention(2), normal(2, 4, 6), normal(18, 6), normal(18)
 masks = (torch.rand(4, 3, 3) < 0.5).double() + torch.eye(3)
 case("attention_heads", attention(2), normal(2, 3, 4), normal(12, 4), normal(12), normal(4, 4),
      normal(4), masks, constants=1)
+
+# ---- Embeddings ------------------------------------------------------------------------------------
+
+ids = torch.tensor([[1, 0, 3], [2, 2, 1]])
+case("padded", lambda w: F.embedding(ids, w, padding_idx=2) ** 2, normal(5, 3))
+case("tied", lambda w, b: F.linear(torch.tanh(F.embedding(ids, w)), w, b), normal(5, 3), normal(5))
