@@ -99,6 +99,7 @@
 #include "ops/conv2d.c"
 #include "ops/conv_transpose.c"
 #include "ops/image.c"
+#include "ops/adaptive_pool.c"
 #include "ops/upsample.c"
 #include "ops/derivatives.c"
 

@@ -66,6 +66,33 @@ static ng_module *tied(void)
     X(padded, 1,                                                                                   \
       ng_square(tape, embedded(ng_embedding_new(5, 3, .padded = true, .padding = 2), in, 1)))      \
     X(tied, 2, embedded(tied(), in, 2))                                                            \
+    X(max_pool_ceil, 1, ng_max_pool2d(tape, in[0], 3, .stride = 2, .padding = 1, .ceil = true))    \
+    X(max_pool_ceil_dilated, 1,                                                                    \
+      ng_max_pool2d(tape, in[0], 2, .stride = 3, .dilation_h = 2, .ceil = true))                   \
+    X(avg_pool_ceil, 1, ng_avg_pool2d(tape, in[0], 3, .stride = 2, .padding = 1, .ceil = true))    \
+    X(avg_pool_ceil_late, 1,                                                                       \
+      ng_avg_pool2d(tape, in[0], 2, .stride = 3, .padding = 1, .ceil = true))                      \
+    X(avg_pool_exclude, 1,                                                                         \
+      ng_avg_pool2d(tape, in[0], 3, .stride = 2, .padding = 1, .exclude_padding = true))           \
+    X(avg_pool_both, 1,                                                                            \
+      ng_avg_pool2d(tape, in[0], 2, .kernel_w = 3, .stride = 2, .padding = 1, .ceil = true,        \
+                    .exclude_padding = true))                                                      \
+    X(max_pool1d, 1, ng_max_pool1d(tape, in[0], 3, .stride = 2, .padding = 1))                     \
+    X(max_pool1d_ceil, 1, ng_max_pool1d(tape, in[0], 2, .dilation = 2, .ceil = true))              \
+    X(avg_pool1d, 1, ng_avg_pool1d(tape, in[0], 4))                                                \
+    X(avg_pool1d_all, 1,                                                                           \
+      ng_avg_pool1d(tape, in[0], 3, .stride = 2, .padding = 1, .ceil = true,                       \
+                    .exclude_padding = true))                                                      \
+    X(adaptive_avg_smaller, 1, ng_adaptive_avg_pool(tape, in[0], NG_SHAPE(3, 2)))                  \
+    X(adaptive_max_smaller, 1, ng_adaptive_max_pool(tape, in[0], NG_SHAPE(3, 2)))                  \
+    X(adaptive_avg_global, 1, ng_adaptive_avg_pool(tape, in[0], NG_SHAPE(1, 1)))                   \
+    X(adaptive_max_global, 1, ng_adaptive_max_pool(tape, in[0], NG_SHAPE(1, 1)))                   \
+    X(adaptive_avg_larger, 1, ng_adaptive_avg_pool(tape, in[0], NG_SHAPE(7, 9)))                   \
+    X(adaptive_max_larger, 1, ng_adaptive_max_pool(tape, in[0], NG_SHAPE(7, 9)))                   \
+    X(adaptive_avg_same, 1, ng_adaptive_avg_pool(tape, in[0], NG_SHAPE(6, 7)))                     \
+    X(adaptive_max_same, 1, ng_adaptive_max_pool(tape, in[0], NG_SHAPE(6, 7)))                     \
+    X(adaptive_avg_line, 1, ng_adaptive_avg_pool(tape, in[0], NG_SHAPE(5)))                        \
+    X(adaptive_max_line, 1, ng_adaptive_max_pool(tape, in[0], NG_SHAPE(5)))                        \
     X(attention_pairs, 5, attended(in, 2, ng_unsqueeze(tape, in[5], 0)))                           \
     X(attention_heads, 5, attended(in, 2, ng_reshape(tape, in[5], NG_SHAPE(2, 2, 3, 3))))
 
@@ -260,4 +287,37 @@ TEST(the_norm_of_the_parameters_is_that_of_all_elements)
     assert_close(ng_parameter_norm(layer), sqrt(2) * 1e200, 1e-15);
     ng_freeze(layer);
     assert_close(ng_parameter_norm(layer), sqrt(2) * 1e200, 1e-15);
+}
+
+/* ---- Pooling ------------------------------------------------------------------------------- */
+
+TEST(windows_of_ceil_may_be_larger_than_the_image)
+{
+    ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 2), NG_VALUES(1, 3));
+    assert_values(ng_avg_pool1d(tape, x, 3, .ceil = true), 0, 2);
+    assert_values(ng_max_pool1d(tape, x, 3, .ceil = true), 0, 3);
+    assert_fails(ng_avg_pool1d(tape, x, 3), NG_ESHAPE, "ng_avg_pool1d: a window of 3 columns on 2");
+}
+
+TEST(pooling_refuses_what_does_not_fit)
+{
+    ng_tensor *line = zeros(NG_F32, NG_SHAPE(1, 1, 4)),
+              *image = zeros(NG_F32, NG_SHAPE(1, 1, 4, 4));
+    static const char only[] =
+        ".exclude_padding is set, which has an effect only in average pooling";
+    assert_fails(ng_max_pool2d(tape, image, 2, .exclude_padding = true), NG_EVALUE, only);
+    assert_fails(ng_max_pool1d_new(2, .exclude_padding = true), NG_EVALUE, only);
+    assert_fails(ng_unfold(tape, image, 2, .exclude_padding = true), NG_EVALUE, only);
+    assert_fails(ng_fold(tape, line, 2, 2, 1, .exclude_padding = true), NG_EVALUE, only);
+    assert_fails(ng_max_pool1d(tape, image, 2), NG_ESHAPE,
+                 "ng_max_pool1d: x is (1, 1, 4, 4), expected (N, C, L)");
+    assert_fails(ng_avg_pool1d(tape, line, 2, .padding = 2), NG_EVALUE,
+                 "ng_avg_pool1d: padding is 2, expected at most half of the kernel's 2");
+    assert_fails(ng_avg_pool1d_new(0), NG_EVALUE, "ng_avg_pool1d_new: kernel is 0");
+    assert_fails(ng_adaptive_avg_pool(tape, line, NG_SHAPE(2, 2)), NG_ESHAPE,
+                 "ng_adaptive_avg_pool: x is (1, 1, 4), expected (N, C, H, W) of at least one");
+    assert_fails(ng_adaptive_max_pool(tape, zeros(NG_F32, NG_SHAPE(1, 1, 0)), NG_SHAPE(2)),
+                 NG_ESHAPE, "x is (1, 1, 0), expected (N, C, L) of at least one element");
+    assert_fails(ng_adaptive_max_pool_new(NG_SHAPE(0, 2)), NG_ESHAPE,
+                 "ng_adaptive_max_pool_new: size is (0, 2), expected a positive length, or");
 }

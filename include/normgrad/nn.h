@@ -743,14 +743,24 @@ NG_API ng_module *ng_conv_transpose1d_new_with(int64_t in, int64_t out,
 #define ng_upsample_new(...) ng_upsample_new_with(NG_NAMED(ng_upsample_options, scale, __VA_ARGS__))
 NG_API ng_module *ng_upsample_new_with(ng_upsample_options options);
 
-/* Pooling of x (N, C, H, W); flattening of any x (N, ...). The formulas are in ops.h.
- *     ng_max_pool2d_new(2)   ng_avg_pool2d_new(3, .stride = 2, .padding = 1) */
+/* Pooling of x (N, C, H, W), or of lines (N, C, L); flattening of any x (N, ...). The formulas are in
+ * ops.h.
+ *     ng_max_pool2d_new(2)   ng_avg_pool1d_new(3, .stride = 2, .padding = 1) */
 #define ng_max_pool2d_new(...)                                                                     \
     ng_max_pool2d_new_with(NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
 #define ng_avg_pool2d_new(...)                                                                     \
     ng_avg_pool2d_new_with(NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
 NG_API ng_module *ng_max_pool2d_new_with(ng_window_options window);
 NG_API ng_module *ng_avg_pool2d_new_with(ng_window_options window);
+#define ng_max_pool1d_new(...)                                                                     \
+    ng_max_pool1d_new_with(NG_NAMED(ng_pool1d_options, kernel, __VA_ARGS__))
+#define ng_avg_pool1d_new(...)                                                                     \
+    ng_avg_pool1d_new_with(NG_NAMED(ng_pool1d_options, kernel, __VA_ARGS__))
+NG_API ng_module *ng_max_pool1d_new_with(ng_pool1d_options options);
+NG_API ng_module *ng_avg_pool1d_new_with(ng_pool1d_options options);
+NG_API ng_module *
+ng_adaptive_avg_pool_new(ng_shape size); /* NG_SHAPE(7, 7), or (length) of lines */
+NG_API ng_module *ng_adaptive_max_pool_new(ng_shape size);
 NG_API ng_module *ng_global_avg_pool_new(void); /* (N, C, H, W) -> (N, C) */
 NG_API ng_module *ng_flatten_new(void);         /* (N, ...) -> (N, all the others) */
 

@@ -625,11 +625,16 @@ NG_API ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng
  *
  * stride    default 1; in pooling the kernel
  * padding   zeros (-Inf in max pooling) on both sides; default 0
- * dilation  distance between neighbours in the window; default 1 */
+ * dilation  distance between neighbours in the window; default 1
+ * ceil      lengths are rounded up: a last window that begins in the image, or in the padding before
+ *           it, may reach beyond the padding behind it (PyTorch's ceil_mode)
+ * exclude_padding  average pooling divides by the number of elements that are no padding
+ *           (count_include_pad=False) */
 typedef struct {
     int64_t stride, padding, dilation;
     int64_t kernel_h, kernel_w, stride_h, stride_w; /* for rows and for columns */
     int64_t padding_h, padding_w, dilation_h, dilation_w; /* the same */
+    bool ceil, exclude_padding;
     int64_t kernel;
 } ng_window_options;
 
@@ -729,7 +734,7 @@ NG_API ng_tensor *ng_interpolate_with(ng_tape *tape, ng_tensor *x, ng_interpolat
 
 /* Largest and mean value of each window: (N, C, H, W) -> (N, C, OH, OW); padding is at most half
  * of the kernel. Equal elements share the gradient of max pooling; the mean includes the zeros of
- * the padding.
+ * the padding, unless .exclude_padding is set, but not what lies beyond it.
  *     ng_max_pool2d(tape, x, 2)   ng_avg_pool2d(tape, x, 3, .stride = 2, .padding = 1) */
 #define ng_max_pool2d(tape, x, ...)                                                               \
     ng_max_pool2d_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
@@ -737,6 +742,28 @@ NG_API ng_tensor *ng_interpolate_with(ng_tape *tape, ng_tensor *x, ng_interpolat
     ng_avg_pool2d_with(tape, x, NG_NAMED(ng_window_options, kernel, __VA_ARGS__))
 NG_API ng_tensor *ng_max_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window);
 NG_API ng_tensor *ng_avg_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window);
+
+/* The same of lines: (N, C, L) -> (N, C, OL), with the settings of ng_window_options.
+ *     ng_max_pool1d(tape, x, 2)   ng_avg_pool1d(tape, x, 3, .stride = 2, .padding = 1) */
+typedef struct {
+    int64_t stride, padding, dilation;
+    bool ceil, exclude_padding;
+    int64_t kernel;
+} ng_pool1d_options;
+#define ng_max_pool1d(tape, x, ...)                                                               \
+    ng_max_pool1d_with(tape, x, NG_NAMED(ng_pool1d_options, kernel, __VA_ARGS__))
+#define ng_avg_pool1d(tape, x, ...)                                                               \
+    ng_avg_pool1d_with(tape, x, NG_NAMED(ng_pool1d_options, kernel, __VA_ARGS__))
+NG_API ng_tensor *ng_max_pool1d_with(ng_tape *tape, ng_tensor *x, ng_pool1d_options options);
+NG_API ng_tensor *ng_avg_pool1d_with(ng_tape *tape, ng_tensor *x, ng_pool1d_options options);
+
+/* Pooling to a given size: of lines (N, C, L) to (N, C, length), of images (N, C, H, W) to
+ * (N, C, rows, columns). Of an axis of length n that becomes m, y[i] is the mean, or the largest,
+ * of x[floor(i n / m)] .. x[ceil((i + 1) n / m) - 1]. m may be larger than n. Equal elements share
+ * the gradient of the largest, along columns and then rows.
+ *     ng_adaptive_avg_pool(tape, x, NG_SHAPE(7, 7)) */
+NG_API ng_tensor *ng_adaptive_avg_pool(ng_tape *tape, ng_tensor *x, ng_shape size);
+NG_API ng_tensor *ng_adaptive_max_pool(ng_tape *tape, ng_tensor *x, ng_shape size);
 
 /* y[n, c] = mean over rows and columns of x[n, c]: (N, C, H, W) -> (N, C). Lin et al. 2014. */
 NG_API ng_tensor *ng_global_avg_pool(ng_tape *tape, ng_tensor *x);

@@ -33,56 +33,113 @@ ng_window_print ng_window_text(const ng_window_options *w)
 /* ---- Max and average ----------------------------------------------------------------------- */
 
 typedef struct {
-    ng_module_class base;
-    ng_tensor *(*op)(ng_tape *tape, ng_tensor *x, ng_window_options window);
-} pool_class;
-
-typedef struct {
     ng_module base;
-    ng_window_options window;
+    ng_pool_call call;
 } pool_layer;
 
 static ng_tensor *pool_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
-    return ((const pool_class *)self->type)->op(tape, x, ((const pool_layer *)self)->window);
+    return ng_pooled(tape, x, &((const pool_layer *)self)->call);
 }
 
 static void pool_describe(const ng_module *self, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%s", ng_window_text(&((const pool_layer *)self)->window).text);
+    const ng_window_options *window = &((const pool_layer *)self)->call.window;
+    snprintf(text, bytes, "%s%s%s", ng_window_text(window).text, window->ceil ? ", ceil" : "",
+             window->exclude_padding ? ", exclude_padding" : "");
 }
 
-static const pool_class max_pool_class = {{.name = "MaxPool2d",
-                                           .size = sizeof(pool_layer),
-                                           .forward = pool_forward,
-                                           .describe = pool_describe},
-                                          ng_max_pool2d_with};
+#define POOL_CLASS(label)                                                                          \
+    {                                                                                              \
+        .name = label, .size = sizeof(pool_layer), .forward = pool_forward,                        \
+        .describe = pool_describe                                                                  \
+    }
+static const ng_module_class max_pool_class = POOL_CLASS("MaxPool2d");
+static const ng_module_class avg_pool_class = POOL_CLASS("AvgPool2d");
+static const ng_module_class max_pool1d_class = POOL_CLASS("MaxPool1d");
+static const ng_module_class avg_pool1d_class = POOL_CLASS("AvgPool1d");
 
-static const pool_class avg_pool_class = {{.name = "AvgPool2d",
-                                           .size = sizeof(pool_layer),
-                                           .forward = pool_forward,
-                                           .describe = pool_describe},
-                                          ng_avg_pool2d_with};
-
-static ng_module *make_pool(const char *function, const pool_class *type, ng_window_options window)
+static ng_module *make_pool(const char *function, const ng_module_class *type, ng_pool_call call)
 {
-    ng_windows settings;
-    if (!ng_window_settings(function, &window, &settings) ||
-        !ng_pool_padding_fits(function, &settings))
-        return NULL;
-    pool_layer *self = (pool_layer *)ng_module_new(&type->base);
-    if (self) self->window = window;
+    ng_pool_call made = call;
+    made.function = function;
+    if (!ng_pool_settings_ok(&made)) return NULL;
+    pool_layer *self = (pool_layer *)ng_module_new(type);
+    if (self) self->call = call;
     return self ? ng_module_built(&self->base) : NULL;
 }
 
 ng_module *ng_max_pool2d_new_with(ng_window_options window)
 {
-    return make_pool("ng_max_pool2d_new", &max_pool_class, window);
+    const ng_pool_call call = {.function = "ng_max_pool2d", .window = window, .max = true};
+    return make_pool("ng_max_pool2d_new", &max_pool_class, call);
 }
 
 ng_module *ng_avg_pool2d_new_with(ng_window_options window)
 {
-    return make_pool("ng_avg_pool2d_new", &avg_pool_class, window);
+    const ng_pool_call call = {.function = "ng_avg_pool2d", .window = window};
+    return make_pool("ng_avg_pool2d_new", &avg_pool_class, call);
+}
+
+ng_module *ng_max_pool1d_new_with(ng_pool1d_options options)
+{
+    const ng_pool_call call = NG_LINE_POOL_CALL("ng_max_pool1d", options, true);
+    return make_pool("ng_max_pool1d_new", &max_pool1d_class, call);
+}
+
+ng_module *ng_avg_pool1d_new_with(ng_pool1d_options options)
+{
+    const ng_pool_call call = NG_LINE_POOL_CALL("ng_avg_pool1d", options, false);
+    return make_pool("ng_avg_pool1d_new", &avg_pool1d_class, call);
+}
+
+/* ---- To a given size ------------------------------------------------------------------------ */
+
+typedef struct {
+    ng_module base;
+    ng_shape size;
+    bool max;
+} adaptive_pool;
+
+static ng_tensor *adaptive_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const adaptive_pool *layer = (const adaptive_pool *)self;
+    return layer->max ? ng_adaptive_max_pool(tape, x, layer->size)
+                      : ng_adaptive_avg_pool(tape, x, layer->size);
+}
+
+static void adaptive_describe(const ng_module *self, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s", ng_shape_print(((const adaptive_pool *)self)->size).text);
+}
+
+static const ng_module_class adaptive_avg_class = {.name = "AdaptiveAvgPool",
+                                                   .size = sizeof(adaptive_pool),
+                                                   .forward = adaptive_forward,
+                                                   .describe = adaptive_describe};
+static const ng_module_class adaptive_max_class = {.name = "AdaptiveMaxPool",
+                                                   .size = sizeof(adaptive_pool),
+                                                   .forward = adaptive_forward,
+                                                   .describe = adaptive_describe};
+
+static ng_module *make_adaptive(const char *function, const ng_module_class *type, ng_shape size)
+{
+    if (!ng_adaptive_size_ok(function, size)) return NULL;
+    adaptive_pool *self = (adaptive_pool *)ng_module_new(type);
+    if (!self) return NULL;
+    self->size = size;
+    self->max = type == &adaptive_max_class;
+    return ng_module_built(&self->base);
+}
+
+ng_module *ng_adaptive_avg_pool_new(ng_shape size)
+{
+    return make_adaptive("ng_adaptive_avg_pool_new", &adaptive_avg_class, size);
+}
+
+ng_module *ng_adaptive_max_pool_new(ng_shape size)
+{
+    return make_adaptive("ng_adaptive_max_pool_new", &adaptive_max_class, size);
 }
 
 /* ---- Upsampling ----------------------------------------------------------------------------- */
@@ -150,6 +207,12 @@ NG_CASE_MODULE(layer_case_max_pool2d, ng_max_pool2d_new(2))
 NG_CASE_MODULE(layer_case_avg_pool2d,
                ng_avg_pool2d_new(3, .kernel_w = 2, .stride = 2, .padding = 1))
 
+NG_CASE_MODULE(layer_case_max_pool1d, ng_max_pool1d_new(2, .ceil = true))
+NG_CASE_MODULE(layer_case_avg_pool1d,
+               ng_avg_pool1d_new(3, .stride = 1, .padding = 1, .exclude_padding = true))
+NG_CASE_MODULE(layer_case_adaptive_avg, ng_adaptive_avg_pool_new(NG_SHAPE(2, 3)))
+NG_CASE_MODULE(layer_case_adaptive_max, ng_adaptive_max_pool_new(NG_SHAPE(2)))
+
 NG_CASE_MODULE(layer_case_upsample, ng_upsample_new(2))
 NG_CASE_MODULE(layer_case_upsample_linear,
                ng_upsample_new(3, .mode = NG_LINEAR, .align_corners = true))
@@ -157,6 +220,10 @@ NG_CASE_MODULE(layer_case_upsample_linear,
 const ng_case ng_layer_cases_pooling[] = {
     NG_CASE_LAYER("MaxPool2d", layer_case_max_pool2d, NG_CASE_ANY("x", 2, 2, 2, 4)),
     NG_CASE_LAYER("AvgPool2d", layer_case_avg_pool2d, NG_CASE_ANY("x", 2, 1, 4, 4)),
+    NG_CASE_LAYER("MaxPool1d", layer_case_max_pool1d, NG_CASE_ANY("x", 2, 2, 5)),
+    NG_CASE_LAYER("AvgPool1d", layer_case_avg_pool1d, NG_CASE_ANY("x", 2, 2, 4)),
+    NG_CASE_LAYER("AdaptiveAvgPool", layer_case_adaptive_avg, NG_CASE_ANY("x", 1, 2, 3, 4)),
+    NG_CASE_LAYER("AdaptiveMaxPool", layer_case_adaptive_max, NG_CASE_ANY("x", 2, 2, 5)),
     NG_CASE_LAYER("Upsample", layer_case_upsample, NG_CASE_ANY("x", 2, 2, 2, 1)),
     NG_CASE_LAYER("Upsample (linear, corners)", layer_case_upsample_linear,
                   NG_CASE_ANY("x", 1, 2, 2, 3)),

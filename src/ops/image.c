@@ -8,6 +8,8 @@
 #include "ops/op.h"
 #include <math.h>
 
+static const char in_avg_pool[] = "in average pooling";
+
 /* ---- unfold and fold: each is the other's gradient ----------------------------------------- */
 
 static void unfold_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -32,6 +34,7 @@ ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window_options window)
 {
     ng_windows w;
     if (!ng_accepts("ng_unfold", tape, 1, &x) || !ng_is_image("ng_unfold", x->shape) ||
+        !ng_option_idle("ng_unfold", "exclude_padding", window.exclude_padding, in_avg_pool) ||
         !ng_windows_of("ng_unfold", x->shape, &window, &w))
         return NULL;
     const int64_t rows = x->shape.dim[1] * w.kernel[0] * w.kernel[1];
@@ -64,6 +67,7 @@ ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height, int64
     ng_windows w;
     ng_shape shape = NG_SHAPE(1, 1, height, width);
     if (!ng_accepts("ng_fold", tape, 1, &columns) || ng_shape_size("ng_fold", shape) < 0 ||
+        !ng_option_idle("ng_fold", "exclude_padding", window.exclude_padding, in_avg_pool) ||
         !ng_windows_of("ng_fold", shape, &window, &w) || !columns_fit(columns->shape, &w))
         return NULL;
     shape.dim[0] = columns->shape.dim[0];
@@ -132,49 +136,118 @@ static ng_status avg_pool_backward(ng_tape *tape, const ng_node *node, const ng_
 static const ng_op avg_pool_op = {
     .name = "avg_pool2d", .backward = avg_pool_backward, .definition = avg_pool_definition};
 
-bool ng_pool_padding_fits(const char *function, const ng_windows *w)
+bool ng_pool_settings_ok(const ng_pool_call *call)
 {
+    ng_windows w;
+    if (!ng_window_settings(call->function, &call->window, &w) ||
+        !ng_option_idle(call->function, "exclude_padding",
+                        call->max && call->window.exclude_padding, in_avg_pool))
+        return false;
     for (int i = 0; i < 2; i++) {
-        if (2 * w->padding[i] <= w->kernel[i]) continue;
+        if (2 * w.padding[i] <= w.kernel[i]) continue;
         ng_fail(NG_EVALUE, "%s: padding is %lld, expected at most half of the kernel's %lld",
-                function, (long long)w->padding[i], (long long)w->kernel[i]);
+                call->function, (long long)w.padding[i], (long long)w.kernel[i]);
         return false;
     }
     return true;
 }
 
-/* The result tensor of pooling; sets *w to the windows. */
-static ng_tensor *pooled(const char *function, ng_tape *tape, ng_tensor *x,
-                         ng_window_options window, ng_windows *w)
+/* Elements of each window along axis i as a constant (out): those inside of the image, or also of
+ * the padding. A window of .ceil may have fewer than the kernel. */
+static ng_tensor *window_sizes(ng_tape *tape, const ng_windows *w, int i, bool inside,
+                               ng_dtype dtype)
 {
-    if (!ng_accepts(function, tape, 1, &x) || !ng_is_image(function, x->shape)) return NULL;
+    ng_tensor *sizes = ng_result(tape, dtype, NG_SHAPE(w->out[i]));
+    const int64_t padding = inside ? 0 : w->padding[i];
+    for (int64_t o = 0; sizes && o < w->out[i]; o++) {
+        int64_t count = 0;
+        for (int64_t k = 0; k < w->kernel[i]; k++) {
+            const int64_t at = o * w->stride[i] - w->padding[i] + k * w->dilation[i];
+            count += at >= -padding && at < w->size[i] + padding;
+        }
+        ng_tensor_store(sizes, o, (double)count);
+    }
+    return sizes;
+}
+
+/* Means over whole kernels -> means over as many elements as the windows have. */
+static ng_tensor *mean_of_fewer(ng_tape *tape, ng_tensor *y, const ng_windows *w, bool inside)
+{
+    if (!y || y->size == 0) return y;
+    ng_tensor *rows = window_sizes(tape, w, 0, inside, y->dtype);
+    ng_tensor *columns = window_sizes(tape, w, 1, inside, y->dtype);
+    ng_tensor *count = ng_mul(tape, ng_unsqueeze(tape, rows, 1), columns);
+    return ng_mul(tape, y, ng_scalar_div(tape, (double)w->kernel[0] * (double)w->kernel[1], count));
+}
+
+/* Of images. */
+static ng_tensor *image_pooled(ng_tape *tape, ng_tensor *x, const ng_pool_call *call)
+{
+    ng_windows w;
+    ng_window_options window = call->window;
     if (window.stride == 0) {
         window.stride = window.kernel;
         if (window.stride_h == 0) window.stride_h = window.kernel_h;
         if (window.stride_w == 0) window.stride_w = window.kernel_w;
     }
-    if (!ng_windows_of(function, x->shape, &window, w) || !ng_pool_padding_fits(function, w))
+    if (!ng_windows_of(call->function, x->shape, &window, &w)) return NULL;
+    ng_tensor *y =
+        ng_result(tape, x->dtype, NG_SHAPE(x->shape.dim[0], x->shape.dim[1], w.out[0], w.out[1]));
+    if (!y) return NULL;
+    const ng_kernels *kernels = ng_kernels_for(x->dtype);
+    (call->max ? kernels->max_pool : kernels->mean_pool)(&w, x->data, y->data);
+    y = ng_record(tape, call->max ? &max_pool_op : &avg_pool_op, y, &x, 1, &w, sizeof w);
+    if (call->max || !(window.ceil || window.exclude_padding)) return y;
+    return mean_of_fewer(tape, y, &w, window.exclude_padding);
+}
+
+ng_tensor *ng_pooled(ng_tape *tape, ng_tensor *x, const ng_pool_call *call)
+{
+    if (!ng_accepts(call->function, tape, 1, &x) || !ng_pool_settings_ok(call)) return NULL;
+    if (!call->lines)
+        return ng_is_image(call->function, x->shape) ? image_pooled(tape, x, call) : NULL;
+    const ng_shape shape = x->shape;
+    if (shape.rank != 3) {
+        ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, L)", call->function,
+                ng_shape_print(shape).text);
         return NULL;
-    return ng_result(tape, x->dtype,
-                     NG_SHAPE(x->shape.dim[0], x->shape.dim[1], w->out[0], w->out[1]));
+    }
+    const ng_window_options *w = &call->window;
+    const ng_pool_call of_rows = {.function = call->function,
+                                  .window = {.kernel_h = 1,
+                                             .kernel_w = w->kernel,
+                                             .stride_h = 1,
+                                             .stride_w = w->stride,
+                                             .padding_w = w->padding,
+                                             .dilation_w = w->dilation,
+                                             .ceil = w->ceil,
+                                             .exclude_padding = w->exclude_padding},
+                                  .max = call->max};
+    x = ng_reshape(tape, x, NG_SHAPE(shape.dim[0], shape.dim[1], 1, shape.dim[2]));
+    return ng_squeeze(tape, x ? image_pooled(tape, x, &of_rows) : NULL, 2);
 }
 
 ng_tensor *ng_max_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window)
 {
-    ng_windows w;
-    ng_tensor *y = pooled("ng_max_pool2d", tape, x, window, &w);
-    if (!y) return NULL;
-    ng_kernels_for(x->dtype)->max_pool(&w, x->data, y->data);
-    return ng_record(tape, &max_pool_op, y, &x, 1, &w, sizeof w);
+    return ng_pooled(tape, x,
+                     &(ng_pool_call){.function = "ng_max_pool2d", .window = window, .max = true});
 }
 
 ng_tensor *ng_avg_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window)
 {
-    ng_windows w;
-    ng_tensor *y = pooled("ng_avg_pool2d", tape, x, window, &w);
-    if (!y) return NULL;
-    ng_kernels_for(x->dtype)->mean_pool(&w, x->data, y->data);
-    return ng_record(tape, &avg_pool_op, y, &x, 1, &w, sizeof w);
+    return ng_pooled(tape, x, &(ng_pool_call){.function = "ng_avg_pool2d", .window = window});
+}
+
+ng_tensor *ng_max_pool1d_with(ng_tape *tape, ng_tensor *x, ng_pool1d_options options)
+{
+    const ng_pool_call call = NG_LINE_POOL_CALL("ng_max_pool1d", options, true);
+    return ng_pooled(tape, x, &call);
+}
+
+ng_tensor *ng_avg_pool1d_with(ng_tape *tape, ng_tensor *x, ng_pool1d_options options)
+{
+    const ng_pool_call call = NG_LINE_POOL_CALL("ng_avg_pool1d", options, false);
+    return ng_pooled(tape, x, &call);
 }
 
 ng_tensor *ng_global_avg_pool(ng_tape *tape, ng_tensor *x)
@@ -216,6 +289,15 @@ NG_CASE_CALL(case_max_pool_all,
 NG_CASE_CALL(case_avg_pool, ng_avg_pool2d(tape, in[0], 2))
 NG_CASE_CALL(case_avg_pool_all,
              ng_avg_pool2d(tape, in[0], 3, .kernel_w = 2, .stride = 1, .padding = 1))
+NG_CASE_CALL(case_max_pool_ceil,
+             ng_max_pool2d(tape, in[0], 3, .stride = 2, .padding_w = 1, .ceil = true))
+NG_CASE_CALL(case_avg_pool_ceil,
+             ng_avg_pool2d(tape, in[0], 3, .stride = 2, .padding = 1, .ceil = true))
+NG_CASE_CALL(case_avg_pool_exclude,
+             ng_avg_pool2d(tape, in[0], 3, .stride = 2, .padding = 1, .exclude_padding = true))
+NG_CASE_CALL(case_max_pool1d, ng_max_pool1d(tape, in[0], 3, .stride = 2, .padding = 1))
+NG_CASE_CALL(case_avg_pool1d, ng_avg_pool1d(tape, in[0], 2, .ceil = true))
+NG_CASE_CALL(case_unfold_ceil, ng_unfold(tape, in[0], 2, .stride = 2, .ceil = true))
 NG_CASE_CALL(case_global_avg_pool, ng_global_avg_pool(tape, in[0]))
 NG_CASE_CALL(case_flatten, ng_flatten(tape, in[0]))
 
@@ -230,6 +312,13 @@ const ng_case ng_op_cases_image[] = {
             NG_CASE_ANY("x", 1, 2, 5, 6)),
     NG_CASE("avg_pool2d", case_avg_pool, NG_CASE_ANY("x", 2, 2, 4, 5)),
     NG_CASE("avg_pool2d (stride, padding)", case_avg_pool_all, NG_CASE_ANY("x", 1, 2, 3, 4)),
+    NG_CASE("unfold (ceil)", case_unfold_ceil, NG_CASE_ANY("x", 1, 2, 3, 3)),
+    NG_CASE("max_pool2d (ceil)", case_max_pool_ceil, NG_CASE_ANY("x", 2, 2, 5, 4)),
+    NG_CASE("avg_pool2d (ceil)", case_avg_pool_ceil, NG_CASE_ANY("x", 1, 2, 4, 5)),
+    NG_CASE("avg_pool2d (without the padding)", case_avg_pool_exclude,
+            NG_CASE_ANY("x", 1, 2, 3, 4)),
+    NG_CASE("max_pool1d", case_max_pool1d, NG_CASE_ANY("x", 2, 2, 6)),
+    NG_CASE("avg_pool1d", case_avg_pool1d, NG_CASE_ANY("x", 2, 2, 5)),
     NG_CASE("global_avg_pool", case_global_avg_pool, NG_CASE_ANY("x", 2, 3, 2, 4)),
     NG_CASE("flatten", case_flatten, NG_CASE_ANY("x", 2, 3, 2, 2)),
 };

@@ -269,8 +269,33 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window_options
 /* The settings alone: kernel, stride, padding and dilation. */
 bool ng_window_settings(const char *function, const ng_window_options *window, ng_windows *windows);
 
-/* Whether each window of a pooling has an element that is no padding; else an error. */
-bool ng_pool_padding_fits(const char *function, const ng_windows *windows);
+/* A call of max or average pooling, of images (N, C, H, W) or of lines (N, C, L), whose window is
+ * one of both directions. */
+typedef struct {
+    const char *function;
+    ng_window_options window;
+    bool max, lines;
+} ng_pool_call;
+ng_tensor *ng_pooled(ng_tape *tape, ng_tensor *x, const ng_pool_call *call);
+
+/* Whether its settings are in order, and each window has an element that is no padding. */
+bool ng_pool_settings_ok(const ng_pool_call *call);
+
+/* The call of ng_max_pool1d or ng_avg_pool1d with options of ng_pool1d_options. */
+#define NG_LINE_POOL_CALL(label, o, is_max)                                                        \
+    {                                                                                              \
+        .function = label, .max = is_max, .lines = true, .window = {                               \
+            .kernel = (o).kernel,                                                                  \
+            .stride = (o).stride,                                                                  \
+            .padding = (o).padding,                                                                \
+            .dilation = (o).dilation,                                                              \
+            .ceil = (o).ceil,                                                                      \
+            .exclude_padding = (o).exclude_padding                                                 \
+        }                                                                                          \
+    }
+
+/* Whether the size of an adaptive pooling is a positive length, or positive rows and columns. */
+bool ng_adaptive_size_ok(const char *function, ng_shape size);
 
 /* Windows as options, for the definitions. */
 ng_window_options ng_window_of(const ng_windows *windows);

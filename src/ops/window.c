@@ -50,7 +50,8 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window_options
         w->size[i] = !line ? image.dim[2 + i] : i == 0 ? 1 : image.dim[2];
         const int64_t reach = w->dilation[i] * (w->kernel[i] - 1) + 1;
         const int64_t padded = w->size[i] + 2 * w->padding[i];
-        if (reach > padded) {
+        const int64_t beyond = window->ceil ? w->stride[i] - 1 : 0;
+        if (reach > padded + beyond) {
             ng_fail(NG_ESHAPE,
                     "%s: a window of %lld %s on %lld (x is %s), expected one that fits into the "
                     "padded %s",
@@ -61,11 +62,21 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window_options
                     (long long)padded, ng_shape_print(image).text, line ? "line" : "image");
             return false;
         }
-        w->out[i] = (padded - reach) / w->stride[i] + 1;
+        w->out[i] = (padded - reach + beyond) / w->stride[i] + 1;
+        const int64_t last = (w->out[i] - 1) * w->stride[i];
+        if (window->ceil && last >= w->size[i] + w->padding[i])
+            w->out[i]--; /* it begins in padding */
     }
     /* The columns of one image must be addressable. */
     return ng_shape_size(function, NG_SHAPE(w->kernel[0], w->kernel[1], w->out[0], w->out[1],
                                             image.dim[1])) >= 0;
+}
+
+/* Whether the last window along axis i reaches beyond the padding: the windows are those of .ceil. */
+static bool reaches_beyond(const ng_windows *w, int i)
+{
+    const int64_t end = (w->out[i] - 1) * w->stride[i] + w->dilation[i] * (w->kernel[i] - 1) + 1;
+    return end > w->size[i] + 2 * w->padding[i];
 }
 
 ng_window_options ng_window_of(const ng_windows *w)
@@ -77,5 +88,6 @@ ng_window_options ng_window_of(const ng_windows *w)
                                .padding_h = w->padding[0],
                                .padding_w = w->padding[1],
                                .dilation_h = w->dilation[0],
-                               .dilation_w = w->dilation[1]};
+                               .dilation_w = w->dilation[1],
+                               .ceil = reaches_beyond(w, 0) || reaches_beyond(w, 1)};
 }

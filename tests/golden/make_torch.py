@@ -109,3 +109,24 @@ case("attention_heads", attention(2), normal(2, 3, 4), normal(12, 4), normal(12)
 ids = torch.tensor([[1, 0, 3], [2, 2, 1]])
 case("padded", lambda w: F.embedding(ids, w, padding_idx=2) ** 2, normal(5, 3))
 case("tied", lambda w, b: F.linear(torch.tanh(F.embedding(ids, w)), w, b), normal(5, 3), normal(5))
+
+# ---- Pooling ---------------------------------------------------------------------------------------
+
+case("max_pool_ceil", lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), normal(2, 2, 6, 8))
+case("max_pool_ceil_dilated", lambda x: F.max_pool2d(x, 2, 3, 0, (2, 1), ceil_mode=True),
+     normal(2, 2, 6, 7))
+case("avg_pool_ceil", lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), normal(2, 2, 6, 7))
+case("avg_pool_ceil_late", lambda x: F.avg_pool2d(x, 2, 3, 1, ceil_mode=True), normal(2, 2, 6, 4))
+case("avg_pool_exclude", lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+     normal(2, 2, 6, 7))
+case("avg_pool_both", lambda x: F.avg_pool2d(x, (2, 3), (2, 2), (1, 1), True, False),
+     normal(2, 2, 6, 8))
+case("max_pool1d", lambda x: F.max_pool1d(x, 3, 2, 1), normal(2, 3, 9))
+case("max_pool1d_ceil", lambda x: F.max_pool1d(x, 2, 2, 0, 2, ceil_mode=True), normal(2, 3, 9))
+case("avg_pool1d", lambda x: F.avg_pool1d(x, 4), normal(2, 3, 9))
+case("avg_pool1d_all", lambda x: F.avg_pool1d(x, 3, 2, 1, True, False), normal(2, 3, 8))
+for name, size in [("smaller", (3, 2)), ("global", (1, 1)), ("larger", (7, 9)), ("same", (6, 7))]:
+    case("adaptive_avg_" + name, lambda x: F.adaptive_avg_pool2d(x, size), normal(2, 2, 6, 7))
+    case("adaptive_max_" + name, lambda x: F.adaptive_max_pool2d(x, size), normal(2, 2, 6, 7))
+case("adaptive_avg_line", lambda x: F.adaptive_avg_pool1d(x, 5), normal(2, 2, 12))
+case("adaptive_max_line", lambda x: F.adaptive_max_pool1d(x, 5), normal(2, 2, 12))

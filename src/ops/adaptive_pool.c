@@ -1,0 +1,75 @@
+/* Pooling of lines and images to a given size. */
+#include "ops/op.h"
+
+/* An axis of length n as m parts, of which neighbours may overlap, each reduced to one element. If m
+ * divides n they are an axis of their own. */
+static ng_tensor *pooled_along(ng_tape *tape, ng_tensor *x, int axis, int64_t m, bool max)
+{
+    const int64_t n = x->shape.dim[axis], each = n / m, rest = n % m;
+    const ng_axes along = {.count = 1, .axis = {axis}}, next = {.count = 1, .axis = {axis + 1}};
+    if (n == m) return x;
+    if (rest == 0) {
+        ng_shape shape = {.rank = x->shape.rank + 1};
+        for (int i = 0; i < shape.rank; i++)
+            shape.dim[i] = i == axis ? m : i == axis + 1 ? each : x->shape.dim[i - (i > axis)];
+        x = ng_reshape(tape, x, shape);
+        return max ? ng_max(tape, x, .axes = next) : ng_mean(tape, x, .axes = next);
+    }
+    ng_tensor **parts = ng_tape_memory(tape, (size_t)m * sizeof(ng_tensor *));
+    for (int64_t i = 0; parts && i < m; i++) {
+        const int64_t from = i * each + i * rest / m;
+        const int64_t to = (i + 1) * each + ((i + 1) * rest + m - 1) / m;
+        ng_tensor *part = ng_slice(tape, x, axis, from, to);
+        parts[i] = max ? ng_max(tape, part, .axes = along, .keepdim = true)
+                       : ng_mean(tape, part, .axes = along, .keepdim = true);
+    }
+    return parts ? ng_concat(tape, parts, (int)m, axis) : NULL;
+}
+
+bool ng_adaptive_size_ok(const char *function, ng_shape size)
+{
+    bool fits = size.rank == 1 || size.rank == 2;
+    for (int i = 0; i < size.rank && fits; i++) fits = size.dim[i] > 0 && size.dim[i] <= INT32_MAX;
+    if (fits) return true;
+    ng_fail(NG_ESHAPE, "%s: size is %s, expected a positive length, or positive rows and columns",
+            function, ng_shape_print(size).text);
+    return false;
+}
+
+static ng_tensor *adaptive_pooled(const char *function, ng_tape *tape, ng_tensor *x, ng_shape size,
+                                  bool max)
+{
+    if (!ng_accepts(function, tape, 1, &x) || !ng_adaptive_size_ok(function, size)) return NULL;
+    if (x->shape.rank != size.rank + 2 || ng_shape_span(x->shape, 2, x->shape.rank) == 0) {
+        ng_fail(NG_ESHAPE, "%s: x is %s, expected %s of at least one element", function,
+                ng_shape_print(x->shape).text, size.rank == 1 ? "(N, C, L)" : "(N, C, H, W)");
+        return NULL;
+    }
+    for (int i = size.rank - 1; x && i >= 0; i--)
+        x = pooled_along(tape, x, 2 + i, size.dim[i], max);
+    return x;
+}
+
+ng_tensor *ng_adaptive_avg_pool(ng_tape *tape, ng_tensor *x, ng_shape size)
+{
+    return adaptive_pooled("ng_adaptive_avg_pool", tape, x, size, false);
+}
+
+ng_tensor *ng_adaptive_max_pool(ng_tape *tape, ng_tensor *x, ng_shape size)
+{
+    return adaptive_pooled("ng_adaptive_max_pool", tape, x, size, true);
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_CALL(case_adaptive_avg, ng_adaptive_avg_pool(tape, in[0], NG_SHAPE(3, 2)))
+NG_CASE_CALL(case_adaptive_avg_line, ng_adaptive_avg_pool(tape, in[0], NG_SHAPE(4)))
+NG_CASE_CALL(case_adaptive_max, ng_adaptive_max_pool(tape, in[0], NG_SHAPE(3, 2)))
+
+const ng_case ng_op_cases_adaptive_pool[] = {
+    NG_CASE("adaptive_avg_pool", case_adaptive_avg, NG_CASE_ANY("x", 2, 2, 5, 4)),
+    NG_CASE("adaptive_avg_pool (line)", case_adaptive_avg_line, NG_CASE_ANY("x", 2, 2, 6)),
+    NG_CASE("adaptive_avg_pool (longer line)", case_adaptive_avg_line, NG_CASE_ANY("x", 2, 2, 3)),
+    NG_CASE("adaptive_max_pool", case_adaptive_max, NG_CASE_ANY("x", 2, 2, 5, 4)),
+};
+const int ng_op_cases_adaptive_pool_count = NG_CASE_COUNT(ng_op_cases_adaptive_pool);
