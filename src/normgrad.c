@@ -91,6 +91,7 @@
 #include "ops/swiglu.c"
 #include "ops/likelihoods.c"
 #include "ops/losses.c"
+#include "ops/margins.c"
 #include "ops/dropout.c"
 #include "ops/rotary.c"
 #include "ops/attention.c"

@@ -319,6 +319,8 @@ static const ng_shape shape_of_kind[128] = {
     ['n'] = {2, {4, 4}},       /* no gradient wanted */
     ['p'] = {2, {4, 4}},       /* the same, probabilities */
     ['c'] = {1, {4}},          /* none either, for each channel: running statistics */
+    ['e'] = {2, {4, 4}},       /* targets of 1 without a gradient, */
+    ['E'] = {1, {4}},          /* one a row */
     ['f'] = {2, {4, 4}},       /* in float */
     ['l'] = {1, {4}},          /* int64 labels */
     ['g'] = {2, {4, 4}},       /* a leaf that has a gradient */
@@ -469,6 +471,7 @@ static ng_tensor *leaf_of(char kind)
 {
     const ng_dtype dtype = kind == 'l' ? NG_I64 : kind == 'f' ? NG_F32 : NG_F64;
     const double most = kind == 'p' ? 1 : 3;
+    if (kind == 'e' || kind == 'E') return ng_full_new(dtype, shape_of_kind[(int)kind], 1);
     ng_tensor *x = ng_uniform_new(dtype, shape_of_kind[(int)kind], 0.5, most, &rng);
     assert_ok(x);
     return strchr("lnpck", kind) ? x : ng_require_grad(x);

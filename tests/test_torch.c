@@ -2,6 +2,7 @@
 #include "fixture.h"
 #include "golden.h"
 #include "support.h"
+#include <math.h>
 
 /* ---- Against PyTorch ----------------------------------------------------------------------- */
 
@@ -32,6 +33,18 @@ static ng_tensor *as_labels(ng_tensor *x) { return ng_cast(tape, x, NG_I64); }
     X(nll_first, 1,                                                                                \
       ng_nll(tape, in[0], as_labels(in[1]), .reduction = how, .ignore = true,                      \
              .channels_first = true, .weights = in[2]))                                            \
+    X(hinge, 1, ng_hinge(tape, in[0], in[1], .reduction = how))                                    \
+    X(hinge_classes, 1, ng_hinge(tape, in[0], as_labels(in[1]), .reduction = how, .margin = 0.7))  \
+    X(hinge_embedding, 1, ng_hinge_embedding(tape, in[0], in[1], .reduction = how, .margin = 1.5)) \
+    X(cosine_embedding, 2,                                                                         \
+      ng_cosine_embedding(tape, in[0], in[1], in[2], .reduction = how, .margin = -0.3))            \
+    X(triplet, 3, ng_triplet(tape, in[0], in[1], in[2], .reduction = how, .margin = 1.2))          \
+    X(triplet_swap, 3,                                                                             \
+      ng_triplet(tape, in[0], in[1], in[2], .reduction = how, .margin = 2, .order = 3,             \
+                 .swap = true))                                                                    \
+    X(gaussian, 3, ng_gaussian_nll(tape, in[0], in[1], in[2], .reduction = how))                   \
+    X(gaussian_full, 3,                                                                            \
+      ng_gaussian_nll(tape, in[0], in[1], in[2], .reduction = how, .full = true, .eps = 0.1))      \
     X(bce, 2,                                                                                      \
       ng_binary_cross_entropy(tape, in[0], in[1], .reduction = how, .weights = in[2],              \
                               .positive_weights = in[3]))
@@ -93,6 +106,34 @@ static ng_module *tied(void)
     X(adaptive_max_same, 1, ng_adaptive_max_pool(tape, in[0], NG_SHAPE(6, 7)))                     \
     X(adaptive_avg_line, 1, ng_adaptive_avg_pool(tape, in[0], NG_SHAPE(5)))                        \
     X(adaptive_max_line, 1, ng_adaptive_max_pool(tape, in[0], NG_SHAPE(5)))                        \
+    X(flip, 1, ng_flip(tape, in[0], NG_AXES(0, 2)))                                                \
+    X(roll, 1, ng_roll(tape, in[0], -8, 1))                                                        \
+    X(roll_right, 1, ng_roll(tape, in[0], 2, -1))                                                  \
+    X(repeat, 1, ng_repeat(tape, in[0], NG_SHAPE(2, 3, 1, 2)))                                     \
+    X(cumprod, 1, ng_cumprod(tape, in[0], 1))                                                      \
+    X(cumprod_zeros, 1, ng_cumprod(tape, in[0], 1))                                                \
+    X(variance_two, 1, ng_variance(tape, in[0], .axes = NG_AXES(0, 2), .correction = 2))           \
+    X(variance_none, 1, ng_variance(tape, in[0], .axes = NG_AXES(0, 2), .correction = NG_ZERO))    \
+    X(matmul_dot, 2, ng_matmul(tape, in[0], in[1]))                                                \
+    X(matmul_row, 2, ng_matmul(tape, in[0], in[1]))                                                \
+    X(matmul_column, 2, ng_matmul(tape, in[0], in[1]))                                             \
+    X(norm_zero, 1,                                                                                \
+      ng_mul(tape, ng_sum(tape, in[0], .axes = NG_AXES(1)),                                        \
+             ng_norm(tape, in[0], .axes = NG_AXES(1), .order = NG_ZERO)))                          \
+    X(norm_half, 1, ng_norm(tape, in[0], .axes = NG_AXES(0, 2), .order = 0.5))                     \
+    X(norm_zeros_half, 1, ng_norm(tape, in[0], .axes = NG_AXES(1), .order = 0.5))                  \
+    X(norm_one, 1, ng_norm(tape, in[0], .axes = NG_AXES(0, 2), .order = 1))                        \
+    X(norm_zeros_one, 1, ng_norm(tape, in[0], .axes = NG_AXES(1), .order = 1))                     \
+    X(norm_low, 1, ng_norm(tape, in[0], .axes = NG_AXES(0, 2), .order = 1.5))                      \
+    X(norm_zeros_low, 1, ng_norm(tape, in[0], .axes = NG_AXES(1), .order = 1.5))                   \
+    X(norm_three, 1, ng_norm(tape, in[0], .axes = NG_AXES(0, 2), .order = 3))                      \
+    X(norm_zeros_three, 1, ng_norm(tape, in[0], .axes = NG_AXES(1), .order = 3))                   \
+    X(norm_four, 1, ng_norm(tape, in[0], .axes = NG_AXES(0, 2), .order = 4))                       \
+    X(norm_zeros_four, 1, ng_norm(tape, in[0], .axes = NG_AXES(1), .order = 4))                    \
+    X(norm_seven, 1, ng_norm(tape, in[0], .axes = NG_AXES(0, 2), .order = 6.5))                    \
+    X(norm_zeros_seven, 1, ng_norm(tape, in[0], .axes = NG_AXES(1), .order = 6.5))                 \
+    X(norm_infinite, 1, ng_norm(tape, in[0], .axes = NG_AXES(0, 2), .order = HUGE_VAL))            \
+    X(norm_zeros_infinite, 1, ng_norm(tape, in[0], .axes = NG_AXES(1), .order = HUGE_VAL))         \
     X(attention_pairs, 5, attended(in, 2, ng_unsqueeze(tape, in[5], 0)))                           \
     X(attention_heads, 5, attended(in, 2, ng_reshape(tape, in[5], NG_SHAPE(2, 2, 3, 3))))
 
@@ -184,6 +225,27 @@ TEST(losses_refuse_what_does_not_fit)
                  "that broadcasts to (2, 3)");
     assert_fails(ng_binary_cross_entropy(tape, x, x, .positive_weights = wide), NG_EDTYPE,
                  "positive_weights is float64 (2, 3)");
+}
+
+TEST(losses_with_a_margin_refuse_what_does_not_fit)
+{
+    ng_tensor *x = zeros(NG_F32, NG_SHAPE(2, 3)), *t = zeros(NG_F32, NG_SHAPE(2)),
+              *one = ng_full(tape, NG_F32, NG_SHAPE(2, 3), 1);
+    assert_fails(ng_hinge(tape, x, x), NG_EVALUE, "ng_hinge: target 0 at [0], expected 1 or -1");
+    assert_fails(ng_hinge(tape, x, t), NG_ESHAPE, "ng_hinge: target is (2,), expected (2, 3)");
+    assert_fails(ng_hinge(tape, x, one, .margin = HUGE_VAL), NG_EVALUE, "ng_hinge: margin is inf");
+    assert_fails(ng_hinge(tape, x, ng_full(tape, NG_I64, NG_SHAPE(2), 3)), NG_EVALUE,
+                 "ng_hinge: label 3 in row 0, expected 0 .. 2");
+    assert_fails(ng_hinge_embedding(tape, x, x), NG_EVALUE, "target 0 at [0], expected 1 or -1");
+    assert_fails(ng_cosine_embedding(tape, x, x, one), NG_ESHAPE,
+                 "ng_cosine_embedding: target is (2, 3), expected (2,)");
+    assert_fails(ng_cosine_embedding(tape, x, t, t), NG_ESHAPE, "ng_cosine_embedding: b is (2,)");
+    assert_fails(ng_triplet(tape, x, x, t), NG_ESHAPE, "ng_triplet: negative is (2,)");
+    assert_fails(
+        ng_gaussian_nll(tape, x, x, t), NG_ESHAPE,
+        "ng_gaussian_nll: var is float32 (2,), expected float32 of a shape that broadcasts");
+    assert_fails(ng_gaussian_nll(tape, x, x, ng_neg(tape, one)), NG_EVALUE,
+                 "ng_gaussian_nll: var -1 at [0], expected 0 or more");
 }
 
 /* ---- Attention ----------------------------------------------------------------------------- */
@@ -320,4 +382,100 @@ TEST(pooling_refuses_what_does_not_fit)
                  NG_ESHAPE, "x is (1, 1, 0), expected (N, C, L) of at least one element");
     assert_fails(ng_adaptive_max_pool_new(NG_SHAPE(0, 2)), NG_ESHAPE,
                  "ng_adaptive_max_pool_new: size is (0, 2), expected a positive length, or");
+}
+
+/* ---- Places, products, norms --------------------------------------------------------------- */
+
+TEST(places_are_counted_from_both_ends)
+{
+    ng_tensor *x = ng_from(tape, NG_I64, NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6));
+    assert_values(ng_flip(tape, x, NG_AXES(-1)), 0, 3, 2, 1, 6, 5, 4);
+    assert_values(ng_flip(tape, x, (ng_axes){0}), 0, 6, 5, 4, 3, 2, 1);
+    assert_values(ng_roll(tape, x, 1, 1), 0, 3, 1, 2, 6, 4, 5);
+    assert_values(ng_roll(tape, x, -1, -1), 0, 2, 3, 1, 5, 6, 4);
+    assert_same_bits(ng_roll(tape, x, INT64_MIN, 0), x);
+    ck_assert_ptr_eq(ng_roll(tape, x, 6, 1), x);
+    ng_tensor *first = ng_slice(tape, x, 0, 0, 1);
+    assert_values(ng_repeat(tape, first, NG_SHAPE(2, 2)), 0, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3);
+    ck_assert_int_eq(ng_size(ng_repeat(tape, x, NG_SHAPE(3, 0, 2, 1))), 0);
+    assert_fails(ng_repeat(tape, x, NG_SHAPE(2)), NG_ESHAPE,
+                 "ng_repeat: counts (2,) for x (2, 3), expected one for each dimension");
+    assert_fails(ng_repeat(tape, x, NG_SHAPE(2, -1)), NG_ESHAPE, "ng_repeat");
+    assert_fails(ng_roll(tape, x, 1, 2), NG_ESHAPE, "ng_roll");
+    assert_fails(ng_flip(tape, x, NG_AXES(0, 0)), NG_ESHAPE, "ng_flip: axis 0 is named twice");
+}
+
+TEST(a_large_tensor_is_flipped_along_any_axes)
+{
+    enum { A = 3, B = 70, C = 130 };
+    ng_rng rng = ng_rng_seeded(1);
+    ng_tensor *x = own(ng_normal_new(NG_F32, NG_SHAPE(A, B, C), 0, 1, &rng));
+    for (int along = 1; along < 8; along++) {
+        ng_axes axes = {0};
+        for (int i = 0; i < 3; i++)
+            if (along >> i & 1) axes.axis[axes.count++] = i;
+        const float *from = ng_data_f32(x), *y = ng_data_f32(ng_flip(tape, x, axes));
+        for (int64_t i = 0; i < ng_size(x); i++) {
+            const int64_t a = i / (B * C), b = i / C % B, c = i % C;
+            const int64_t at = ((along & 1 ? A - 1 - a : a) * B + (along & 2 ? B - 1 - b : b)) * C +
+                               (along & 4 ? C - 1 - c : c);
+            ck_assert(y[i] == from[at]);
+        }
+    }
+}
+
+TEST(norms_of_any_order_do_not_overflow)
+{
+    ng_tensor *big = ng_full(tape, NG_F32, NG_SHAPE(8), 1e30),
+              *small = ng_full(tape, NG_F32, NG_SHAPE(8), -1e-30);
+    assert_close(ng_item(ng_norm(tape, big, .order = 3)), 2e30, 1e-6);
+    assert_close(ng_item(ng_norm(tape, small, .order = 3)), 2e-30, 1e-6);
+    const double inf = HUGE_VAL, none = (double)NAN;
+    ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(3, 2), NG_VALUES(inf, 1, none, 1, 0, 0));
+    const double orders[] = {NG_ZERO, 0.5, 1, 1.5, 3, 4, inf};
+    for (int i = 0; i < 7; i++) {
+        ng_tensor *y = ng_norm(tape, x, .axes = NG_AXES(1), .order = orders[i]);
+        ck_assert(i == 0 ? ng_get(y, 0) == 2 : isinf(ng_get(y, 0)));
+        ck_assert(isnan(ng_get(y, 1)) && ng_get(y, 2) == 0);
+    }
+    assert_fails(ng_norm(tape, x, .order = -1), NG_EVALUE, "ng_norm: order is -1, expected 0 or");
+    assert_fails(ng_sum(tape, x, .order = 1), NG_EVALUE, "ng_sum: .order is set");
+    assert_fails(ng_max(tape, x, .correction = 1), NG_EVALUE, "ng_max: .correction is set");
+    assert_fails(ng_variance(tape, x, .unbiased = true, .correction = 1), NG_EVALUE,
+                 "ng_variance: both .unbiased and .correction");
+    ck_assert(isinf(ng_item(ng_variance(tape, big, .correction = 9))) ||
+              isnan(ng_item(ng_variance(tape, big, .correction = 9))));
+}
+
+TEST(vectors_take_no_transposition)
+{
+    ng_tensor *v = zeros(NG_F32, NG_SHAPE(3)), *m = zeros(NG_F32, NG_SHAPE(2, 3));
+    assert_fails(ng_matmul(tape, v, m, .transpose_a = true), NG_EVALUE, "only for matrices");
+    assert_fails(ng_matmul(tape, m, v, .transpose_b = true), NG_EVALUE, "only for matrices");
+    assert_fails(ng_matmul(tape, v, m), NG_ESHAPE, "inner dimensions differ: (1, 3) x (2, 3)");
+    assert_fails(ng_matmul(tape, v, zeros(NG_F32, NG_SCALAR)), NG_ESHAPE,
+                 "each operand needs a dimension or more");
+    assert_ok(ng_matmul(tape, v, m, .transpose_b = true));
+}
+
+/* ---- Drawn --------------------------------------------------------------------------------- */
+
+TEST(indices_are_drawn_as_often_as_their_share)
+{
+    enum { DRAWS = 20000 };
+    ng_tensor *p = ng_from(tape, NG_F32, NG_SHAPE(1, 4), NG_VALUES(0, 3, 1, 0));
+    ng_tensor *index = ng_sample(tape, ng_repeat(tape, p, NG_SHAPE(DRAWS, 1)));
+    int64_t counts[4] = {0};
+    for (int64_t i = 0; i < DRAWS; i++) counts[ng_data_i64(index)[i]]++;
+    ck_assert_int_eq(counts[0] + counts[3], 0);
+    assert_close((double)counts[1] / DRAWS, 0.75, 0.02);
+    ng_tape_seed(tape, 5);
+    ng_tensor *first = ng_sample(tape, ng_repeat(tape, p, NG_SHAPE(100, 1)));
+    ng_tape_seed(tape, 5);
+    assert_refused(ng_sample(tape, ng_neg(tape, p)), "ng_sample: row 0, expected finite numbers");
+    assert_same_bits(ng_sample(tape, ng_repeat(tape, p, NG_SHAPE(100, 1))), first);
+    assert_refused(ng_sample(tape, zeros(NG_F32, NG_SHAPE(2, 3))), "not all of them 0");
+    assert_refused(ng_sample(tape, ng_full(tape, NG_F32, NG_SHAPE(2), HUGE_VAL)), "ng_sample: row");
+    assert_fails(ng_sample(tape, zeros(NG_F32, NG_SHAPE(2, 0))), NG_ESHAPE, "ng_sample");
+    ck_assert_int_eq(ng_rank(ng_sample(tape, ng_full(tape, NG_F64, NG_SHAPE(2), 1))), 0);
 }

@@ -30,6 +30,13 @@ NG_API ng_tensor *ng_normal(ng_tape *tape, ng_dtype dtype, ng_shape shape, doubl
 NG_API ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, double low,
                              double high);
 
+/* One index (int64) for each row of probabilities (..., classes) -> (...), from the same stream: index
+ * c is as likely as its share of the row's sum, which need not be 1. A row with a number below 0,
+ * Inf or NaN, or of zeros, is NG_EVALUE. No gradient. Several draws for a row, with replacement:
+ * ng_repeat the row. PyTorch's multinomial.
+ *     next = ng_sample(tape, ng_softmax(tape, logits, -1)) */
+NG_API ng_tensor *ng_sample(ng_tape *tape, ng_tensor *probabilities);
+
 /* from, from + step, from + 2 step... before `to`; the identity matrix (n, n). A step away from
  * `to` gives no element; a step of 0 is NG_EVALUE. */
 NG_API ng_tensor *ng_arange(ng_tape *tape, ng_dtype dtype, double from, double to, double step);
@@ -138,6 +145,8 @@ typedef struct {
     ng_axes axes;
     bool keepdim;
     bool unbiased; /* ng_variance: divide by n - 1, not n */
+    double correction; /* ng_variance: divide by n - correction, or 0 if that is negative */
+    double order; /* ng_norm: default 2 */
     ng_tensor *x;
 } ng_reduce_options;
 #define ng_sum(tape, ...) ng_sum_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
@@ -159,8 +168,10 @@ NG_API ng_tensor *ng_min_with(ng_tape *tape, ng_reduce_options options);
 NG_API ng_tensor *ng_prod_with(ng_tape *tape, ng_reduce_options options);
                 /* y = product of x; gradients of any order are right for zeros too */
 NG_API ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options);
-                /* y = (sum x^2)^(1/2), without overflow of the squares; gradients of any order are
-                 * 0 at y = 0 */
+                /* y = (sum |x|^p)^(1/p), p = .order, without overflow of the powers; gradients of
+                 * any order are 0 at y = 0. p = HUGE_VAL: max |x|, equal elements share the
+                 * gradient; p = NG_ZERO: the number of elements that are not 0, without slope. For
+                 * p below 2 the gradient to an element of 0 is 0 */
 NG_API ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options);
                 /* y = ln sum e^x, shifted by max x; -Inf with gradient 0 if there is no element or
                  * all are -Inf */
@@ -174,8 +185,10 @@ NG_API ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape);
 NG_API ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis);
 NG_API ng_tensor *ng_argmin(ng_tape *tape, ng_tensor *x, int axis);
 
-/* y[j] = x[0] + ... + x[j] along an axis. */
+/* y[j] = x[0] + ... + x[j] along an axis; the product x[0] ... x[j], whose gradients of any order are
+ * right for zeros too. */
 NG_API ng_tensor *ng_cumsum(ng_tape *tape, ng_tensor *x, int axis);
+NG_API ng_tensor *ng_cumprod(ng_tape *tape, ng_tensor *x, int axis);
 
 /* y = a . b / (max(|a|, eps) max(|b|, eps)) along an axis, which is removed; a and b of one shape.
  *
@@ -193,7 +206,8 @@ NG_API ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a, ng_tens
 /* ---- Matrix products ---------------------------------------------------------------------- */
 
 /* y = a b: (..., n, k) x (..., k, m) -> (..., n, m), leading dimensions broadcasting.
- * .transpose_a and .transpose_b swap the last two dimensions of that operand. */
+ * .transpose_a and .transpose_b swap the last two dimensions of that operand. A vector a (k) is a
+ * row, a vector b (k) a column, without that axis in y: (..., n, k) x (k) -> (..., n). */
 typedef struct {
     bool transpose_a, transpose_b;
     ng_tensor *b;
@@ -217,6 +231,16 @@ NG_API ng_tensor *ng_reshape(ng_tape *tape, ng_tensor *x, ng_shape shape);
 
 /* y's axis i is x's axis axes.axis[i]: ng_permute(tape, x, NG_AXES(0, 2, 1)). Copies. */
 NG_API ng_tensor *ng_permute(ng_tape *tape, ng_tensor *x, ng_axes axes);
+
+/* The elements along some axes, or all, in reverse: ng_flip(tape, x, NG_AXES(-1)). Copies. */
+NG_API ng_tensor *ng_flip(ng_tape *tape, ng_tensor *x, ng_axes axes);
+
+/* y[(i + shift) mod n] = x[i] along an axis of length n; shift may be negative. */
+NG_API ng_tensor *ng_roll(ng_tape *tape, ng_tensor *x, int64_t shift, int axis);
+
+/* x side by side, so many times along each dimension: (3, 2) with NG_SHAPE(2, 1, 3) -> (2, 3, 6).
+ * Dimensions of x that are missing count as leading ones of length 1. NumPy's tile. */
+NG_API ng_tensor *ng_repeat(ng_tape *tape, ng_tensor *x, ng_shape counts);
 
 /* Swaps two axes; repeats x along axes of length 1. */
 NG_API ng_tensor *ng_transpose(ng_tape *tape, ng_tensor *x, int axis, int other);
@@ -404,6 +428,68 @@ NG_API ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options option
 #define ng_kl_divergence(tape, x, ...)                                                            \
     ng_kl_divergence_with(tape, x, NG_NAMED(ng_loss_options, target, __VA_ARGS__))
 NG_API ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
+
+/* Losses with a margin. Targets t are 1 or -1; no gradient flows to them.
+ *
+ * ng_hinge            max(0, margin - t x), x and t of one shape; Cortes & Vapnik 1995. Or of scores
+ *                     x (..., classes) and int64 labels (...) the sum of max(0, margin - x[label] +
+ *                     x[c]) over the classes c other than the label, divided by their number with
+ *                     it: PyTorch's multi_margin_loss
+ * ng_hinge_embedding  t = 1: x;  t = -1: max(0, margin - x); of distances x
+ * ng_cosine_embedding t = 1: 1 - cos(a, b);  t = -1: max(0, cos(a, b) - margin); a and b (..., n),
+ *                     t (...); cos as in ng_cosine_similarity
+ *
+ * margin  default 1; of ng_cosine_embedding 0 */
+typedef struct {
+    ng_reduction reduction; /* default NG_MEAN */
+    double margin;
+    ng_tensor *target;
+} ng_margin_options;
+#define ng_hinge(tape, x, ...) ng_hinge_with(tape, x, NG_NAMED(ng_margin_options, target, __VA_ARGS__))
+#define ng_hinge_embedding(tape, x, ...)                                                          \
+    ng_hinge_embedding_with(tape, x, NG_NAMED(ng_margin_options, target, __VA_ARGS__))
+#define ng_cosine_embedding(tape, a, b, ...)                                                      \
+    ng_cosine_embedding_with(tape, a, b, NG_NAMED(ng_margin_options, target, __VA_ARGS__))
+NG_API ng_tensor *ng_hinge_with(ng_tape *tape, ng_tensor *x, ng_margin_options options);
+NG_API ng_tensor *ng_hinge_embedding_with(ng_tape *tape, ng_tensor *x, ng_margin_options options);
+NG_API ng_tensor *ng_cosine_embedding_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
+                                           ng_margin_options options);
+
+/* Triplet loss max(0, d(anchor, positive) - d(anchor, negative) + margin) of rows (..., n), with
+ * d(a, b) = |a - b + 1e-6|. Schroff et al. 2015.
+ *
+ * margin  default 1
+ * order   of the norm; default 2
+ * swap    d(positive, negative) in place of d(anchor, negative) where it is smaller; Balntas et al.
+ *         2016 */
+typedef struct {
+    ng_reduction reduction; /* default NG_MEAN */
+    double margin, order;
+    bool swap;
+    ng_tensor *negative;
+} ng_triplet_options;
+#define ng_triplet(tape, anchor, positive, ...)                                                   \
+    ng_triplet_with(tape, anchor, positive, NG_NAMED(ng_triplet_options, negative, __VA_ARGS__))
+NG_API ng_tensor *ng_triplet_with(ng_tape *tape, ng_tensor *anchor, ng_tensor *positive,
+                                  ng_triplet_options options);
+
+/* Negative log-likelihood of targets t under normal distributions with predicted means x and
+ * variances: (ln v + (x - t)^2 / v) / 2, v = max(var, eps). x and t have one shape, to which var
+ * broadcasts; a var below 0 (by more than 1e-5) is NG_EVALUE, unless it requires a gradient. The
+ * slope of v is 1 below eps too. Nix & Weigend 1994.
+ *
+ * eps   default 1e-6
+ * full  adds ln(2 pi) / 2 */
+typedef struct {
+    ng_reduction reduction; /* default NG_MEAN */
+    double eps;
+    bool full;
+    ng_tensor *var;
+} ng_gaussian_nll_options;
+#define ng_gaussian_nll(tape, x, target, ...)                                                     \
+    ng_gaussian_nll_with(tape, x, target, NG_NAMED(ng_gaussian_nll_options, var, __VA_ARGS__))
+NG_API ng_tensor *ng_gaussian_nll_with(ng_tape *tape, ng_tensor *x, ng_tensor *target,
+                                       ng_gaussian_nll_options options);
 
 /* The fraction of rows of logits (..., classes) whose largest element is at the int64 label (...);
  * the first of equal ones counts. A row with a NaN, or whose label is no class, counts as wrong.

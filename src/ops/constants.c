@@ -88,6 +88,49 @@ ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, double low,
     return x;
 }
 
+/* The index of a row's element, drawn in proportion to it; -1 with an error. */
+static int64_t sampled(const ng_tensor *p, int64_t row, int64_t classes, ng_rng *rng)
+{
+    double sum = 0;
+    for (int64_t c = 0; c < classes; c++) {
+        const double weight = ng_tensor_load(p, row * classes + c);
+        sum += weight >= 0 ? weight : (double)NAN;
+    }
+    if (!(sum > 0) || isinf(sum)) {
+        ng_fail(NG_EVALUE, "ng_sample: row %lld, expected finite numbers from 0, not all of them 0",
+                (long long)row);
+        return -1;
+    }
+    double left = sum * ng_rng_uniform(rng);
+    int64_t last = 0; /* where rounding leaves something */
+    for (int64_t c = 0; c < classes; c++) {
+        const double weight = ng_tensor_load(p, row * classes + c);
+        if (weight > 0 && left < weight) return c;
+        if (weight > 0) last = c;
+        left -= weight;
+    }
+    return last;
+}
+
+ng_tensor *ng_sample(ng_tape *tape, ng_tensor *probabilities)
+{
+    const ng_tensor *const p = probabilities;
+    if (!ng_accepts("ng_sample", tape, 1, &probabilities) || !ng_has_rows("ng_sample", p))
+        return NULL;
+    const int64_t classes = ng_dim(p, -1);
+    ng_shape rows = p->shape;
+    rows.rank--;
+    ng_tensor *y = ng_result(tape, NG_I64, rows);
+    ng_rng rng = tape->rng; /* a call that fails takes nothing from the stream */
+    for (int64_t i = 0; y && i < y->size; i++) {
+        const int64_t index = sampled(p, i, classes, &rng);
+        if (index < 0) return NULL;
+        ((int64_t *)y->data)[i] = index;
+    }
+    if (y) tape->rng = rng;
+    return y;
+}
+
 /* ---- Of indices --------------------------------------------------------------------------- */
 
 /* How many numbers there are before `to`, also where the quotient is rounded up. */

@@ -1,4 +1,4 @@
-/* Reshape, permute, broadcast, slice, pad, concat: elements of any dtype in another place. */
+/* Reshape, permute, flip, broadcast, slice, pad, concat: elements of any dtype in another place. */
 #include "ops/op.h"
 #include <string.h>
 
@@ -113,6 +113,36 @@ ng_tensor *ng_transpose(ng_tape *tape, ng_tensor *x, int axis, int other)
     ng_axes axes = {.count = rank};
     for (int i = 0; i < rank; i++) axes.axis[i] = i == one ? two : i == two ? one : i;
     return permuted(tape, x, axes);
+}
+
+/* ---- flip: along some axes in reverse ------------------------------------------------------- */
+
+static void flip_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_flip(tape, dy, *(const ng_axes *)node->attributes);
+}
+
+static const ng_op flip_op = {.name = "flip", .gradient = flip_gradient};
+
+ng_tensor *ng_flip(ng_tape *tape, ng_tensor *x, ng_axes axes)
+{
+    bool reversed[NG_MAX_RANK];
+    if (!ng_accepts_any("ng_flip", tape, 1, &x) ||
+        !ng_axes_mark("ng_flip", axes, x->shape.rank, reversed))
+        return NULL;
+    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
+    if (!y) return NULL;
+    int64_t from[NG_MAX_RANK], to[NG_MAX_RANK], first = 0;
+    ng_strides(x->shape, to);
+    for (int i = 0; i < x->shape.rank; i++) {
+        from[i] = reversed[i] ? -to[i] : to[i];
+        if (reversed[i]) first += (x->shape.dim[i] - 1) * to[i];
+    }
+    const int64_t bytes = (int64_t)ng_dtype_bytes(x->dtype);
+    const ng_walk walk = ng_walk_strided(x->shape, from, to);
+    if (x->size > 0)
+        ng_copy_walk(&walk, (const char *)x->data + first * bytes, y->data, (size_t)bytes);
+    return ng_record(tape, &flip_op, y, &x, 1, &axes, sizeof axes);
 }
 
 /* ---- broadcast_to: x repeated along axes of length 1, and along new leading ones ------------ */
@@ -364,6 +394,7 @@ ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis
 
 NG_CASE_CALL(case_reshape, ng_reshape(tape, in[0], NG_SHAPE(4, -1)))
 NG_CASE_CALL(case_permute, ng_permute(tape, in[0], NG_AXES(2, 0, 1)))
+NG_CASE_CALL(case_flip, ng_flip(tape, in[0], NG_AXES(-1, 0)))
 NG_CASE_CALL(case_transpose, ng_transpose(tape, in[0], 1, -1))
 NG_CASE_CALL(case_broadcast_to, ng_broadcast_to(tape, in[0], NG_SHAPE(2, 3, 4)))
 NG_CASE_CALL(case_slice, ng_slice(tape, in[0], 1, 1, 3))
@@ -378,6 +409,7 @@ const ng_case ng_op_cases_layout[] = {
     NG_CASE("reshape", case_reshape, NG_CASE_ANY("x", 3, 2, 4)),
     NG_CASE("permute", case_permute, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE("transpose", case_transpose, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("flip", case_flip, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE("broadcast_to", case_broadcast_to, NG_CASE_ANY("x", 3, 1)),
     NG_CASE("slice", case_slice, NG_CASE_ANY("x", 2, 4, 3)),
     NG_CASE("slice (negative bounds)", case_slice_negative, NG_CASE_ANY("x", 2, 2, 4)),

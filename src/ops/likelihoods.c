@@ -157,7 +157,7 @@ ng_tensor *ng_cross_entropy_of_probabilities(ng_tape *tape, ng_tensor *logits,
         !ng_option_idle(function, "ignore", options.ignore, "with int64 labels") ||
         !ng_option_idle(function, "ignored", options.ignored != 0, "with int64 labels") ||
         !label_weights_fit(function, tape, logits, options.weights) ||
-        !ng_targets_ok(function, options.labels, 0, 1))
+        !ng_targets_ok(function, "target", options.labels, 0, 1))
         return NULL;
     const double s = options.smoothing, rows = (double)(logits->size / ng_dim(logits, -1));
     if (s > 0)
@@ -176,7 +176,7 @@ ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_options op
 {
     static const char function[] = "ng_kl_divergence";
     if (!ng_loss_pair_ok(function, tape, x, &options) ||
-        !ng_targets_ok(function, options.target, 0, HUGE_VAL))
+        !ng_targets_ok(function, "target", options.target, 0, HUGE_VAL))
         return NULL;
     ng_tensor *const t = options.target;
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);

@@ -37,14 +37,15 @@ bool ng_loss_pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng
            ng_option_idle(function, "delta", ng_option_given(o->delta), "in ng_huber");
 }
 
-bool ng_targets_ok(const char *function, const ng_tensor *target, double low, double high)
+bool ng_targets_ok(const char *function, const char *name, const ng_tensor *target, double low,
+                   double high)
 {
     if (target->requires_grad) return true;
     const int64_t at = ng_kernels_for(target->dtype)
                            ->first_outside(target->data, target->size, low - 1e-5, high + 1e-5);
     if (at < 0) return true;
-    ng_fail(NG_EVALUE, "%s: target %g at [%lld], expected %s", function, ng_tensor_load(target, at),
-            (long long)at, high < HUGE_VAL ? "0 to 1" : "0 or more");
+    ng_fail(NG_EVALUE, "%s: %s %g at [%lld], expected %s", function, name,
+            ng_tensor_load(target, at), (long long)at, high < HUGE_VAL ? "0 to 1" : "0 or more");
     return false;
 }
 
@@ -199,9 +200,8 @@ static void bce_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_t
     if (ng_wants(dx, 1)) dx[1] = ng_neg(tape, ng_mul(tape, dy, x));
 }
 
-/* Whether a factor is left out, or broadcasts to the shape of x. */
-static bool factor_fits(const char *function, const char *name, const ng_tape *tape,
-                        const ng_tensor *factor, const ng_tensor *x)
+bool ng_factor_fits(const char *function, const char *name, const ng_tape *tape,
+                    const ng_tensor *factor, const ng_tensor *x)
 {
     ng_shape joint;
     if (!factor) return true;
@@ -242,9 +242,9 @@ ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
     static const char function[] = "ng_binary_cross_entropy";
     const ng_loss_options pair = {.reduction = options.reduction, .target = options.target};
     if (!pair_fits(function, tape, logits, &pair) ||
-        !ng_targets_ok(function, options.target, 0, 1) ||
-        !factor_fits(function, "weights", tape, options.weights, logits) ||
-        !factor_fits(function, "positive_weights", tape, options.positive_weights, logits))
+        !ng_targets_ok(function, "target", options.target, 0, 1) ||
+        !ng_factor_fits(function, "weights", tape, options.weights, logits) ||
+        !ng_factor_fits(function, "positive_weights", tape, options.positive_weights, logits))
         return NULL;
     if (options.weights || options.positive_weights) return weighted_bce(tape, logits, &options);
     const ng_tensor *x = logits;

@@ -1,4 +1,4 @@
-/* Matrix products: matmul (..., n, k) x (..., k, m) -> (..., n, m), and linear. */
+/* Matrix products: matmul (..., n, k) x (..., k, m) -> (..., n, m), of vectors too, and linear. */
 #include "ops/op.h"
 
 /* ---- Products of batches of matrices, over plain memory ------------------------------------ */
@@ -143,14 +143,34 @@ static ng_tensor *matmul_fail(const char *problem, const factor *a, const factor
     return NULL;
 }
 
+static bool is_vector(const ng_tensor *x) { return x->shape.rank == 1; }
+
+/* A vector a is a row (1, k), a vector b a column (k, 1); their axis of length 1 is removed. */
+static ng_tensor *matmul_of_vectors(ng_tape *tape, ng_tensor *a, ng_matmul_options o)
+{
+    static const char function[] = "ng_matmul", where[] = "for matrices";
+    const bool row = is_vector(a), column = is_vector(o.b);
+    if (!ng_option_idle(function, "transpose_a", row && o.transpose_a, where) ||
+        !ng_option_idle(function, "transpose_b", column && o.transpose_b, where))
+        return NULL;
+    if (row) a = ng_unsqueeze(tape, a, 0);
+    if (column) o.b = ng_unsqueeze(tape, o.b, 1);
+    ng_tensor *y = ng_matmul_with(tape, a, o);
+    if (column) y = ng_squeeze(tape, y, -1);
+    return row ? ng_squeeze(tape, y, column ? -1 : -2) : y;
+}
+
 ng_tensor *ng_matmul_with(ng_tape *tape, ng_tensor *a, ng_matmul_options options)
 {
     ng_tensor *const inputs[] = {a, options.b};
     if (!ng_accepts("ng_matmul", tape, 2, inputs)) return NULL;
+    const bool scalars = a->shape.rank == 0 || options.b->shape.rank == 0;
+    if (!scalars && (is_vector(a) || is_vector(options.b)))
+        return matmul_of_vectors(tape, a, options);
     const factor left = factor_of(a, options.transpose_a);
     const factor right = factor_of(options.b, options.transpose_b);
     if (left.shape.rank < 2 || right.shape.rank < 2)
-        return matmul_fail("each operand needs two dimensions or more", &left, &right);
+        return matmul_fail("each operand needs a dimension or more", &left, &right);
     if (columns(&left) != rows(&right))
         return matmul_fail("inner dimensions differ", &left, &right);
     ng_shape batch, shape;
@@ -253,6 +273,7 @@ NG_CASE_CALL(case_matmul_ta, ng_matmul(tape, in[0], in[1], .transpose_a = true))
 NG_CASE_CALL(case_matmul_tb, ng_matmul(tape, in[0], in[1], .transpose_b = true))
 NG_CASE_CALL(case_matmul_tab,
              ng_matmul(tape, in[0], in[1], .transpose_a = true, .transpose_b = true))
+NG_CASE_CALL(case_matmul_vector, ng_matmul(tape, in[0], in[1], .transpose_a = true))
 NG_CASE_CALL(case_linear, ng_linear(tape, in[0], in[1], in[2]))
 NG_CASE_CALL(case_linear_no_bias, ng_linear(tape, in[0], in[1], NG_NONE))
 
@@ -275,6 +296,10 @@ const ng_case ng_op_cases_matmul[] = {
             NG_CASE_ANY("b", 3, 3, 2)),
     NG_CASE("matmul (broadcast batches, transposed a)", case_matmul_ta, NG_CASE_ANY("a", 3, 3, 2),
             NG_CASE_ANY("b", 2, 1, 3, 2)),
+    NG_CASE("matmul (two vectors)", case_matmul, NG_CASE_ANY("a", 3), NG_CASE_ANY("b", 3)),
+    NG_CASE("matmul (vector x batch)", case_matmul, NG_CASE_ANY("a", 3), NG_CASE_ANY("b", 2, 3, 2)),
+    NG_CASE("matmul (batch x vector, transposed a)", case_matmul_vector, NG_CASE_ANY("a", 2, 3, 2),
+            NG_CASE_ANY("b", 3)),
     NG_CASE("linear", case_linear, NG_CASE_ANY("x", 4, 3), NG_CASE_ANY("weight", 2, 3),
             NG_CASE_ANY("bias", 2)),
     NG_CASE("linear (leading dimensions)", case_linear, NG_CASE_ANY("x", 2, 2, 3),

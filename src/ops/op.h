@@ -243,7 +243,12 @@ bool ng_loss_pair_ok(const char *function, ng_tape *tape, ng_tensor *x, const ng
 
 /* Whether all targets are in [low, high], give or take 1e-5 for rounding. A tensor that requires a
  * gradient is not checked: finite differences go beyond both ends. */
-bool ng_targets_ok(const char *function, const ng_tensor *target, double low, double high);
+bool ng_targets_ok(const char *function, const char *name, const ng_tensor *target, double low,
+                   double high);
+
+/* Whether a factor is NULL, or has the dtype of x and broadcasts to its shape. */
+bool ng_factor_fits(const char *function, const char *name, const ng_tape *tape,
+                    const ng_tensor *factor, const ng_tensor *x);
 
 /* Whether x is (..., classes) and the labels (...); whether a row's label is a class. */
 bool ng_labels_fit(const char *function, const ng_tensor *x, const ng_tensor *labels);

@@ -1,4 +1,4 @@
-/* squeeze, unsqueeze, stack, chunk, tril and triu, made of the ops of layout.c. */
+/* squeeze, unsqueeze, stack, chunk, roll, repeat, tril and triu, made of the ops of layout.c. */
 #include "ops/op.h"
 
 ng_tensor *ng_squeeze(ng_tape *tape, ng_tensor *x, int axis)
@@ -82,6 +82,42 @@ ng_status ng_chunk(ng_tape *tape, ng_tensor *x, int count, int axis, ng_tensor *
     return NG_OK;
 }
 
+ng_tensor *ng_roll(ng_tape *tape, ng_tensor *x, int64_t shift, int axis)
+{
+    static const char function[] = "ng_roll";
+    if (!ng_accepts_any(function, tape, 1, &x)) return NULL;
+    const int along = ng_axis_index(function, axis, x->shape.rank);
+    if (along < 0) return NULL;
+    const int64_t n = x->shape.dim[along], rest = n > 0 ? shift % n : 0;
+    if (rest == 0) return x;
+    const int64_t at = rest > 0 ? n - rest : -rest; /* the element that comes first */
+    return ng_concat(
+        tape, NG_TENSORS(ng_slice(tape, x, along, at, n), ng_slice(tape, x, along, 0, at)), along);
+}
+
+ng_tensor *ng_repeat(ng_tape *tape, ng_tensor *x, ng_shape counts)
+{
+    static const char function[] = "ng_repeat";
+    if (!ng_accepts_any(function, tape, 1, &x)) return NULL;
+    const int leading = counts.rank - x->shape.rank;
+    if (leading < 0 || counts.rank > NG_MAX_RANK) {
+        ng_fail(NG_ESHAPE, "%s: counts %s for x %s, expected one for each dimension, at most %d",
+                function, ng_shape_print(counts).text, ng_shape_print(x->shape).text, NG_MAX_RANK);
+        return NULL;
+    }
+    ng_shape shape = {.rank = counts.rank};
+    for (int i = 0; i < shape.rank; i++) shape.dim[i] = i < leading ? 1 : x->shape.dim[i - leading];
+    for (int i = 0; x && i < shape.rank; i++) {
+        const int64_t outer = ng_shape_span(shape, 0, i), n = counts.dim[i];
+        const int64_t inner = ng_shape_span(shape, i, shape.rank);
+        if (ng_shape_size(function, NG_SHAPE(shape.dim[i], n)) < 0) return NULL;
+        x = ng_reshape(tape, x, NG_SHAPE(outer, 1, inner));
+        x = ng_broadcast_to(tape, x, NG_SHAPE(outer, n, inner));
+        shape.dim[i] *= n;
+    }
+    return ng_reshape(tape, x, shape);
+}
+
 /* ---- Triangles: the rest is 0, whatever stood there ---------------------------------------- */
 
 static int64_t between(int64_t x, int64_t low, int64_t high)
@@ -135,6 +171,8 @@ ng_tensor *ng_triu(ng_tape *tape, ng_tensor *x, int64_t diagonal)
 NG_CASE_CALL(case_squeeze, ng_squeeze(tape, in[0], 1))
 NG_CASE_CALL(case_unsqueeze, ng_unsqueeze(tape, in[0], -1))
 NG_CASE_CALL(case_stack, ng_stack(tape, in, 3, 1))
+NG_CASE_CALL(case_roll, ng_roll(tape, in[0], -2, 1))
+NG_CASE_CALL(case_repeat, ng_repeat(tape, in[0], NG_SHAPE(2, 1, 3)))
 NG_CASE_CALL(case_tril, ng_tril(tape, in[0], 0))
 NG_CASE_CALL(case_triu, ng_triu(tape, in[0], 1))
 
@@ -153,6 +191,8 @@ const ng_case ng_op_cases_parts[] = {
     NG_CASE("stack", case_stack, NG_CASE_ANY("a", 2, 3), NG_CASE_ANY("b", 2, 3),
             NG_CASE_ANY("c", 2, 3)),
     NG_CASE("chunk", case_chunk, NG_CASE_ANY("x", 2, 6)),
+    NG_CASE("roll", case_roll, NG_CASE_ANY("x", 2, 5)),
+    NG_CASE("repeat", case_repeat, NG_CASE_ANY("x", 3, 2)),
     NG_CASE("tril", case_tril, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE("triu", case_triu, NG_CASE_ANY("x", 4, 3)),
 };

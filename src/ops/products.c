@@ -1,4 +1,4 @@
-/* Running sums, products, Euclidean norms and the angle between vectors. */
+/* Running sums and products, products, norms and the angle between vectors. */
 #include "ops/op.h"
 #include <float.h>
 #include <math.h>
@@ -39,6 +39,23 @@ static ng_tensor *cumulate(const char *function, ng_tape *tape, ng_tensor *x, ru
 ng_tensor *ng_cumsum(ng_tape *tape, ng_tensor *x, int axis)
 {
     return cumulate("ng_cumsum", tape, x, (running){.axis = axis});
+}
+
+/* ---- cumprod: y[j] = x[0] ... x[j] along an axis --------------------------------------------- */
+
+/* Products of 2, 4, 8... elements up to each place. Made of multiplications, as prod is. */
+ng_tensor *ng_cumprod(ng_tape *tape, ng_tensor *x, int axis)
+{
+    if (!ng_accepts("ng_cumprod", tape, 1, &x)) return NULL;
+    const int along = ng_axis_index("ng_cumprod", axis, x->shape.rank);
+    if (along < 0) return NULL;
+    const int64_t n = x->shape.dim[along];
+    for (int64_t step = 1; x && step < n; step *= 2) {
+        ng_tensor *before = ng_slice(tape, x, along, 0, n - step);
+        ng_tensor *longer = ng_mul(tape, ng_slice(tape, x, along, step, n), before);
+        x = ng_concat(tape, NG_TENSORS(ng_slice(tape, x, along, 0, step), longer), along);
+    }
+    return x;
 }
 
 /* ---- prod: halves are multiplied until one element is left --------------------------------- */
@@ -121,13 +138,53 @@ static ng_tensor *norm_of_floats(ng_tape *tape, ng_tensor *x, const bool *reduce
     return y;
 }
 
+/* ---- norms of another order: y = (sum |x|^p)^(1/p) ------------------------------------------- */
+
+/* |x|^p; for p below 2 without a slope at 0, where a derivative is infinite. */
+static ng_tensor *power_of(ng_tape *tape, ng_tensor *x, double p)
+{
+    if (fmod(p, 2) == 0) return ng_pow_scalar(tape, x, p);
+    ng_tensor *size = ng_abs(tape, x);
+    if (p > 2 || !size) return ng_pow_scalar(tape, size, p);
+    ng_tensor *some = ng_sign(tape, ng_detach(tape, size));
+    ng_tensor *one = ng_full(tape, size->dtype, NG_SCALAR, 1);
+    return ng_mul(tape, some, ng_pow_scalar(tape, ng_where(tape, some, size, one), p));
+}
+
+/* m (sum |x / m|^p)^(1/p) with m = max |x|, a constant, or 1 if that is 0: powers neither overflow
+ * nor vanish. */
+static ng_tensor *norm_of_order(ng_tape *tape, ng_reduce_options o, double p, ng_shape shape)
+{
+    if (isinf(p) || p == 0 || p == 1) {
+        o.x = p == 0 ? ng_square(tape, ng_sign(tape, o.x)) : ng_abs(tape, o.x);
+        return isinf(p) ? ng_max_with(tape, o) : ng_sum_with(tape, o);
+    }
+    ng_tensor *zero = ng_full(tape, o.x->dtype, NG_SCALAR, 0);
+    ng_tensor *one = ng_full(tape, o.x->dtype, NG_SCALAR, 1);
+    ng_tensor *size = ng_abs(tape, ng_detach(tape, o.x, .by_definition = true));
+    ng_tensor *m = ng_finite(tape, ng_max(tape, size, .axes = o.axes, .keepdim = true));
+    m = ng_add(tape, m, ng_equal(tape, m, zero));
+    ng_tensor *powers = power_of(tape, ng_div(tape, o.x, m), p);
+    ng_tensor *sum = ng_sum(tape, powers, .axes = o.axes, .keepdim = true);
+    ng_tensor *none = sum ? ng_equal(tape, ng_detach(tape, sum), zero) : NULL;
+    ng_tensor *root = ng_pow_scalar(tape, ng_where(tape, none, one, sum), 1 / p);
+    return ng_reshape(tape, ng_mul(tape, m, ng_where(tape, none, zero, root)), shape);
+}
+
 ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options)
 {
     norm_axes axes;
     ng_tensor *x = options.x;
+    const double order = ng_option(options.order, 2);
+    options.order = 0;
     if (!ng_accepts_reduction("ng_norm", tape, &options, axes.reduced)) return NULL;
+    if (!(order >= 0)) {
+        ng_fail(NG_EVALUE, "ng_norm: order is %g, expected 0 or more", order);
+        return NULL;
+    }
     const ng_shape shape = ng_reduced_shape(x->shape, axes.reduced, options.keepdim);
     if (x->size == 0) return ng_sum_with(tape, options);
+    if (order != 2) return norm_of_order(tape, options, order, shape);
     const bool was = ng_tape_set_recording(tape, false);
     const ng_shape ones = ng_reduced_shape(x->shape, axes.reduced, true);
     ng_tensor *kept = x->dtype == NG_F32 ? norm_of_floats(tape, x, axes.reduced)
@@ -173,6 +230,14 @@ NG_CASE_CALL(case_prod_axis, ng_prod(tape, in[0], .axes = NG_AXES(1), .keepdim =
 NG_CASE_CALL(case_prod_axes, ng_prod(tape, in[0], .axes = NG_AXES(0, 2)))
 NG_CASE_CALL(case_norm, ng_norm(tape, in[0]))
 NG_CASE_CALL(case_norm_axes, ng_norm(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
+NG_CASE_CALL(case_norm_one, ng_norm(tape, in[0], .axes = NG_AXES(1), .order = 1))
+NG_CASE_CALL(case_norm_three, ng_norm(tape, in[0], .axes = NG_AXES(-1), .order = 3))
+NG_CASE_CALL(case_norm_low, ng_norm(tape, in[0], .order = 1.5))
+NG_CASE_CALL(case_norm_infinite,
+             ng_norm(tape, in[0], .axes = NG_AXES(0, 2), .order = HUGE_VAL, .keepdim = true))
+NG_CASE_CALL(case_norm_zero,
+             ng_mul(tape, ng_sum(tape, in[0]), ng_norm(tape, in[0], .order = NG_ZERO)))
+NG_CASE_CALL(case_cumprod, ng_cumprod(tape, in[0], 1))
 NG_CASE_CALL(case_cosine, ng_cosine_similarity(tape, in[0], in[1], -1))
 NG_CASE_CALL(case_cosine_first, ng_cosine_similarity(tape, in[0], in[1], 0, .eps = 1e-3))
 
@@ -195,6 +260,13 @@ const ng_case ng_op_cases_products[] = {
     NG_CASE("prod (with a zero)", case_prod_of_a_zero, NG_CASE_ANY("x", 3, 4)),
     NG_CASE("norm", case_norm, NG_CASE_ANY("x", 3, 4)),
     NG_CASE("norm (outer axes, keepdim)", case_norm_axes, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("norm (order 1)", case_norm_one, NG_CASE_NOT_ZERO("x", 2, 3)),
+    NG_CASE("norm (order 3)", case_norm_three, NG_CASE_NOT_ZERO("x", 2, 3)),
+    NG_CASE("norm (order 1.5)", case_norm_low, NG_CASE_NOT_ZERO("x", 2, 3)),
+    NG_CASE("norm (infinite order, outer axes, keepdim)", case_norm_infinite,
+            NG_CASE_NOT_ZERO("x", 2, 3, 4)),
+    NG_CASE("norm (order 0)", case_norm_zero, NG_CASE_NOT_ZERO("x", 2, 3)),
+    NG_CASE("cumprod", case_cumprod, NG_CASE_ANY("x", 2, 5, 2)),
     NG_CASE("cosine_similarity", case_cosine, NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)),
     NG_CASE("cosine_similarity (first axis)", case_cosine_first, NG_CASE_ANY("a", 4, 3),
             NG_CASE_ANY("b", 4, 3)),

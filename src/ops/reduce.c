@@ -14,7 +14,10 @@ bool ng_accepts_reduction(const char *function, ng_tape *tape, const ng_reduce_o
 {
     return ng_accepts(function, tape, 1, &options->x) &&
            ng_axes_mark(function, options->axes, options->x->shape.rank, reduced) &&
-           ng_option_idle(function, "unbiased", options->unbiased, "in ng_variance");
+           ng_option_idle(function, "unbiased", options->unbiased, "in ng_variance") &&
+           ng_option_idle(function, "correction", ng_option_given(options->correction),
+                          "in ng_variance") &&
+           ng_option_idle(function, "order", ng_option_given(options->order), "in ng_norm");
 }
 
 ng_shape ng_reduced_shape(ng_shape shape, const bool *reduced, bool keepdim)
@@ -222,12 +225,17 @@ static ng_tensor *near_zero(ng_tape *tape, ng_tensor *x, ng_axes axes)
 
 ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options)
 {
+    static const char function[] = "ng_variance";
     reduction r;
     ng_reduce_options biased = options;
-    biased.unbiased = false;
-    if (!ng_accepts_reduction("ng_variance", tape, &biased, r.reduced)) return NULL;
-    const int64_t count = reduced_count(options.x->shape, &r);
-    const double n = (double)(options.unbiased && count > 0 ? count - 1 : count);
+    biased.unbiased = false, biased.correction = 0;
+    if (!ng_option_apart(function, "unbiased", options.unbiased, "correction",
+                         ng_option_given(options.correction)) ||
+        !ng_option_range(function, "correction", options.correction, -HUGE_VAL, HUGE_VAL) ||
+        !ng_accepts_reduction(function, tape, &biased, r.reduced))
+        return NULL;
+    const double correction = options.unbiased ? 1 : options.correction;
+    const double n = fmax(0, (double)reduced_count(options.x->shape, &r) - correction);
     ng_tensor *x = near_zero(tape, options.x, options.axes);
     ng_tensor *mean = ng_mean(tape, x, .axes = options.axes, .keepdim = true);
     ng_tensor *squares = ng_square(tape, ng_sub(tape, x, mean));
@@ -423,6 +431,8 @@ NG_CASE_CALL(case_variance, ng_variance(tape, in[0]))
 NG_CASE_CALL(case_variance_last, ng_variance(tape, in[0], .axes = NG_AXES(-1), .keepdim = true))
 NG_CASE_CALL(case_variance_unbiased,
              ng_variance(tape, in[0], .axes = NG_AXES(0, 2), .unbiased = true))
+NG_CASE_CALL(case_variance_correction,
+             ng_variance(tape, in[0], .axes = NG_AXES(1), .correction = 1.5))
 NG_CASE_CALL(case_max, ng_max(tape, in[0]))
 NG_CASE_CALL(case_max_middle, ng_max(tape, in[0], .axes = NG_AXES(1)))
 NG_CASE_CALL(case_max_outer, ng_max(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
@@ -449,6 +459,7 @@ const ng_case ng_op_cases_reduce[] = {
     NG_CASE("variance", case_variance, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE("variance (last axis, keepdim)", case_variance_last, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE("variance (unbiased)", case_variance_unbiased, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("variance (correction)", case_variance_correction, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE("max", case_max, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE("max (middle axis)", case_max_middle, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE("max (outer axes, keepdim)", case_max_outer, NG_CASE_ANY("x", 2, 3, 4)),

@@ -48,7 +48,7 @@ def case(name, function, *inputs, constants=0, orders=2):
     if along.requires_grad:
         second = torch.autograd.grad(along, leaves, allow_unused=True)
     for i, (x, h) in enumerate(zip(leaves, second)):
-        write("%s/h%d" % (name, i), torch.zeros_like(x) if h is None else h)
+        write("%s/h%d" % (name, i), torch.zeros_like(x) + (0 if h is None else h))
 
 
 def normal(*shape, deviation=1.0):
@@ -130,3 +130,64 @@ for name, size in [("smaller", (3, 2)), ("global", (1, 1)), ("larger", (7, 9)), 
     case("adaptive_max_" + name, lambda x: F.adaptive_max_pool2d(x, size), normal(2, 2, 6, 7))
 case("adaptive_avg_line", lambda x: F.adaptive_avg_pool1d(x, 5), normal(2, 2, 12))
 case("adaptive_max_line", lambda x: F.adaptive_max_pool1d(x, 5), normal(2, 2, 12))
+
+# ---- Losses with a margin, of a normal distribution ------------------------------------------------
+
+def sign_like(*shape):
+    return torch.where(torch.rand(shape) < 0.5, -1.0, 1.0)
+
+
+REDUCE = {"mean": torch.mean, "sum": torch.sum, "none": lambda x: x}
+for reduction in REDUCTIONS:
+    case("hinge_" + reduction, lambda x, t: REDUCE[reduction](torch.relu(1 - t * x)),
+         normal(3, 4), sign_like(3, 4), constants=1)
+    case("hinge_classes_" + reduction,
+         lambda x, labels: F.multi_margin_loss(x, labels, margin=0.7, reduction=reduction),
+         normal(5, 4), torch.randint(0, 4, (5,)), constants=1, orders=1)
+    case("hinge_embedding_" + reduction,
+         lambda x, t: F.hinge_embedding_loss(x, t, 1.5, reduction=reduction),
+         normal(3, 4), sign_like(3, 4), constants=1)
+    # PyTorch adds 1e-12 to the squares of the lengths, which are large here.
+    case("cosine_embedding_" + reduction,
+         lambda a, b, t: F.cosine_embedding_loss(a, b, t, -0.3, reduction=reduction),
+         normal(5, 4, deviation=9.0), normal(5, 4, deviation=9.0), sign_like(5), constants=1)
+    case("triplet_" + reduction,
+         lambda a, p, n: F.triplet_margin_loss(a, p, n, 1.2, reduction=reduction),
+         normal(5, 4), normal(5, 4), normal(5, 4))
+    case("triplet_swap_" + reduction,
+         lambda a, p, n: F.triplet_margin_loss(a, p, n, 2.0, 3, swap=True, reduction=reduction),
+         normal(5, 4), normal(5, 4), normal(5, 4))
+    case("gaussian_" + reduction,
+         lambda x, t, var: F.gaussian_nll_loss(x, t, var, reduction=reduction),
+         normal(3, 4), normal(3, 4), positive(3, 4))
+    small = torch.tensor([[0.5], [0.02], [2.0]])
+    case("gaussian_full_" + reduction,
+         lambda x, t, var: F.gaussian_nll_loss(x, t, var, full=True, eps=0.1, reduction=reduction),
+         normal(3, 4), normal(3, 4), small)
+
+# ---- Places, products, norms -----------------------------------------------------------------------
+
+case("flip", lambda x: torch.flip(x, (0, 2)), normal(2, 3, 4))
+case("roll", lambda x: torch.roll(x, -8, 1), normal(2, 5, 3))
+case("roll_right", lambda x: torch.roll(x, 2, -1), normal(2, 5))
+case("repeat", lambda x: x.repeat(2, 3, 1, 2), normal(2, 1, 3))
+case("cumprod", lambda x: torch.cumprod(x, 1), normal(2, 7, 3))
+zeros = normal(4, 5)
+zeros[1, 2] = zeros[2, 0] = zeros[2, 3] = 0.0
+zeros[3, :4] = 0.0
+case("cumprod_zeros", lambda x: torch.cumprod(x, 1), zeros)
+for name, correction in [("two", 2), ("none", 0)]:
+    case("variance_" + name, lambda x: torch.var(x, (0, 2), correction=correction), normal(2, 3, 4))
+ORDERS = {"half": 0.5, "one": 1, "low": 1.5, "three": 3, "four": 4, "seven": 6.5,
+          "infinite": float("inf")}
+for name, order in ORDERS.items():
+    case("norm_" + name, lambda x: torch.linalg.vector_norm(x, order, (0, 2)), normal(2, 3, 4))
+    zeros = normal(3, 4)
+    zeros[1] = 0.0
+    zeros[2, 1] = zeros[2, 3] = 0.0
+    zeros[0, 1] = -zeros[0, 0]
+    case("norm_zeros_" + name, lambda x: torch.linalg.vector_norm(x, order, 1), zeros, orders=1)
+case("norm_zero", lambda x: x.sum(1) * torch.linalg.vector_norm(x, 0, 1), zeros)
+case("matmul_dot", torch.matmul, normal(4), normal(4))
+case("matmul_row", torch.matmul, normal(4), normal(2, 4, 3))
+case("matmul_column", torch.matmul, normal(2, 3, 4), normal(4))

@@ -1,0 +1,184 @@
+/* Losses with a margin, and of a predicted normal distribution. */
+#include "ops/op.h"
+#include <math.h>
+
+/* ---- What they share ----------------------------------------------------------------------- */
+
+/* The targets as a constant: each is 1 or -1. NULL with an error. */
+static ng_tensor *signs(const char *function, ng_tape *tape, ng_tensor *targets, ng_shape shape)
+{
+    if (!ng_has_shape(function, "target", targets, shape)) return NULL;
+    for (int64_t i = 0; i < targets->size; i++) {
+        const double t = ng_tensor_load(targets, i);
+        if (fabs(t) == 1) continue;
+        ng_fail(NG_EVALUE, "%s: target %g at [%lld], expected 1 or -1", function, t, (long long)i);
+        return NULL;
+    }
+    return ng_detach(tape, targets, .by_definition = true);
+}
+
+static bool margin_ok(const char *function, ng_reduction reduction, double margin)
+{
+    return ng_reduction_ok(function, reduction) &&
+           ng_option_range(function, "margin", margin, -HUGE_VAL, HUGE_VAL);
+}
+
+static ng_tensor *scalar_of(ng_tape *tape, const ng_tensor *x, double value)
+{
+    return ng_full(tape, x->dtype, NG_SCALAR, value);
+}
+
+/* ---- hinge: max(0, margin - t x), or the mean over classes of max(0, margin - x[label] + x) --- */
+
+/* The label's own term is the margin, which is no part of the sum. */
+static ng_tensor *hinge_of_classes(const char *function, ng_tape *tape, ng_tensor *x,
+                                   ng_tensor *labels, double margin)
+{
+    if (!ng_accepts_index(function, tape, "target", labels) || !ng_labels_fit(function, x, labels))
+        return NULL;
+    const int64_t classes = ng_dim(x, -1), *const label = labels->data;
+    for (int64_t i = 0; i < labels->size; i++)
+        if (!ng_label_ok(function, label[i], i, classes)) return NULL;
+    ng_tensor *own = ng_take_along_axis(tape, x, ng_unsqueeze(tape, labels, -1), -1);
+    ng_tensor *terms = ng_relu(tape, ng_add_scalar(tape, ng_sub(tape, x, own), margin));
+    ng_tensor *others = ng_scalar_sub(tape, 1, ng_one_hot(tape, x->dtype, labels, classes));
+    return ng_mean(tape, ng_mul(tape, terms, others), .axes = NG_AXES(-1));
+}
+
+ng_tensor *ng_hinge_with(ng_tape *tape, ng_tensor *x, ng_margin_options options)
+{
+    static const char function[] = "ng_hinge";
+    ng_tensor *const operands[] = {x, options.target};
+    const double margin = ng_option(options.margin, 1);
+    if (!ng_accepts(function, tape, 1, &x) || !ng_given(function, "target", options.target) ||
+        !margin_ok(function, options.reduction, margin))
+        return NULL;
+    if (!ng_is_none(options.target) && options.target->dtype == NG_I64)
+        return ng_reduced(tape, hinge_of_classes(function, tape, x, options.target, margin),
+                          options.reduction);
+    ng_tensor *t = ng_accepts(function, tape, 2, operands)
+                       ? signs(function, tape, options.target, x->shape)
+                       : NULL;
+    ng_tensor *losses = ng_relu(tape, ng_scalar_sub(tape, margin, ng_mul(tape, t, x)));
+    return ng_reduced(tape, losses, options.reduction);
+}
+
+/* ---- hinge_embedding: t = 1: x; t = -1: max(0, margin - x) ----------------------------------- */
+
+ng_tensor *ng_hinge_embedding_with(ng_tape *tape, ng_tensor *x, ng_margin_options options)
+{
+    static const char function[] = "ng_hinge_embedding";
+    ng_tensor *const operands[] = {x, options.target};
+    const double margin = ng_option(options.margin, 1);
+    if (!ng_accepts(function, tape, 2, operands) || !margin_ok(function, options.reduction, margin))
+        return NULL;
+    ng_tensor *t = signs(function, tape, options.target, x->shape);
+    ng_tensor *apart = ng_relu(tape, ng_scalar_sub(tape, margin, x));
+    ng_tensor *alike = t ? ng_greater(tape, t, scalar_of(tape, x, 0)) : NULL;
+    return ng_reduced(tape, ng_where(tape, alike, x, apart), options.reduction);
+}
+
+/* ---- cosine_embedding: t = 1: 1 - cos(a, b); t = -1: max(0, cos(a, b) - margin) -------------- */
+
+ng_tensor *ng_cosine_embedding_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
+                                    ng_margin_options options)
+{
+    static const char function[] = "ng_cosine_embedding";
+    ng_tensor *const operands[] = {a, b, options.target};
+    if (!ng_accepts(function, tape, 3, operands) ||
+        !margin_ok(function, options.reduction, options.margin) || !ng_has_rows(function, a) ||
+        !ng_has_shape(function, "b", b, a->shape))
+        return NULL;
+    ng_shape rows = a->shape;
+    rows.rank--;
+    ng_tensor *t = signs(function, tape, options.target, rows);
+    ng_tensor *cosine = t ? ng_cosine_similarity(tape, a, b, -1) : NULL;
+    ng_tensor *apart = ng_relu(tape, ng_add_scalar(tape, cosine, -options.margin));
+    ng_tensor *alike = t ? ng_greater(tape, t, scalar_of(tape, a, 0)) : NULL;
+    ng_tensor *losses = ng_where(tape, alike, ng_scalar_sub(tape, 1, cosine), apart);
+    return ng_reduced(tape, losses, options.reduction);
+}
+
+/* ---- triplet: max(0, |a - p| - |a - n| + margin) --------------------------------------------- */
+
+static ng_tensor *distance(ng_tape *tape, ng_tensor *a, ng_tensor *b, double order)
+{
+    ng_tensor *between = ng_add_scalar(tape, ng_sub(tape, a, b), 1e-6);
+    return ng_norm(tape, between, .axes = NG_AXES(-1), .order = order);
+}
+
+ng_tensor *ng_triplet_with(ng_tape *tape, ng_tensor *anchor, ng_tensor *positive,
+                           ng_triplet_options options)
+{
+    static const char function[] = "ng_triplet";
+    ng_tensor *const negative = options.negative, *const operands[] = {anchor, positive, negative};
+    const double margin = ng_option(options.margin, 1);
+    if (!ng_accepts(function, tape, 3, operands) ||
+        !margin_ok(function, options.reduction, margin) || !ng_has_rows(function, anchor) ||
+        !ng_has_shape(function, "positive", positive, anchor->shape) ||
+        !ng_has_shape(function, "negative", negative, anchor->shape))
+        return NULL;
+    ng_tensor *near = distance(tape, anchor, positive, options.order);
+    ng_tensor *far = distance(tape, anchor, negative, options.order);
+    if (options.swap)
+        far = ng_minimum(tape, far, distance(tape, positive, negative, options.order));
+    ng_tensor *losses = ng_relu(tape, ng_add_scalar(tape, ng_sub(tape, near, far), margin));
+    return ng_reduced(tape, losses, options.reduction);
+}
+
+/* ---- gaussian_nll: (ln v + (x - t)^2 / v) / 2, v = max(var, eps) ------------------------------ */
+
+ng_tensor *ng_gaussian_nll_with(ng_tape *tape, ng_tensor *x, ng_tensor *target,
+                                ng_gaussian_nll_options options)
+{
+    static const char function[] = "ng_gaussian_nll";
+    ng_tensor *const var = options.var, *const operands[] = {x, target, var};
+    const double eps = ng_option(options.eps, 1e-6), half_log_two_pi = 0.91893853320467274178;
+    if (!ng_accepts(function, tape, 3, operands) || !ng_reduction_ok(function, options.reduction) ||
+        !ng_option_range(function, "eps", eps, 0, HUGE_VAL) ||
+        !ng_has_shape(function, "target", target, x->shape) ||
+        !ng_factor_fits(function, "var", tape, var, x) ||
+        !ng_targets_ok(function, "var", var, 0, HUGE_VAL))
+        return NULL;
+    ng_tensor *below = ng_relu(tape, ng_scalar_sub(tape, eps, var));
+    ng_tensor *v = ng_add(tape, var, ng_detach(tape, below, .by_definition = true));
+    ng_tensor *squares = ng_square(tape, ng_sub(tape, x, target));
+    ng_tensor *losses = ng_add(tape, ng_log(tape, v), ng_div(tape, squares, v));
+    losses = ng_mul_scalar(tape, losses, 0.5);
+    if (options.full) losses = ng_add_scalar(tape, losses, half_log_two_pi);
+    return ng_reduced(tape, losses, options.reduction);
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_CALL(case_hinge, ng_hinge(tape, in[0], ng_sign(tape, in[1])))
+NG_CASE_CALL(case_hinge_classes, ng_hinge(tape, in[0], in[1], .reduction = NG_EACH, .margin = 2))
+NG_CASE_CALL(case_hinge_embedding, ng_hinge_embedding(tape, in[0], ng_sign(tape, in[1])))
+NG_CASE_CALL(case_cosine_embedding,
+             ng_cosine_embedding(tape, in[0], in[1], ng_sign(tape, in[2]), .margin = -0.5))
+NG_CASE_CALL(case_triplet, ng_triplet(tape, in[0], in[1], in[2], .margin = 2))
+NG_CASE_CALL(case_triplet_swap, ng_triplet(tape, in[0], in[1], in[2], .margin = 3, .order = 3,
+                                           .swap = true, .reduction = NG_EACH))
+NG_CASE_CALL(case_gaussian, ng_gaussian_nll(tape, in[0], in[1], in[2]))
+NG_CASE_CALL(case_gaussian_each,
+             ng_gaussian_nll(tape, in[0], in[1], in[2], .full = true, .reduction = NG_EACH))
+
+#define TRIPLET                                                                                    \
+    NG_CASE_ANY("anchor", 3, 4), NG_CASE_ANY("positive", 3, 4), NG_CASE_ANY("negative", 3, 4)
+
+const ng_case ng_op_cases_margins[] = {
+    NG_CASE("hinge", case_hinge, NG_CASE_ANY("x", 3, 4), NG_CASE_CONSTANT("target", 3, 4)),
+    NG_CASE("hinge (each, classes)", case_hinge_classes, NG_CASE_ANY("x", 3, 4),
+            NG_CASE_INDEX("target", 4, 3)),
+    NG_CASE("hinge_embedding", case_hinge_embedding, NG_CASE_ANY("x", 3, 4),
+            NG_CASE_CONSTANT("target", 3, 4)),
+    NG_CASE("cosine_embedding", case_cosine_embedding, NG_CASE_ANY("a", 4, 3),
+            NG_CASE_ANY("b", 4, 3), NG_CASE_CONSTANT("target", 4)),
+    NG_CASE("triplet", case_triplet, TRIPLET),
+    NG_CASE("triplet (each, swap, order 3)", case_triplet_swap, TRIPLET),
+    NG_CASE("gaussian_nll", case_gaussian, NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("target", 3, 4),
+            NG_CASE_POSITIVE("var", 3, 4)),
+    NG_CASE("gaussian_nll (each, one variance a row)", case_gaussian_each, NG_CASE_ANY("x", 3, 4),
+            NG_CASE_ANY("target", 3, 4), NG_CASE_POSITIVE("var", 3, 1)),
+};
+const int ng_op_cases_margins_count = NG_CASE_COUNT(ng_op_cases_margins);
