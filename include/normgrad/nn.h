@@ -743,8 +743,8 @@ NG_API ng_module *ng_conv_transpose1d_new_with(int64_t in, int64_t out,
 #define ng_upsample_new(...) ng_upsample_new_with(NG_NAMED(ng_upsample_options, scale, __VA_ARGS__))
 NG_API ng_module *ng_upsample_new_with(ng_upsample_options options);
 
-/* Pooling of x (N, C, H, W), or of lines (N, C, L); flattening of any x (N, ...). The formulas are in
- * ops.h.
+/* Pooling of x (N, C, H, W), or of lines (N, C, L); flattening of any x (N, ...). The formulas
+ * are in ops.h.
  *     ng_max_pool2d_new(2)   ng_avg_pool1d_new(3, .stride = 2, .padding = 1) */
 #define ng_max_pool2d_new(...)                                                                     \
     ng_max_pool2d_new_with(NG_NAMED(ng_window_options, kernel, __VA_ARGS__))

@@ -30,10 +30,10 @@ NG_API ng_tensor *ng_normal(ng_tape *tape, ng_dtype dtype, ng_shape shape, doubl
 NG_API ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, double low,
                              double high);
 
-/* One index (int64) for each row of probabilities (..., classes) -> (...), from the same stream: index
- * c is as likely as its share of the row's sum, which need not be 1. A row with a number below 0,
- * Inf or NaN, or of zeros, is NG_EVALUE. No gradient. Several draws for a row, with replacement:
- * ng_repeat the row. PyTorch's multinomial.
+/* Draws an index (int64) for each row of probabilities (..., classes) -> (...), from that stream.
+ * An index is as likely as its share of the row's sum, which need not be 1. A row of zeros, or with
+ * a number below 0, Inf or NaN, is NG_EVALUE. No gradient. For several draws, with replacement,
+ * repeat the rows (ng_repeat). PyTorch's multinomial.
  *     next = ng_sample(tape, ng_softmax(tape, logits, -1)) */
 NG_API ng_tensor *ng_sample(ng_tape *tape, ng_tensor *probabilities);
 
@@ -185,8 +185,8 @@ NG_API ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape);
 NG_API ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis);
 NG_API ng_tensor *ng_argmin(ng_tape *tape, ng_tensor *x, int axis);
 
-/* y[j] = x[0] + ... + x[j] along an axis; the product x[0] ... x[j], whose gradients of any order are
- * right for zeros too. */
+/* y[j] = x[0] + ... + x[j] along an axis; the product x[0] ... x[j], whose gradients of any order
+ * are right for zeros too. */
 NG_API ng_tensor *ng_cumsum(ng_tape *tape, ng_tensor *x, int axis);
 NG_API ng_tensor *ng_cumprod(ng_tape *tape, ng_tensor *x, int axis);
 
@@ -359,7 +359,7 @@ NG_API ng_tensor *ng_l1_with(ng_tape *tape, ng_tensor *x, ng_loss_options option
 NG_API ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options);
                                 /* d = |x - t|: d <= delta ? d^2/2 : delta (d - delta/2) */
 
-/* Binary cross-entropy of logits x and targets t of one shape:
+/* Binary cross-entropy of logits x (PyTorch's ..._with_logits) and targets t of one shape:
  *     weights (positive_weights t softplus(-x) + (1 - t) softplus(x)), by default
  *     softplus(x) - t x
  * t is in [0, 1]: a target outside (by more than 1e-5) is NG_EVALUE, unless it requires a gradient.
@@ -414,7 +414,7 @@ typedef struct {
     ng_reduction reduction; /* default NG_MEAN */
     bool ignore; /* rows whose label is */
     int64_t ignored; /* this */
-    bool channels_first;
+    bool channels_first; /* x is (N, classes, ...) */
     ng_tensor *weights; /* of the classes */
     ng_tensor *labels;
 } ng_nll_options;
@@ -431,10 +431,10 @@ NG_API ng_tensor *ng_kl_divergence_with(ng_tape *tape, ng_tensor *x, ng_loss_opt
 
 /* Losses with a margin. Targets t are 1 or -1; no gradient flows to them.
  *
- * ng_hinge            max(0, margin - t x), x and t of one shape; Cortes & Vapnik 1995. Or of scores
- *                     x (..., classes) and int64 labels (...) the sum of max(0, margin - x[label] +
- *                     x[c]) over the classes c other than the label, divided by their number with
- *                     it: PyTorch's multi_margin_loss
+ * ng_hinge            max(0, margin - t x), x and t of one shape; Cortes & Vapnik 1995. Of scores x
+ *                     (..., classes) and int64 labels (...): the sum of max(0, margin - x[label] +
+ *                     x[c]) over the other classes c, divided by the number of classes; PyTorch's
+ *                     multi_margin_loss
  * ng_hinge_embedding  t = 1: x;  t = -1: max(0, margin - x); of distances x
  * ng_cosine_embedding t = 1: 1 - cos(a, b);  t = -1: max(0, cos(a, b) - margin); a and b (..., n),
  *                     t (...); cos as in ng_cosine_similarity
@@ -445,7 +445,8 @@ typedef struct {
     double margin;
     ng_tensor *target;
 } ng_margin_options;
-#define ng_hinge(tape, x, ...) ng_hinge_with(tape, x, NG_NAMED(ng_margin_options, target, __VA_ARGS__))
+#define ng_hinge(tape, x, ...)                                                                    \
+    ng_hinge_with(tape, x, NG_NAMED(ng_margin_options, target, __VA_ARGS__))
 #define ng_hinge_embedding(tape, x, ...)                                                          \
     ng_hinge_embedding_with(tape, x, NG_NAMED(ng_margin_options, target, __VA_ARGS__))
 #define ng_cosine_embedding(tape, a, b, ...)                                                      \
@@ -712,8 +713,8 @@ NG_API ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng
  * stride    default 1; in pooling the kernel
  * padding   zeros (-Inf in max pooling) on both sides; default 0
  * dilation  distance between neighbours in the window; default 1
- * ceil      lengths are rounded up: a last window that begins in the image, or in the padding before
- *           it, may reach beyond the padding behind it (PyTorch's ceil_mode)
+ * ceil      lengths are rounded up: a last window that begins in the image, or in the padding
+ *           before it, may reach beyond the padding behind it (PyTorch's ceil_mode)
  * exclude_padding  average pooling divides by the number of elements that are no padding
  *           (count_include_pad=False) */
 typedef struct {
@@ -829,7 +830,8 @@ NG_API ng_tensor *ng_interpolate_with(ng_tape *tape, ng_tensor *x, ng_interpolat
 NG_API ng_tensor *ng_max_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window);
 NG_API ng_tensor *ng_avg_pool2d_with(ng_tape *tape, ng_tensor *x, ng_window_options window);
 
-/* The same of lines: (N, C, L) -> (N, C, OL), with the settings of ng_window_options.
+/* The same of lines: (N, C, L) -> (N, C, OL); stride, padding, dilation, ceil and exclude_padding
+ * are those of ng_window_options.
  *     ng_max_pool1d(tape, x, 2)   ng_avg_pool1d(tape, x, 3, .stride = 2, .padding = 1) */
 typedef struct {
     int64_t stride, padding, dilation;
@@ -902,8 +904,8 @@ NG_API ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_tensor *k, n
                                     ng_attention_options options);
 
 /* Attention with q, k and v as thirds of the features of one tensor: qkv (N, T, 3 H D), mask (N,
- * T) or NG_NONE -> (N, T, H D); the mask and the settings are as above. With .kv_heads = G qkv is
- * (N, T, (H + 2 G) D). */
+ * T) or NG_NONE -> (N, T, H D); mask, heads, scale, causal, dropout and weights are as above. With
+ * .kv_heads = G qkv is (N, T, (H + 2 G) D). */
 typedef struct {
     int64_t heads, kv_heads;
     double scale;

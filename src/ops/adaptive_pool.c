@@ -1,8 +1,8 @@
 /* Pooling of lines and images to a given size. */
 #include "ops/op.h"
 
-/* An axis of length n as m parts, of which neighbours may overlap, each reduced to one element. If m
- * divides n they are an axis of their own. */
+/* Splits an axis of length n into m parts, of which neighbours may overlap, and reduces each to one
+ * element. If m divides n, the parts get an axis of their own. */
 static ng_tensor *pooled_along(ng_tape *tape, ng_tensor *x, int axis, int64_t m, bool max)
 {
     const int64_t n = x->shape.dim[axis], each = n / m, rest = n % m;

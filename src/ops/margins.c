@@ -28,7 +28,7 @@ static ng_tensor *scalar_of(ng_tape *tape, const ng_tensor *x, double value)
     return ng_full(tape, x->dtype, NG_SCALAR, value);
 }
 
-/* ---- hinge: max(0, margin - t x), or the mean over classes of max(0, margin - x[label] + x) --- */
+/* ---- hinge: max(0, margin - t x), or the mean over classes of max(0, margin - x[label] + x) */
 
 /* The label's own term is the margin, which is no part of the sum. */
 static ng_tensor *hinge_of_classes(const char *function, ng_tape *tape, ng_tensor *x,
@@ -126,7 +126,7 @@ ng_tensor *ng_triplet_with(ng_tape *tape, ng_tensor *anchor, ng_tensor *positive
     return ng_reduced(tape, losses, options.reduction);
 }
 
-/* ---- gaussian_nll: (ln v + (x - t)^2 / v) / 2, v = max(var, eps) ------------------------------ */
+/* ---- gaussian_nll: (ln v + (x - t)^2 / v) / 2, v = max(var, eps) ----------------------------- */
 
 ng_tensor *ng_gaussian_nll_with(ng_tape *tape, ng_tensor *x, ng_tensor *target,
                                 ng_gaussian_nll_options options)

@@ -72,7 +72,7 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window_options
                                             image.dim[1])) >= 0;
 }
 
-/* Whether the last window along axis i reaches beyond the padding: the windows are those of .ceil. */
+/* Whether the last window along axis i reaches beyond the padding, as one of .ceil may. */
 static bool reaches_beyond(const ng_windows *w, int i)
 {
     const int64_t end = (w->out[i] - 1) * w->stride[i] + w->dilation[i] * (w->kernel[i] - 1) + 1;
