@@ -88,7 +88,8 @@ static void copy_runs(const void *arguments, int64_t begin, int64_t end)
     const int last = w->walk.rank - 1;
     const int64_t dim = w->walk.dim[last];
     const int64_t step_a = w->walk.a[last] * w->bytes, step_b = w->walk.b[last] * w->bytes;
-    ng_cursor cursor = ng_cursor_at(&w->walk, last, w->pieces, begin);
+    ng_cursor cursor;
+    ng_cursor_set(&cursor, &w->walk, last, w->pieces, begin);
 
     for (int64_t unit = begin; unit < end; unit++, ng_cursor_next(&w->walk, &cursor)) {
         const int64_t first = cursor.piece * COPY_RUN, count = ng_least(COPY_RUN, dim - first);
@@ -123,7 +124,8 @@ static void copy_tiles(const void *arguments, int64_t begin, int64_t end)
 {
     const copy_work *w = arguments;
     const int row = w->walk.rank - 2, column = w->walk.rank - 1;
-    ng_cursor cursor = ng_cursor_at(&w->walk, row, w->pieces, begin);
+    ng_cursor cursor;
+    ng_cursor_set(&cursor, &w->walk, row, w->pieces, begin);
 
     for (int64_t unit = begin; unit < end; unit++, ng_cursor_next(&w->walk, &cursor)) {
         const int64_t i = cursor.piece * w->tile, rows = ng_least(w->tile, w->walk.dim[row] - i);

@@ -12,23 +12,23 @@ typedef struct {
     int64_t row, piece, pieces;    /* rows before this one; pieces in a row */
 } ng_cursor;
 
-/* A cursor at piece `unit`, counted over all rows. */
-static inline ng_cursor ng_cursor_at(const ng_walk *walk, int rank, int64_t pieces, int64_t unit)
+/* Sets the cursor to piece `unit`, counted over all rows. It is filled in place: clearing or copying
+ * it takes longer than a small op. */
+static inline void ng_cursor_set(ng_cursor *cursor, const ng_walk *walk, int rank, int64_t pieces,
+                                 int64_t unit)
 {
-    ng_cursor cursor; /* not cleared: clearing takes longer than a small op */
     int64_t index = unit == 0 ? 0 : unit / pieces; /* saves a division */
-    cursor.rank = rank;
-    cursor.row = index;
-    cursor.piece = unit - index * pieces;
-    cursor.pieces = pieces;
-    cursor.a = cursor.b = 0;
+    cursor->rank = rank;
+    cursor->row = index;
+    cursor->piece = unit - index * pieces;
+    cursor->pieces = pieces;
+    cursor->a = cursor->b = 0;
     for (int d = rank - 1; d >= 0; d--) {
-        cursor.at[d] = index % walk->dim[d];
-        cursor.a += cursor.at[d] * walk->a[d];
-        cursor.b += cursor.at[d] * walk->b[d];
+        cursor->at[d] = index % walk->dim[d];
+        cursor->a += cursor->at[d] * walk->a[d];
+        cursor->b += cursor->at[d] * walk->b[d];
         index /= walk->dim[d];
     }
-    return cursor;
 }
 
 static inline void ng_cursor_next(const ng_walk *walk, ng_cursor *cursor)
