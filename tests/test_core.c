@@ -378,22 +378,22 @@ TEST(arena_settles_into_one_block)
     ck_assert_int_eq(allocations_live(), 0);
 }
 
-/* The numbers of ng_tape_used: whole cache lines, and blocks of 64 KB or more. */
+/* The numbers of ng_tape_used: multiples of 16 bytes, and blocks of 64 KB or more. */
 TEST(arena_counts_what_it_holds)
 {
 #ifndef NG_ARENA_FORGETS
     enum { BLOCK = 1 << 16 };
     ng_arena arena = {0};
     ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 100));
-    ck_assert_int_eq(arena.used, 128);
+    ck_assert_int_eq(arena.used, 112);
     ck_assert_int_eq(arena.kept, BLOCK);
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, BLOCK - 128)); /* all that is left */
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, BLOCK - 128)); /* from a whole line on */
     ck_assert_int_eq(arena.used, BLOCK);
     ck_assert_int_eq(arena.kept, BLOCK);
     ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 1));
-    ck_assert_int_eq(arena.used, BLOCK + 64);
+    ck_assert_int_eq(arena.used, BLOCK + 16);
     ck_assert_int_eq(arena.kept, 2 * BLOCK);
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, BLOCK - 63)); /* no more than was left */
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, BLOCK - 63)); /* more than is left */
     ck_assert_int_eq(arena.kept, 4 * BLOCK);
 
     allocations_fail_after(0); /* blocks that cannot be joined are used again */
@@ -410,6 +410,18 @@ TEST(arena_counts_what_it_holds)
     ng_arena_release(&arena);
     ck_assert_int_eq(arena.kept, 0);
 #endif
+}
+
+/* Small pieces are packed, large ones begin on a cache line. */
+TEST(arena_aligns_by_size)
+{
+    ng_arena arena = {0};
+    for (size_t bytes = 1; bytes < 600; bytes += 37) {
+        char *memory = ng_arena_alloc("test", &arena, bytes);
+        ck_assert_uint_eq((uintptr_t)memory % (bytes < 256 ? 16 : 64), 0);
+        memset(memory, 1, bytes);
+    }
+    ng_arena_release(&arena);
 }
 
 /* A new block is as large as all before it, or without memory for that as large as needed. */

@@ -59,6 +59,7 @@
 typedef struct {
     ng_tensor *tensor; /* NULL: nothing to put back */
     ng_tensor was;
+    ng_tensor *copy; /* whose elements and gradient it has for the while */
 } ng_swapped;
 
 /* Gives a tensor another dtype for a while, rounded to `through` on the way. */

@@ -15,22 +15,17 @@ bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype through, ng_dtype
     ng_tensor *copy = rounded ? ng_copy_new(rounded, dtype) : NULL;
     ng_tensor_free(rounded);
     if (!copy) return false;
-    *swapped = (ng_swapped){.tensor = x, .was = *x};
+    *swapped = (ng_swapped){.tensor = x, .was = *x, .copy = copy};
     x->dtype = dtype;
     x->data = copy->data;
-    x->grad = NULL;
-    copy->data = NULL;
-    ng_tensor_destroy(copy);
+    x->leaf = copy->leaf;
     return true;
 }
 
 void ng_swap_back(ng_swapped *swapped)
 {
-    ng_tensor *x = swapped->tensor;
-    if (!x) return;
-    ng_free(x->data);
-    if (x->grad) ng_tensor_destroy(x->grad);
-    *x = swapped->was;
+    if (swapped->tensor) *swapped->tensor = swapped->was;
+    ng_tensor_destroy(swapped->copy);
 }
 
 bool ng_subject_add(ng_subject *subject, const char *name, ng_tensor *tensor, bool buffer)

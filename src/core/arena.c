@@ -3,75 +3,89 @@
 #include "core/alloc.h"
 #include <stdlib.h>
 
-/* Under AddressSanitizer memory is poisoned until it is allocated. */
+/* Under AddressSanitizer memory is poisoned until it is allocated, and so is a gap behind each piece
+ * of it. */
 #ifdef NG_ARENA_FORGETS
 #include <sanitizer/asan_interface.h>
+enum { GAP = 16 };
 #define POISON(memory, bytes) ASAN_POISON_MEMORY_REGION(memory, bytes)
 #define UNPOISON(memory, bytes) ASAN_UNPOISON_MEMORY_REGION(memory, bytes)
 #else
+enum { GAP = 0 };
 #define POISON(memory, bytes) ((void)(memory), (void)(bytes))
 #define UNPOISON(memory, bytes) ((void)(memory), (void)(bytes))
 #endif
 
-enum { ARENA_ALIGNMENT = 64, SMALLEST_BLOCK = 1 << 16 };
+/* Small memory is packed: a tensor of a few numbers, its elements and its node share cache lines. */
+enum { SMALL_ALIGNMENT = 16, LARGE_ALIGNMENT = 64, LARGE_BYTES = 256, SMALLEST_BLOCK = 1 << 16 };
 
 /* The header takes one cache line, so that what follows it is aligned. */
 struct ng_arena_block {
-    _Alignas(ARENA_ALIGNMENT) ng_arena_block *older;
-    int64_t used, size; /* of the bytes that follow */
+    _Alignas(LARGE_ALIGNMENT) ng_arena_block *older;
+    size_t used, size; /* of the bytes that follow */
 };
 
 static char *arena_block_bytes(ng_arena_block *block) { return (char *)(block + 1); }
 
 /* Not ng_calloc: the thread that first writes to a page should be the one that uses it. */
-static ng_arena_block *block_new(int64_t size)
+static ng_arena_block *block_new(size_t size)
 {
-    ng_arena_block *block = aligned_alloc(ARENA_ALIGNMENT, sizeof *block + (size_t)size);
+    ng_arena_block *block = aligned_alloc(LARGE_ALIGNMENT, sizeof *block + size);
     if (!block) return NULL;
-    ng_prefer_huge_pages(block, sizeof *block + (size_t)size);
+    ng_prefer_huge_pages(block, sizeof *block + size);
     *block = (ng_arena_block){.size = size};
-    POISON(arena_block_bytes(block), (size_t)size);
+    POISON(arena_block_bytes(block), size);
     return block;
 }
 
 static void block_free(ng_arena_block *block)
 {
-    UNPOISON(arena_block_bytes(block), (size_t)block->size);
+    UNPOISON(arena_block_bytes(block), block->size);
     free(block);
 }
 
-static ng_arena_block *arena_add_block(ng_arena *arena, int64_t bytes)
+static size_t round_up(size_t bytes, size_t alignment)
 {
-    int64_t size = arena->kept > SMALLEST_BLOCK ? arena->kept : SMALLEST_BLOCK;
-    if (size < bytes) size = bytes;
-    ng_arena_block *block = block_new(size);
-    if (!block && size > bytes) block = block_new(size = bytes);
-    if (!block) return NULL;
-    block->older = arena->block;
-    arena->block = block;
-    arena->kept += size;
-    return block;
+    return (bytes + alignment - 1) / alignment * alignment;
 }
 
-static void *arena_refuse(const char *function, size_t bytes)
+/* Adds a block of at least `bytes` bytes, as large as all before it if there is memory for that. */
+static bool arena_add_block(ng_arena *arena, size_t bytes)
 {
+    const size_t needed = round_up(bytes, LARGE_ALIGNMENT);
+    size_t size = arena->kept > SMALLEST_BLOCK ? (size_t)arena->kept : SMALLEST_BLOCK;
+    if (size < needed) size = needed;
+    ng_arena_block *block = block_new(size);
+    if (!block && size > needed) block = block_new(size = needed);
+    if (!block) return false;
+    block->older = arena->block;
+    arena->block = block;
+    arena->kept += (int64_t)size;
+    return true;
+}
+
+/* Apart, so that the usual case saves no registers. */
+static __attribute__((noinline)) void *alloc_in_new_block(const char *function, ng_arena *arena,
+                                                          size_t bytes)
+{
+    if (bytes <= PTRDIFF_MAX / 4 && arena_add_block(arena, bytes + GAP))
+        return ng_arena_alloc(function, arena, bytes);
     ng_fail(NG_ENOMEM, "%s: out of memory: %zu bytes on the tape", function, bytes);
     return NULL;
 }
 
 void *ng_arena_alloc(const char *function, ng_arena *arena, size_t bytes)
 {
-    if (bytes > PTRDIFF_MAX / 4) return arena_refuse(function, bytes);
-    const int64_t needed =
-        ((int64_t)bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
     ng_arena_block *block = arena->block;
-    if (!block || block->size - block->used < needed) block = arena_add_block(arena, needed);
-    if (!block) return arena_refuse(function, bytes);
-    void *memory = arena_block_bytes(block) + block->used;
-    block->used += needed;
-    arena->used += needed;
-    UNPOISON(memory, bytes);
-    return memory;
+    size_t from = block ? block->used : 0;
+    if (bytes >= LARGE_BYTES) from = round_up(from, LARGE_ALIGNMENT);
+    if (!block || bytes > PTRDIFF_MAX / 4 || block->size - from < bytes + GAP)
+        return alloc_in_new_block(function, arena, bytes);
+    const size_t to = round_up(from + bytes + GAP, SMALL_ALIGNMENT);
+    arena->used += (int64_t)(to - block->used);
+    block->used = to;
+    UNPOISON(arena_block_bytes(block) + from, bytes);
+    return arena_block_bytes(block) + from;
 }
 
 void ng_arena_release(ng_arena *arena)
@@ -89,7 +103,7 @@ void ng_arena_reset(ng_arena *arena)
     ng_arena_release(arena);
 #else
     const int64_t kept = arena->kept;
-    ng_arena_block *joint = arena->block && arena->block->older ? block_new(kept) : NULL;
+    ng_arena_block *joint = arena->block && arena->block->older ? block_new((size_t)kept) : NULL;
     if (joint) {
         ng_arena_release(arena);
         *arena = (ng_arena){.block = joint, .kept = kept};

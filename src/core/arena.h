@@ -10,7 +10,8 @@ typedef struct {
     int64_t used, kept;    /* bytes, over all blocks */
 } ng_arena;
 
-/* 64-byte aligned, not initialised; NULL with NG_ENOMEM in the name of `function`. */
+/* Not initialised; aligned to 16 bytes, from 256 bytes on to 64. NULL with NG_ENOMEM in the name of
+ * `function`. */
 void *ng_arena_alloc(const char *function, ng_arena *arena, size_t bytes);
 
 /* Empties the arena. Several blocks are replaced by one of their total size, so that the next round

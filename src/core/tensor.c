@@ -30,20 +30,24 @@ ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape)
     }
     const int64_t size = ng_shape_size(function, shape);
     if (size < 0) return NULL;
-    ng_tensor *x = ng_calloc(function, 1, sizeof *x);
+    struct {
+        ng_tensor tensor;
+        ng_leaf leaf;
+    } *made = ng_calloc(function, 1, sizeof *made);
     void *data = ng_calloc(function, size, dtypes[dtype].bytes);
-    if (!x || !data) {
-        ng_free(x), ng_free(data);
+    if (!made || !data) {
+        ng_free(made), ng_free(data);
         return NULL;
     }
-    *x = (ng_tensor){.dtype = dtype, .shape = shape, .size = size, .data = data};
-    return x;
+    made->tensor = (ng_tensor){
+        .dtype = dtype, .shape = shape, .size = size, .data = data, .leaf = &made->leaf};
+    return &made->tensor;
 }
 
 void ng_tensor_destroy(ng_tensor *x)
 {
     if (!x) return;
-    ng_tensor_destroy(x->grad);
+    ng_tensor_destroy(x->leaf->grad);
     ng_free(x->data);
     ng_free(x);
 }
@@ -397,32 +401,32 @@ bool ng_requires_grad(const ng_tensor *x)
 
 bool ng_has_grad(const ng_tensor *x)
 {
-    return ng_given("ng_has_grad", "x", x) && x->grad_state != NG_GRAD_NONE;
+    return ng_given("ng_has_grad", "x", x) && x->leaf && x->leaf->grad_state != NG_GRAD_NONE;
 }
 
 ng_tensor *ng_grad(ng_tensor *x)
 {
     if (!ng_given("ng_grad", "x", x)) return NULL;
-    if (ng_has_grad(x)) return x->grad;
+    if (ng_has_grad(x)) return x->leaf->grad;
     ng_fail(NG_EGRAD, "ng_grad: no backward pass has reached this tensor of shape %s",
             ng_shape_print(x->shape).text);
     return NULL;
 }
 
-ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf)
+ng_tensor *ng_tensor_grad_slot(ng_tensor *x)
 {
+    ng_leaf *leaf = x->leaf;
     if (leaf->grad) return leaf->grad;
-    leaf->grad = ng_tensor_make("ng_backward", leaf->dtype, leaf->shape);
-    if (!leaf->grad) return NULL;
-    leaf->grad->module_owned = true; /* the leaf frees it, nobody else */
+    leaf->grad = ng_tensor_make("ng_backward", x->dtype, x->shape);
+    if (leaf->grad) leaf->grad->module_owned = true; /* the leaf frees it, nobody else */
     return leaf->grad;
 }
 
-void ng_tensor_grad_arrived(ng_tensor *leaf)
+void ng_tensor_grad_arrived(ng_tensor *x)
 {
-    leaf->grad_state = NG_GRAD_NEW;
-    leaf->grad_epoch++;
-    ng_touch(leaf->grad);
+    x->leaf->grad_state = NG_GRAD_NEW;
+    x->leaf->grad_epoch++;
+    ng_touch(x->leaf->grad);
 }
 
 ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g)
@@ -433,7 +437,7 @@ ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g)
     if (!x->requires_grad || x->node)
         return ng_fail(NG_EGRAD, "%s: the tensor of shape %s is no leaf that requires a gradient",
                        function, ng_shape_print(x->shape).text);
-    if (g->dtype != x->dtype || !ng_shape_equal(g->shape, x->shape))
+    if (g->dtype != x->dtype || !ng_same_shape(g, x))
         return ng_fail(g->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE,
                        "%s: g is %s %s, expected %s %s like x", function, ng_dtype_name(g->dtype),
                        ng_shape_print(g->shape).text, ng_dtype_name(x->dtype),
@@ -448,7 +452,7 @@ ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g)
 void ng_zero_grad(ng_tensor *x)
 {
     if (!ng_given("ng_zero_grad", "x", x) || !ng_has_grad(x)) return;
-    memset(x->grad->data, 0, (size_t)x->size * dtypes[x->dtype].bytes);
-    ng_touch(x->grad);
-    x->grad_state = NG_GRAD_NEW;
+    memset(x->leaf->grad->data, 0, (size_t)x->size * dtypes[x->dtype].bytes);
+    ng_touch(x->leaf->grad);
+    x->leaf->grad_state = NG_GRAD_NEW;
 }

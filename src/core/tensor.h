@@ -6,8 +6,8 @@
 #include "core/shape.h"
 #include <normgrad/tape.h>
 
-/* The gradient of a leaf lies in its `grad`, memory that is made once and kept. `grad_state` says
- * whether it counts:
+/* What a leaf has beside its values. The memory of its gradient, `grad`, is made once and kept.
+ * `grad_state` says whether it counts:
  *
  *     NG_GRAD_NONE  nothing: no backward pass has reached the leaf, or one that failed has
  *                   overwritten what was there. ng_has_grad is false
@@ -26,36 +26,56 @@
  *     a change of dtype, which drops the gradient, leaves nothing for a step to use. */
 typedef enum { NG_GRAD_NONE = 0, NG_GRAD_NEW, NG_GRAD_USED } ng_grad_state;
 
+typedef struct {
+    ng_tensor *grad;
+    ng_grad_state grad_state;
+    uint32_t grad_epoch;
+    struct ng_gradient_hook *hook; /* or NULL: tape/hook.h */
+    ng_tensor *tied;               /* or NULL: the parameter that is read in place of this one */
+    ng_tensor *next_reached; /* during ng_backward: the leaf that was reached before this one */
+    ng_tensor *next_owned;   /* after ng_tape_own: the tensor that the tape got before this one */
+} ng_leaf;
+
+/* What ng_gradients wants of a tensor: nothing; its gradient, which leads on to an input; to know
+ * its gradient, because it is an input. */
+enum { NG_UNWANTED = 0, NG_ON_THE_WAY, NG_ASKED_FOR };
+
 struct ng_tensor {
     ng_dtype dtype;
-    bool requires_grad; /* a leaf that was asked to, or computed from one */
-    bool module_owned;  /* ng_tensor_free leaves it to its module */
-    uint32_t version;   /* counts writes to a leaf */
-    uint32_t epoch;     /* of a tape's: tape->epoch when it was made */
+    bool requires_grad;   /* a leaf that was asked to, or computed from one */
+    bool module_owned;    /* ng_tensor_free leaves it to its module */
+    uint8_t wanted;       /* during ng_gradients: see above */
+    bool cotangent_owned; /* the sweep may add to `cotangent` in place, and use it again */
+    uint32_t version;     /* counts writes to a leaf */
+    uint32_t epoch;       /* of a tape's: tape->epoch when it was made */
     ng_shape shape;
     int64_t size;
     void *data;
     const ng_tensor *base; /* of a view: the tensor whose memory and version it shares */
     ng_tape *tape;         /* its owner; NULL for yours and a module's */
     ng_node *node;         /* the op that made it; NULL for leaves and constants */
-    ng_tensor *grad;       /* of a leaf, see above */
-    ng_grad_state grad_state;
-    uint32_t grad_epoch;
-    ng_tensor *cotangent; /* during a sweep: the gradient so far */
-    bool cotangent_owned; /* the sweep may add to it in place */
-    bool wanted;          /* during ng_gradients: its gradient is needed */
-    ng_tensor *next_leaf; /* during ng_backward: the leaf that was reached before this one */
-    struct ng_gradient_hook *hook; /* or NULL: tape/hook.h */
-    ng_tensor *tied;               /* or NULL: the parameter that is read in place of this one */
-    ng_tensor *next_owned; /* after ng_tape_own: the tensor that the tape got before this one */
+    ng_leaf *leaf;         /* NULL for what an op made */
+    ng_tensor *cotangent;  /* during a sweep: the gradient so far */
 };
 
 static inline bool ng_is_none(const ng_tensor *x) { return x == NG_NONE; }
+
+/* The parameter that x is tied to, or NULL. */
+static inline ng_tensor *ng_tied_to(const ng_tensor *x) { return x->leaf ? x->leaf->tied : NULL; }
 
 /* Whether x is a view of memory that its base no longer has since ng_module_to. */
 static inline bool ng_is_stale(const ng_tensor *x)
 {
     return x->base && (x->data != x->base->data || x->dtype != x->base->dtype);
+}
+
+/* Whether two tensors have one shape. Looks at both in place: copies of their shapes, which
+ * ng_shape_equal takes, take longer. */
+static inline bool ng_same_shape(const ng_tensor *a, const ng_tensor *b)
+{
+    bool same = a->shape.rank == b->shape.rank;
+    for (int i = 0; i < a->shape.rank && same; i++) same = a->shape.dim[i] == b->shape.dim[i];
+    return same;
 }
 
 /* Whether x's elements can be read: it is not NG_NONE, and not stale. */
@@ -71,10 +91,10 @@ ng_status ng_writable(const char *function, const ng_tensor *x);
 ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape);
 
 /* The memory of the leaf's gradient, made if there is none yet; no state changes. */
-ng_tensor *ng_tensor_grad_slot(ng_tensor *leaf);
+ng_tensor *ng_tensor_grad_slot(ng_tensor *x);
 
 /* A gradient has arrived in that memory: the state is NG_GRAD_NEW, the epoch goes on. */
-void ng_tensor_grad_arrived(ng_tensor *leaf);
+void ng_tensor_grad_arrived(ng_tensor *x);
 
 /* Frees whoever owns it. */
 void ng_tensor_destroy(ng_tensor *x);

@@ -4,7 +4,7 @@
 #include "tape/tape.h"
 
 /* Marks the outputs and inputs of all nodes that lead to the root, or removes all marks. */
-static void mark(const ng_tensor *root, bool wanted)
+static void mark_graph(const ng_tensor *root, bool wanted)
 {
     for (const ng_node *node = root->node; node; node = node->previous) {
         if (wanted && node != root->node && !node->output->wanted) continue;
@@ -53,10 +53,10 @@ ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, const ch
     ng_text text = {.function = function};
     ng_text_print(&text, "digraph normgrad {\n    rankdir=BT;\n"
                          "    node [fontname=\"sans-serif\"];\n");
-    mark(root, true);
+    mark_graph(root, true);
     for (const ng_node *node = root->node; node; node = node->previous)
         if (node->output->wanted) write_node(&text, node);
-    mark(root, false);
+    mark_graph(root, false);
     ng_text_print(&text, "}\n");
     return ng_text_save(&text, path);
 }

@@ -268,11 +268,11 @@ static void commit_optimizer(const training_state *s, ng_optimizer *optimizer, b
         ng_moved *moved = &optimizer->moved[i];
         ng_tensor *weight = moved->weight;
         moved->steps = s->steps[i];
-        moved->grad_epoch = weight->grad_epoch;
+        moved->grad_epoch = weight->leaf->grad_epoch;
         if (s->waits[i])
             ng_tensor_grad_arrived(weight);
         else if (ng_has_grad(weight))
-            weight->grad_state = NG_GRAD_USED;
+            weight->leaf->grad_state = NG_GRAD_USED;
     }
 }
 

@@ -173,9 +173,9 @@ static ng_status fill_in(const ng_module *from, ng_module *to, const twin *twins
         b.entry->tensor->requires_grad = x->requires_grad;
         b.entry->tensor->version = x->version;
         b.entry->initial = a.entry->initial;
-        for (int64_t i = 0; x->tied && i < count; i++)
-            if (twins[i].old == x->tied) b.entry->tensor->tied = twins[i].new;
-        if (x->tied && !b.entry->tensor->tied)
+        for (int64_t i = 0; ng_tied_to(x) && i < count; i++)
+            if (twins[i].old == ng_tied_to(x)) b.entry->tensor->leaf->tied = twins[i].new;
+        if (ng_tied_to(x) && !ng_tied_to(b.entry->tensor))
             status = ng_fail(NG_EVALUE, "%s: %s is tied to a parameter outside of the %s", cloning,
                              ng_entry_path(from, a.entry), from->type->name);
     }

@@ -439,7 +439,7 @@ ng_tensor *ng_module_find(ng_module *module, const char *name)
     for (ng_tree_walk w = ng_tree_begin(module); ng_tree_next(&w);)
         if (w.entry->tensor && strcmp(ng_entry_path(module, w.entry), name) == 0) {
             ng_tensor *x = w.entry->tensor;
-            while (x->tied) x = x->tied;
+            while (ng_tied_to(x)) x = ng_tied_to(x);
             return x;
         }
     ng_fail(NG_EVALUE, "ng_module_find: the %s has no parameter or buffer named \"%s\"",
@@ -677,9 +677,9 @@ static void trade_converted(ng_module *owner, ng_entry *entry)
     x->data = converted->data;
     x->dtype = converted->dtype;
     converted->data = data;
-    ng_tensor_destroy(x->grad);
-    x->grad = NULL;
-    x->grad_state = NG_GRAD_NONE;
+    ng_tensor_destroy(x->leaf->grad);
+    x->leaf->grad = NULL;
+    x->leaf->grad_state = NG_GRAD_NONE;
     ng_touch(x), owner->registry->drawn++; /* the conversion sets no value */
 }
 

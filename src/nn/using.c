@@ -7,11 +7,11 @@ ng_tensor *ng_parameter_value(ng_tape *tape, ng_tensor *parameter)
     if (!ng_given("ng_parameter_value", "tape", tape) ||
         !ng_given("ng_parameter_value", "parameter", parameter))
         return NULL;
-    for (;; parameter = parameter->tied) {
+    for (;; parameter = ng_tied_to(parameter)) {
         for (const ng_replaced *r = tape->replaced; r; r = r->older)
             for (int i = 0; i < r->count; i++)
                 if (r->parameters[i] == parameter) return r->values[i];
-        if (!parameter->tied) return parameter;
+        if (!ng_tied_to(parameter)) return parameter;
     }
 }
 
@@ -37,13 +37,13 @@ ng_status ng_module_tie(ng_module *module, const char *name, const char *to)
         !ng_given(tying, "to", to) || !tie_end(module, name, &from) || !tie_end(module, to, &into))
         return ng_newest_status();
     ng_tensor *own = from.entry->tensor, *shared = into.entry->tensor;
-    while (shared->tied) shared = shared->tied;
-    if (own->tied || own == shared)
+    while (ng_tied_to(shared)) shared = ng_tied_to(shared);
+    if (ng_tied_to(own) || own == shared)
         return ng_fail(NG_ESTATE, "%s: %s and %s, expected two parameters, the first not tied yet",
                        tying, name, to);
     if (!ng_has_type(tying, name, own, shared->dtype, shared->shape)) return ng_newest_status();
     from.entry->kind = NG_ENTRY_TIED;
-    own->tied = shared;
+    own->leaf->tied = shared;
     own->requires_grad = false;
     for (ng_module *m = from.owner; m; m = m->registry->parent) m->registry->parameters--;
     return NG_OK;

@@ -60,7 +60,7 @@ static bool mul_into(ng_tape *tape, const ng_tensor *dy, const ng_tensor *other,
                      const ng_slot *dx)
 {
     const ng_kernels *const kernels = ng_kernels_for(x->dtype);
-    if (ng_shape_equal(x->shape, other->shape)) {
+    if (ng_same_shape(x, other)) {
         kernels->map_backward((ng_mapping){.kind = NG_MAP_EXP}, x->data, other->data, dy->data,
                               dx->data, x->size, dx->accumulate);
         return true;

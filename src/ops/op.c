@@ -77,7 +77,7 @@ ng_tensor *ng_map_record(const char *function, ng_tape *tape, const ng_op *op, n
                          ng_map map, double a, double b)
 {
     if (!ng_accepts(function, tape, 1, &x)) return NULL;
-    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
+    ng_tensor *y = ng_result_like(tape, x);
     if (!y) return NULL;
     const ng_mapping f = {map, a, b};
     ng_kernels_for(x->dtype)->map(f, x->data, y->data, x->size);
@@ -111,8 +111,8 @@ ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op
     if (!ng_accepts(function, tape, 2, inputs)) return NULL;
     ng_walk walk;
     ng_tensor *y;
-    if (ng_shape_equal(a->shape, b->shape)) {
-        y = ng_result(tape, a->dtype, a->shape);
+    if (ng_same_shape(a, b)) {
+        y = ng_result_like(tape, a);
         walk.rank = 1;
         walk.size = walk.dim[0] = a->size;
         walk.a[0] = walk.b[0] = 1;

@@ -18,7 +18,7 @@ static void adam_move(const ng_optimizer *self, const ng_kernels *kernels, const
     step.weight_decay = ng_decay_of(moved, own->weight_decay);
     step.decoupled = ((const adam *)self)->decoupled;
     const ng_tensor *weight = moved->weight;
-    kernels->adam(weight->data, weight->grad->data, moved->state[0], moved->state[1],
+    kernels->adam(weight->data, weight->leaf->grad->data, moved->state[0], moved->state[1],
                   own->amsgrad ? moved->state[2] : NULL, weight->size, &step);
 }
 

@@ -19,7 +19,7 @@ static void lamb_move(const ng_optimizer *self, const ng_kernels *kernels, const
     const ng_adam_step step = ng_adam_step_of(moved, -1, own->beta1, own->beta2, own->eps);
     void *u = moved->scratch;
     kernels->fill(u, n, 0);
-    kernels->adam(u, weight->grad->data, moved->state[0], moved->state[1], NULL, n, &step);
+    kernels->adam(u, weight->leaf->grad->data, moved->state[0], moved->state[1], NULL, n, &step);
     kernels->axpy(ng_decay_of(moved, own->weight_decay), weight->data, u, n, true);
     double ratio = 1;
     if (!own->matrices_only || weight->shape.rank >= 2)

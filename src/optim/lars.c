@@ -16,12 +16,12 @@ static void lars_move(const ng_optimizer *self, const ng_kernels *kernels, const
     double ratio = 1;
     if (!own->matrices_only || weight->shape.rank >= 2) {
         const double w = ng_norm_of(kernels, weight->data, weight->size);
-        const double g = ng_norm_of(kernels, weight->grad->data, weight->size);
+        const double g = ng_norm_of(kernels, weight->leaf->grad->data, weight->size);
         ratio = ng_trust_ratio(own->trust, w, g + decay * w);
     }
     const ng_sgd_step step = {
         .lr = 1, .weight_decay = decay, .keep = own->momentum, .fresh = lr * ratio};
-    kernels->sgd(weight->data, weight->grad->data, moved->state[0], weight->size, &step);
+    kernels->sgd(weight->data, weight->leaf->grad->data, moved->state[0], weight->size, &step);
 }
 
 static int lars_settings(const ng_optimizer *self, ng_setting *settings)

@@ -11,8 +11,8 @@ static void lion_move(const ng_optimizer *self, const ng_kernels *kernels, const
 {
     const ng_lion_new_options *own = &((const lion *)self)->own;
     const ng_tensor *weight = moved->weight;
-    kernels->lion(weight->data, weight->grad->data, moved->state[0], weight->size, lr, own->beta1,
-                  own->beta2, ng_decay_of(moved, own->weight_decay));
+    kernels->lion(weight->data, weight->leaf->grad->data, moved->state[0], weight->size, lr,
+                  own->beta1, own->beta2, ng_decay_of(moved, own->weight_decay));
 }
 
 static int lion_settings(const ng_optimizer *self, ng_setting *settings)

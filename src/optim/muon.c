@@ -69,7 +69,7 @@ static void muon_move_matrix(const ng_muon_new_options *own, const ng_kernels *k
                                   .fresh = 1,
                                   .nesterov = !own->no_nesterov};
     kernels->fill(next, n, 0);
-    kernels->sgd(next, weight->grad->data, moved->state[0], n, &velocity);
+    kernels->sgd(next, weight->leaf->grad->data, moved->state[0], n, &velocity);
     kernels->axpy(1 / (ng_norm_of(kernels, next, n) + 1e-7), next, x, n, false);
     newton_schulz(kernels, rows, columns, own->steps, x, next, gram, poly);
 
@@ -92,7 +92,7 @@ static void muon_move(const ng_optimizer *self, const ng_kernels *kernels, const
         ng_adam_step_of(moved, own->adam_scale * lr, own->beta1, own->beta2, own->eps);
     step.weight_decay = ng_decay_of(moved, own->weight_decay);
     step.decoupled = true;
-    kernels->adam(weight->data, weight->grad->data, moved->state[0], moved->state[1], NULL,
+    kernels->adam(weight->data, weight->leaf->grad->data, moved->state[0], moved->state[1], NULL,
                   weight->size, &step);
 }
 

@@ -334,8 +334,9 @@ static void open_bucket(ng_parallel *p, bucket *b)
 {
     const ng_tensor *weight = p->slots[b->first].weight;
     b->incomplete = b->count;
-    b->data = p->starts && b->count == 1 && weight->grad_state != NG_GRAD_NEW ? weight->grad->data
-                                                                              : b->memory;
+    b->data = p->starts && b->count == 1 && weight->leaf->grad_state != NG_GRAD_NEW
+                  ? weight->leaf->grad->data
+                  : b->memory;
     char *place = b->data;
     for (slot *s = &p->slots[b->first]; s < &p->slots[b->first + b->count]; s++) {
         s->place.data = place;
@@ -361,8 +362,9 @@ static void drop_overwritten(ng_parallel *p)
 {
     for (int i = 0; i < p->n_slots; i++) {
         const slot *s = &p->slots[i];
-        if ((s->hook.complete || s->weight->cotangent) && s->place.data == s->weight->grad->data)
-            s->weight->grad_state = NG_GRAD_NONE;
+        if ((s->hook.complete || s->weight->cotangent) &&
+            s->place.data == s->weight->leaf->grad->data)
+            s->weight->leaf->grad_state = NG_GRAD_NONE;
     }
 }
 
@@ -405,9 +407,9 @@ static void add_to_gradients(ng_parallel *p)
 {
     for (int i = 0; i < p->n_slots; i++) {
         const ng_tensor *sum = &p->slots[i].place;
-        ng_tensor *weight = p->slots[i].weight, *grad = weight->grad;
+        ng_tensor *weight = p->slots[i].weight, *grad = weight->leaf->grad;
         if (p->reached[i] == 0) continue;
-        if (weight->grad_state == NG_GRAD_NEW)
+        if (weight->leaf->grad_state == NG_GRAD_NEW)
             ng_kernels_for(grad->dtype)->add_to(sum->data, grad->data, grad->size);
         else if (sum->data != grad->data)
             memcpy(grad->data, sum->data, (size_t)grad->size * ng_dtype_bytes(grad->dtype));

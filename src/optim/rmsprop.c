@@ -21,7 +21,7 @@ static void rmsprop_move(const ng_optimizer *self, const ng_kernels *kernels, co
     const ng_tensor *weight = moved->weight;
     void *mean = own->centered ? moved->state[1] : NULL;
     void *velocity = own->momentum > 0 ? moved->state[own->centered ? 2 : 1] : NULL;
-    kernels->rmsprop(weight->data, weight->grad->data, moved->state[0], mean, velocity,
+    kernels->rmsprop(weight->data, weight->leaf->grad->data, moved->state[0], mean, velocity,
                      weight->size, &step);
 }
 

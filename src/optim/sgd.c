@@ -19,7 +19,7 @@ static void sgd_move(const ng_optimizer *self, const ng_kernels *kernels, const 
                               .fresh = first ? 1 : 1 - own->dampening,
                               .nesterov = own->nesterov};
     const ng_tensor *weight = moved->weight;
-    kernels->sgd(weight->data, weight->grad->data, moved->state[0], weight->size, &step);
+    kernels->sgd(weight->data, weight->leaf->grad->data, moved->state[0], weight->size, &step);
 }
 
 static int sgd_settings(const ng_optimizer *self, ng_setting *settings)

@@ -195,9 +195,9 @@ static bool log_parameters(const watch_log *to, watched_layer *l, watched_parame
         double sums[2];
         kernels->change(x->data, p[i].before, x->size, sums);
         weight += sums[0], update += sums[1];
-        if (x->grad_state == NG_GRAD_NONE) continue;
+        if (x->leaf->grad_state == NG_GRAD_NONE) continue;
         has_gradient = true;
-        gradient += kernels->dot(x->grad->data, x->grad->data, x->size);
+        gradient += kernels->dot(x->leaf->grad->data, x->leaf->grad->data, x->size);
     }
     if (to->step < 0 || l->n_parameters == 0) return true;
     if (has_gradient && !log_statistic(to, l, "gradient", sqrt(gradient))) return false;

@@ -81,17 +81,19 @@ ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options op
     return replay_detach("ng_detach", tape, place, options);
 }
 
-/* Its gradient is made with it, of the tape's memory: one that a backward pass makes is the leaf's
- * to free, and nobody frees this leaf. */
+/* What a leaf has is made with it, of the tape's memory, and so is its gradient: one that a backward
+ * pass makes is the leaf's to free, and nobody frees this leaf. */
 ng_tensor *ng_variable_with(ng_tape *tape, const char *place, ng_detach_options options)
 {
     static const char function[] = "ng_variable";
     if (!ng_accepts(function, tape, 1, &options.x)) return NULL;
     ng_tensor *y = replay_detach(function, tape, place, options);
-    ng_tensor *grad = y ? ng_result(tape, y->dtype, y->shape) : NULL;
+    ng_leaf *leaf = y ? ng_tape_memory(tape, sizeof *leaf) : NULL;
+    ng_tensor *grad = leaf ? ng_result_like(tape, y) : NULL;
     if (!grad) return NULL;
     grad->module_owned = true;
-    y->grad = grad;
+    *leaf = (ng_leaf){.grad = grad};
+    y->leaf = leaf;
     y->requires_grad = true;
     return y;
 }

@@ -11,29 +11,28 @@
 typedef struct {
     const char *function; /* the public name, for messages */
     ng_tape *tape;
+    ng_tensor *spare; /* cotangents that are done with, linked by `cotangent` */
+    void *room;       /* for the gradients of one node's inputs */
+    int room_for;     /* so many inputs */
+    bool record;      /* gradients are recorded ops themselves */
 
-    /* ng_backward: gradients go into the leaves. */
-    ng_tensor *reached; /* the leaves so far, linked by next_leaf */
+    /* ng_backward: gradients go into the leaves that require one. */
+    bool to_leaves;
+    ng_tensor *reached; /* the leaves so far, linked by next_reached */
     bool zero_gradient; /* a gradient of zero has ended a path */
     bool hooked;        /* leaves may have hooks */
-
-    /* ng_gradients: only for tensors marked `wanted`. */
-    ng_tensor *const *inputs; /* what was asked for; NULL in ng_backward */
-    ng_tensor **gradients;    /* found so far */
-    int n_inputs;
-    bool record; /* gradients are recorded ops themselves */
 } sweep;
 
 static bool wants(const sweep *s, const ng_tensor *x)
 {
-    return s->inputs ? x->wanted : x->requires_grad;
+    return s->to_leaves ? x->requires_grad : x->wanted != NG_UNWANTED;
 }
 
 /* Whether the gradient of the node's i-th input is wanted: not if it was frozen at recording, since
  * ops that used it then may not be on the tape. */
 static bool leads_to(const sweep *s, const ng_node *node, int i)
 {
-    return node->required[i] && wants(s, node->inputs[i]);
+    return wants(s, node->inputs[i]) && ng_node_required(node, i);
 }
 
 static size_t sweep_bytes(const ng_tensor *x) { return (size_t)x->size * ng_dtype_bytes(x->dtype); }
@@ -51,21 +50,36 @@ static void clear_cotangent(ng_tensor *x)
 
 /* ---- Where gradients are put -------------------------------------------------------------- */
 
-static bool goes_to_leaf(const sweep *s, const ng_tensor *x) { return !s->inputs && !x->node; }
+static bool goes_to_leaf(const sweep *s, const ng_tensor *x) { return s->to_leaves && !x->node; }
+
+/* Memory for a gradient of x: that of an earlier node if a recent one has the size. */
+static ng_tensor *new_cotangent(sweep *s, const ng_tensor *x)
+{
+    enum { RECENT = 8 };
+    ng_tensor **at = &s->spare;
+    for (int i = 0; *at && i < RECENT; i++, at = &(*at)->cotangent) {
+        ng_tensor *found = *at;
+        if (found->size != x->size || found->dtype != x->dtype) continue;
+        *at = found->cotangent;
+        found->cotangent = NULL;
+        found->shape = x->shape;
+        return found;
+    }
+    return ng_result_like(s->tape, x);
+}
 
 /* Memory for the first gradient that arrives at a tensor. For a leaf it is the leaf's own gradient,
  * unless that is NG_GRAD_NEW: then it is separate memory, which finish_leaves adds to it after a
  * success. */
 static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
 {
-    if (!goes_to_leaf(s, x)) return ng_result(s->tape, x->dtype, x->shape);
-    if (s->hooked && x->hook) return x->hook->place;
+    if (!goes_to_leaf(s, x)) return new_cotangent(s, x);
+    ng_leaf *leaf = x->leaf;
+    if (s->hooked && leaf->hook) return leaf->hook->place;
     ng_tensor *grad = ng_tensor_grad_slot(x);
-    if (!grad) return NULL;
-    ng_tensor *cotangent =
-        x->grad_state == NG_GRAD_NEW ? ng_result(s->tape, x->dtype, x->shape) : grad;
+    ng_tensor *cotangent = grad && leaf->grad_state == NG_GRAD_NEW ? new_cotangent(s, x) : grad;
     if (!cotangent) return NULL;
-    x->next_leaf = s->reached;
+    leaf->next_reached = s->reached;
     s->reached = x;
     return cotangent;
 }
@@ -74,16 +88,17 @@ static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
  * another tensor is copied, or is the slot's base if the kernel is `based`. */
 static bool open_slot(sweep *s, ng_tensor *x, bool based, ng_slot *slot)
 {
-    const ng_tensor *borrowed = x->cotangent_owned ? NULL : x->cotangent;
-    const bool accumulate = x->cotangent != NULL;
     if (!x->cotangent_owned) {
-        ng_tensor *own = borrowed ? ng_result(s->tape, x->dtype, x->shape) : first_cotangent(s, x);
+        const ng_tensor *before = x->cotangent;
+        ng_tensor *own = before ? new_cotangent(s, x) : first_cotangent(s, x);
         if (!own) return false;
-        if (borrowed && !based) memcpy(own->data, borrowed->data, sweep_bytes(x));
+        if (before && !based) memcpy(own->data, before->data, sweep_bytes(x));
         x->cotangent = own;
         x->cotangent_owned = true;
+        *slot = (ng_slot){own->data, before != NULL, based && before ? before->data : NULL};
+        return true;
     }
-    *slot = (ng_slot){x->cotangent->data, accumulate, based && borrowed ? borrowed->data : NULL};
+    *slot = (ng_slot){x->cotangent->data, true, NULL};
     return true;
 }
 
@@ -91,13 +106,13 @@ static bool open_slot(sweep *s, ng_tensor *x, bool based, ng_slot *slot)
  * copy. */
 static bool deliver(sweep *s, ng_tensor *x, ng_tensor *dx)
 {
-    if (s->record) {
-        x->cotangent = x->cotangent ? ng_add(s->tape, x->cotangent, dx) : dx;
-        return x->cotangent != NULL;
-    }
     if (!x->cotangent && !goes_to_leaf(s, x)) {
         x->cotangent = dx;
         return true;
+    }
+    if (s->record) {
+        x->cotangent = ng_add(s->tape, x->cotangent, dx);
+        return x->cotangent != NULL;
     }
     ng_slot slot;
     if (!open_slot(s, x, false, &slot)) return false;
@@ -110,17 +125,21 @@ static bool deliver(sweep *s, ng_tensor *x, ng_tensor *dx)
 
 /* ---- One node ------------------------------------------------------------------------------ */
 
+/* Memory for the gradients of the node's inputs, until the next node. */
+static void *room_for(sweep *s, const ng_node *node)
+{
+    if (node->n_inputs > s->room_for) {
+        s->room = ng_tape_memory(s->tape, (size_t)node->n_inputs * sizeof(ng_slot));
+        s->room_for = s->room ? node->n_inputs : 0;
+    }
+    return s->room;
+}
+
 static bool appears_before(const ng_node *node, int i)
 {
     for (int j = 0; j < i; j++)
         if (node->inputs[j] == node->inputs[i]) return true;
     return false;
-}
-
-static void *zeroed(ng_tape *tape, size_t bytes)
-{
-    void *memory = ng_tape_memory(tape, bytes);
-    return memory ? memset(memory, 0, bytes) : NULL;
 }
 
 /* The gradients of an empty output are 0. */
@@ -133,12 +152,13 @@ static void clear_slots(const ng_node *node, const ng_slot *slots)
 
 /* Runs the op's backward kernel on the gradients of its inputs. If a tensor is an input twice, its
  * second gradient is computed in separate memory and added. */
-static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
+static bool run_kernel(sweep *s, const ng_node *node, ng_tensor *dy)
 {
-    ng_slot *slots = zeroed(s->tape, (size_t)node->n_inputs * sizeof *slots);
+    ng_slot *slots = room_for(s, node);
     if (!slots) return false;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
+        slots[i] = (ng_slot){0};
         if (!leads_to(s, node, i)) continue;
         if (appears_before(node, i)) {
             slots[i].data = ng_tape_memory(s->tape, sweep_bytes(x));
@@ -156,12 +176,17 @@ static bool run_kernel(sweep *s, const ng_node *node, const ng_tensor *dy)
         if (!slots[i].data || !appears_before(node, i)) continue;
         ng_kernels_for(x->dtype)->add_to(slots[i].data, x->cotangent->data, x->size);
     }
+    const ng_tensor *y = node->output;
+    if (y->cotangent_owned && y->wanted != NG_ASKED_FOR) {
+        dy->cotangent = s->spare;
+        s->spare = dy;
+    }
     return true;
 }
 
 static bool gradient_fits(const sweep *s, const ng_op *op, const ng_tensor *dx, const ng_tensor *x)
 {
-    if (dx->dtype == x->dtype && ng_shape_equal(dx->shape, x->shape)) return true;
+    if (dx->dtype == x->dtype && ng_same_shape(dx, x)) return true;
     ng_fail(NG_EGRAD, "%s: the gradient rule of %s gave %s %s, expected %s %s", s->function,
             op->name, ng_dtype_name(dx->dtype), ng_shape_print(dx->shape).text,
             ng_dtype_name(x->dtype), ng_shape_print(x->shape).text);
@@ -173,10 +198,9 @@ static bool gradient_fits(const sweep *s, const ng_op *op, const ng_tensor *dx, 
 static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy)
 {
     const int64_t failures = ng_failures();
-    ng_tensor **dx = zeroed(s->tape, (size_t)node->n_inputs * sizeof *dx);
+    ng_tensor **dx = room_for(s, node);
     if (!dx) return false;
-    for (int i = 0; i < node->n_inputs; i++)
-        if (!leads_to(s, node, i)) dx[i] = NG_NONE;
+    for (int i = 0; i < node->n_inputs; i++) dx[i] = leads_to(s, node, i) ? NULL : NG_NONE;
     const bool was = ng_tape_set_recording(s->tape, s->record);
     node->op->gradient(s->tape, node, dy, dx);
     ng_tape_set_recording(s->tape, was);
@@ -196,12 +220,13 @@ static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy)
     return true;
 }
 
-/* Marks the outputs of nodes with marked inputs, from `oldest` on. */
-static void mark_from(const ng_node *oldest)
+/* Marks the outputs of nodes that lead on to a marked input. The walk removes these marks. */
+static void mark(const ng_node *oldest, const ng_node *newest)
 {
-    for (const ng_node *node = oldest; node; node = node->next)
-        for (int i = 0; i < node->n_inputs && !node->output->wanted; i++)
-            node->output->wanted = node->required[i] && node->inputs[i]->wanted;
+    for (const ng_node *node = oldest; node && node->previous != newest; node = node->next)
+        for (int i = 0; i < node->n_inputs && node->output->wanted == NG_UNWANTED; i++)
+            if (node->inputs[i]->wanted != NG_UNWANTED && ng_node_required(node, i))
+                node->output->wanted = NG_ON_THE_WAY;
 }
 
 static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary);
@@ -214,7 +239,7 @@ static bool copy_with_constants(ng_tape *tape, const ng_node *node, ng_node *cop
     copy->inputs = ng_tape_memory(tape, (size_t)node->n_inputs * sizeof *copy->inputs);
     for (int i = 0; i < node->n_inputs && copy->inputs; i++) {
         ng_tensor *x = node->inputs[i];
-        const bool unfrozen = x->requires_grad && !node->required[i];
+        const bool unfrozen = x->requires_grad && !ng_node_required(node, i);
         copy->inputs[i] = unfrozen ? ng_result_view(tape, x, x->shape) : x;
         if (!copy->inputs[i]) return false;
     }
@@ -232,9 +257,11 @@ static bool differentiate_definition(sweep *s, const ng_node *node, ng_tensor *d
     ng_tensor *y = node->op->definition(s->tape, &copy);
     ng_tape_set_recording(s->tape, was);
     if (!y || !gradient_fits(s, node->op, dy, y)) return false;
-    if (s->inputs) mark_from(boundary->next);
-    s->zero_gradient = s->zero_gradient || !wants(s, y);
-    return !wants(s, y) || (deliver(s, y, dy) && walk(s, s->tape->last, boundary));
+    const ng_node *newest = s->tape->last;
+    if (!s->to_leaves) mark(boundary->next, newest);
+    if (!wants(s, y)) s->zero_gradient = true;
+    const bool well = !wants(s, y) || deliver(s, y, dy);
+    return walk(s, newest, boundary) && well;
 }
 
 /* Whether the gradient of any input is wanted. */
@@ -264,12 +291,14 @@ static bool run_node(sweep *s, const ng_node *node, ng_tensor *dy)
     return false;
 }
 
+static ng_gradient_hook *hook_of(const ng_tensor *x) { return x->leaf ? x->leaf->hook : NULL; }
+
 /* Finds the last op of the pass that adds to each leaf with a hook. */
 static void prepare_hooks(const ng_node *newest)
 {
     for (const ng_node *node = newest; node; node = node->previous)
         for (int i = 0; i < node->n_inputs; i++)
-            if (node->inputs[i]->hook) node->inputs[i]->hook->last = node;
+            if (hook_of(node->inputs[i])) hook_of(node->inputs[i])->last = node;
 }
 
 /* Calls the hooks of the leaves that this op was the last to add to. */
@@ -277,7 +306,7 @@ static void call_hooks(const ng_node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *leaf = node->inputs[i];
-        ng_gradient_hook *hook = leaf->hook;
+        ng_gradient_hook *hook = hook_of(leaf);
         if (!hook || hook->last != node || hook->complete) continue;
         hook->complete = true;
         hook->reached = leaf->cotangent != NULL;
@@ -290,32 +319,28 @@ void ng_hook(ng_gradient_hook *hook)
 {
     hook->reached = hook->complete = false;
     hook->last = NULL;
-    hook->leaf->hook = hook;
+    hook->leaf->leaf->hook = hook;
 }
 
 void ng_unhook(ng_gradient_hook *hook)
 {
-    hook->leaf->hook = NULL;
+    hook->leaf->leaf->hook = NULL;
     clear_cotangent(hook->leaf);
 }
 
-/* Stores the complete gradient of x if it was asked for. */
-static void keep_gradient(const sweep *s, const ng_tensor *x)
-{
-    for (int i = 0; i < s->n_inputs; i++)
-        if (s->inputs[i] == x) s->gradients[i] = x->cotangent;
-}
-
-/* Walks from `newest` back to `boundary`, which is not included. Cotangents of tensors computed
- * outside this range stay; those inside are cleared, also after a failure. */
+/* Walks from `newest` back to `boundary`, which is not included. Cotangents and marks of tensors
+ * computed outside this range stay, and the cotangents that were asked for; the others are cleared,
+ * also after a failure. */
 static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
 {
     bool well = true;
     for (const ng_node *node = newest; node != boundary; node = node->previous) {
-        ng_tensor *dy = node->output->cotangent;
-        if (dy) keep_gradient(s, node->output);
-        if (dy) clear_cotangent(node->output);
-        if (dy && well && leads_on(s, node)) well = run_node(s, node, dy);
+        ng_tensor *y = node->output;
+        if (y->cotangent && well && leads_on(s, node)) well = run_node(s, node, y->cotangent);
+        if (y->wanted != NG_ASKED_FOR) {
+            y->wanted = NG_UNWANTED;
+            clear_cotangent(y);
+        }
         if (s->hooked && well) call_hooks(node);
     }
     return well;
@@ -336,7 +361,7 @@ static bool cotangent_ok(const char *function, const ng_tape *tape, const ng_ten
                          const ng_tensor *dy)
 {
     if (!ng_usable(function, "the cotangent", 0, tape, dy)) return false;
-    if (dy->dtype == y->dtype && ng_shape_equal(dy->shape, y->shape)) return true;
+    if (dy->dtype == y->dtype && ng_same_shape(dy, y)) return true;
     ng_fail(dy->dtype != y->dtype ? NG_EDTYPE : NG_ESHAPE,
             "%s: the cotangent is %s %s, expected %s %s like the output", function,
             ng_dtype_name(dy->dtype), ng_shape_print(dy->shape).text, ng_dtype_name(y->dtype),
@@ -348,14 +373,14 @@ static bool cotangent_ok(const char *function, const ng_tape *tape, const ng_ten
  * all, and the used gradients that were overwritten. */
 static void finish_leaves(sweep *s, bool well)
 {
-    for (ng_tensor *leaf = s->reached; leaf; leaf = leaf->next_leaf) {
-        if (well) {
-            if (leaf->cotangent != leaf->grad) sweep_add(leaf->cotangent, leaf->grad->data);
-            ng_tensor_grad_arrived(leaf);
-        } else if (leaf->cotangent == leaf->grad) {
-            leaf->grad_state = NG_GRAD_NONE;
-        }
-        clear_cotangent(leaf);
+    for (ng_tensor *x = s->reached; x; x = x->leaf->next_reached) {
+        const bool separate = x->cotangent != x->leaf->grad;
+        if (well && separate) sweep_add(x->cotangent, x->leaf->grad->data);
+        if (well)
+            ng_tensor_grad_arrived(x);
+        else if (!separate)
+            x->leaf->grad_state = NG_GRAD_NONE;
+        clear_cotangent(x);
     }
 }
 
@@ -372,7 +397,7 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
     if (!y->requires_grad)
         return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient: %s",
                        function, ng_why_no_gradient(tape));
-    sweep s = {.function = function, .tape = tape, .hooked = hooked};
+    sweep s = {.function = function, .tape = tape, .to_leaves = true, .hooked = hooked};
     if (hooked) prepare_hooks(y->node);
     const ng_tape_mode mode = begin_sweep(tape);
     bool well = deliver(&s, y, dy);
@@ -426,12 +451,22 @@ ng_status ng_backward_hooked(const char *function, ng_tape *tape, ng_tensor *los
 
 /* ---- ng_gradients ---------------------------------------------------------------------------- */
 
+static const ng_node *newest_of(ng_tensor *const *outputs, int n_outputs)
+{
+    const ng_node *newest = NULL;
+    for (int i = 0; i < n_outputs; i++) {
+        const ng_node *node = outputs[i]->node;
+        if (node && (!newest || node->index > newest->index)) newest = node;
+    }
+    return newest;
+}
+
 static bool deliver_cotangents(sweep *s, ng_tensor *const *outputs, int n_outputs,
                                ng_tensor *const *cotangents)
 {
     for (int i = 0; i < n_outputs; i++) {
         ng_tensor *y = outputs[i];
-        if (!y->wanted) continue;
+        if (!wants(s, y)) continue;
         ng_tensor *dy =
             cotangents ? cotangents[i] : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
         if (!dy || !deliver(s, y, dy)) return false;
@@ -439,31 +474,17 @@ static bool deliver_cotangents(sweep *s, ng_tensor *const *outputs, int n_output
     return true;
 }
 
-/* dx, or a copy of it if its memory is not the tape's: the cotangent of the caller, who may change
- * or free it. */
-static ng_tensor *own_copy(sweep *s, ng_tensor *dx)
+/* What the caller gets for the gradient dx of an input x: 0 if there is none, and a copy if dx is not
+ * the tape's memory but a cotangent of the caller's, who may change or free it. */
+static ng_tensor *own_gradient(const sweep *s, const ng_tensor *x, ng_tensor *dx)
 {
+    if (!dx) return ng_result_full(s->tape, x->dtype, x->shape, 0.0);
     if ((dx->base ? dx->base : dx)->tape) return dx;
     if (s->record && dx->requires_grad) /* x + -0 keeps all bits and has a gradient */
         return ng_add(s->tape, dx, ng_result_full(s->tape, dx->dtype, (ng_shape){0}, -0.0));
-    ng_tensor *copy = ng_result(s->tape, dx->dtype, dx->shape);
+    ng_tensor *copy = ng_result_like(s->tape, dx);
     if (copy) memcpy(copy->data, dx->data, sweep_bytes(dx));
     return copy;
-}
-
-static bool fill_unreached(sweep *s, bool allow_unused, bool was_unrecorded)
-{
-    for (int i = 0; i < s->n_inputs; i++) {
-        if (s->gradients[i]) continue;
-        if (!allow_unused) {
-            ng_fail(NG_EGRAD, "%s: no output depends on input %d%s", s->function, i + 1,
-                    was_unrecorded ? ": a gradient on this tape was taken without .record" : "");
-            return false;
-        }
-        s->gradients[i] = ng_result_full(s->tape, s->inputs[i]->dtype, s->inputs[i]->shape, 0.0);
-        if (!s->gradients[i]) return false;
-    }
-    return true;
 }
 
 static bool gradients_ok(const char *function, const ng_tape *tape, ng_tensor *const *outputs,
@@ -507,35 +528,33 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
     if (!gradients_ok(function, tape, outputs, n_outputs, inputs, n_inputs, options.cotangents))
         return ng_newest_status();
 
-    ng_tensor **found = zeroed(tape, (size_t)n_inputs * sizeof *found);
+    ng_tensor **found = ng_tape_memory(tape, (size_t)n_inputs * sizeof *found);
     if (!found) return NG_ENOMEM;
-    sweep s = {.function = function,
-               .tape = tape,
-               .inputs = inputs,
-               .gradients = found,
-               .n_inputs = n_inputs,
-               .record = options.record};
-    const ng_node *newest = tape->last;
+    sweep s = {.function = function, .tape = tape, .record = options.record};
+    const ng_node *newest = newest_of(outputs, n_outputs);
     const bool was_unrecorded = tape->unrecorded_gradients > 0;
     tape->unrecorded_gradients += !options.record;
-    for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = true;
-    mark_from(tape->first);
+    for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = NG_ASKED_FOR;
+    mark(tape->first, newest);
     const bool was = ng_tape_set_recording(tape, options.record);
     const ng_tape_mode mode = begin_sweep(tape);
     bool well = deliver_cotangents(&s, outputs, n_outputs, options.cotangents);
     well = walk(&s, newest, NULL) && well;
-    for (const ng_node *node = tape->first; node; node = node->next) node->output->wanted = false;
-    for (int i = 0; i < n_inputs; i++)
-        if (inputs[i]->cotangent) keep_gradient(&s, inputs[i]);
+    for (int i = 0; i < n_inputs; i++) found[i] = inputs[i]->cotangent;
     for (int i = 0; i < n_inputs; i++) {
         clear_cotangent(inputs[i]);
-        inputs[i]->wanted = false;
+        inputs[i]->wanted = NG_UNWANTED;
     }
-    for (int i = 0; i < n_inputs && well; i++)
-        well = !found[i] || (found[i] = own_copy(&s, found[i]));
+    for (int i = 0; i < n_inputs && well; i++) {
+        if (!found[i] && !options.allow_unused)
+            ng_fail(NG_EGRAD, "%s: no output depends on input %d%s", function, i + 1,
+                    was_unrecorded ? ": a gradient on this tape was taken without .record" : "");
+        else
+            found[i] = own_gradient(&s, inputs[i], found[i]);
+        well = found[i];
+    }
     tape->replay.mode = mode;
     ng_tape_set_recording(tape, was);
-    well = well && fill_unreached(&s, options.allow_unused, was_unrecorded);
     if (!well) return ng_newest_status();
     memcpy(options.gradients, found, (size_t)n_inputs * sizeof *found);
     return NG_OK;

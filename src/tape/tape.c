@@ -22,7 +22,7 @@ static void tape_free_owned(ng_tape *tape)
 {
     while (tape->owned) {
         ng_tensor *x = tape->owned;
-        tape->owned = x->next_owned;
+        tape->owned = x->leaf->next_owned;
         ng_tensor_destroy(x);
     }
 }
@@ -98,47 +98,50 @@ ng_tape_usage ng_tape_used(const ng_tape *tape)
 
 /* ---- Results ------------------------------------------------------------------------------ */
 
-/* A tensor of the tape, over `data` if that is not NULL, else over new memory in one piece with the
- * header. */
-static ng_tensor *tape_result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, void *data)
+/* A tensor of the tape, over `data` if that is not NULL, else over new memory. Members are set one by
+ * one: an assignment of the whole struct takes longer than a small op. */
+static ng_tensor *tape_result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, int64_t size,
+                              void *data)
 {
-    const int64_t size = ng_shape_size(tape->function, *shape);
-    if (size < 0) return NULL;
-    const size_t header = (sizeof(ng_tensor) + 63) / 64 * 64;
-    const size_t bytes = data ? 0 : (size_t)size * ng_dtype_bytes(dtype);
-    char *memory = ng_arena_alloc(tape->function, &tape->arena, header + bytes);
-    if (!memory) return NULL;
-    ng_tensor *x = (ng_tensor *)memory;
-
-    /* One by one: an assignment of the whole struct takes longer than a small op. */
+    ng_tensor *x = ng_arena_alloc(tape->function, &tape->arena, sizeof *x);
+    if (!data && x)
+        data = ng_arena_alloc(tape->function, &tape->arena, (size_t)size * ng_dtype_bytes(dtype));
+    if (!x || !data) return NULL;
     x->dtype = dtype;
-    x->requires_grad = x->module_owned = false;
-    x->version = x->grad_epoch = 0;
-    x->grad_state = NG_GRAD_NONE;
+    x->requires_grad = x->module_owned = x->cotangent_owned = false;
+    x->wanted = NG_UNWANTED;
+    x->version = 0;
     x->epoch = tape->epoch;
     x->shape = *shape;
     x->size = size;
-    x->data = data ? data : memory + header;
+    x->data = data;
     x->base = NULL;
     x->tape = tape;
     x->node = NULL;
-    x->grad = x->cotangent = x->next_leaf = x->next_owned = x->tied = NULL;
-    x->hook = NULL;
-    x->cotangent_owned = x->wanted = false;
+    x->leaf = NULL;
+    x->cotangent = NULL;
     return x;
 }
 
 ng_tensor *ng_result(ng_tape *tape, ng_dtype dtype, ng_shape shape)
 {
     if (!ng_given("ng_result", "tape", tape)) return NULL;
-    if (ng_dtype_bytes(dtype) > 0) return tape_result(tape, dtype, &shape, NULL);
-    ng_fail(NG_EDTYPE, "ng_result: dtype %d, expected NG_F32, NG_F64 or NG_I64", (int)dtype);
-    return NULL;
+    if (ng_dtype_bytes(dtype) == 0) {
+        ng_fail(NG_EDTYPE, "ng_result: dtype %d, expected NG_F32, NG_F64 or NG_I64", (int)dtype);
+        return NULL;
+    }
+    const int64_t size = ng_shape_size(tape->function, shape);
+    return size < 0 ? NULL : tape_result(tape, dtype, &shape, size, NULL);
+}
+
+ng_tensor *ng_result_like(ng_tape *tape, const ng_tensor *x)
+{
+    return tape_result(tape, x->dtype, &x->shape, x->size, NULL);
 }
 
 ng_tensor *ng_result_view(ng_tape *tape, ng_tensor *x, ng_shape shape)
 {
-    ng_tensor *view = tape && x ? tape_result(tape, x->dtype, &shape, x->data) : NULL;
+    ng_tensor *view = tape && x ? tape_result(tape, x->dtype, &shape, x->size, x->data) : NULL;
     if (view) view->base = x->base ? x->base : x;
     return view;
 }
@@ -165,7 +168,7 @@ void *ng_tape_memory(ng_tape *tape, size_t bytes)
 /* Whether another tensor replaces the parameter x. */
 static bool is_replaced(const ng_tape *tape, const ng_tensor *x)
 {
-    if (x->tied) return true;
+    if (ng_tied_to(x)) return true;
     for (const ng_replaced *r = tape ? tape->replaced : NULL; r; r = r->older) {
         for (int i = 0; i < r->count; i++)
             if (r->values[i] == x) return false;
@@ -175,20 +178,22 @@ static bool is_replaced(const ng_tape *tape, const ng_tensor *x)
     return false;
 }
 
+/* Why x cannot be read on this tape; NULL: it can. */
+static inline const char *why_unusable(const ng_tape *tape, const ng_tensor *x)
+{
+    if (ng_is_none(x)) return "is NG_NONE, expected a tensor";
+    if (x->tape && x->tape != tape) return "lives on another tape";
+    if (x->tape && x->epoch != tape->epoch) return "was computed before ng_tape_reset";
+    if (ng_is_stale(x)) return "is a view of a tensor that was since converted to another dtype";
+    if (is_replaced(tape, x))
+        return "is a parameter that another tensor replaces: read it with ng_parameter_value";
+    return NULL;
+}
+
 bool ng_usable(const char *function, const char *role, int number, const ng_tape *tape,
                const ng_tensor *x)
 {
-    const char *why = NULL;
-    if (ng_is_none(x))
-        why = "is NG_NONE, expected a tensor";
-    else if (x->tape && x->tape != tape)
-        why = "lives on another tape";
-    else if (x->tape && x->epoch != tape->epoch)
-        why = "was computed before ng_tape_reset";
-    else if (ng_is_stale(x))
-        why = "is a view of a tensor that was since converted to another dtype";
-    else if (is_replaced(tape, x))
-        why = "is a parameter that another tensor replaces: read it with ng_parameter_value";
+    const char *why = why_unusable(tape, x);
     if (!why) return true;
     char place[16] = "";
     if (number > 0) snprintf(place, sizeof place, " %d", number);
@@ -225,7 +230,7 @@ static bool tape_accepts(const char *function, ng_tape *tape, int count, ng_tens
     for (int i = 0; i < count; i++) {
         const ng_tensor *x = inputs[i];
         if (optional && ng_is_none(x)) continue;
-        if (!ng_usable(function, "operand", i + 1, tape, x)) return false;
+        if (why_unusable(tape, x)) return ng_usable(function, "operand", i + 1, tape, x);
         if (x->dtype == NG_I64) {
             ng_fail(NG_EDTYPE, "%s: operand %d is int64, expected float32 or float64", function,
                     i + 1);
@@ -259,21 +264,18 @@ bool ng_will_record(const ng_tape *tape, int n_inputs, ng_tensor *const *inputs)
 {
     if (!ng_given("ng_will_record", "tape", tape) || !tape->recording) return false;
     for (int i = 0; i < n_inputs; i++)
-        if (ng_requires_grad(inputs[i])) return true;
+        if (ng_given("ng_will_record", "an input", inputs[i]) && inputs[i]->requires_grad)
+            return true;
     return false;
 }
 
-static uint32_t inputs_version(int n_inputs, ng_tensor *const *inputs)
-{
-    uint32_t sum = 0;
-    for (int i = 0; i < n_inputs; i++)
-        sum += inputs[i]->base ? inputs[i]->base->version : inputs[i]->version;
-    return sum;
-}
+static uint32_t version_of(const ng_tensor *x) { return (x->base ? x->base : x)->version; }
 
 bool ng_node_is_current(const ng_node *node)
 {
-    return node->inputs_version == inputs_version(node->n_inputs, node->inputs);
+    uint32_t sum = 0;
+    for (int i = 0; i < node->n_inputs; i++) sum += version_of(node->inputs[i]);
+    return sum == node->inputs_version;
 }
 
 /* Whether y is a fresh tape_result of this tape, and the inputs are tensors of this tape or of
@@ -301,19 +303,7 @@ static bool may_record(const ng_tape *tape, const ng_op *op, const ng_tensor *y,
 ng_tensor *ng_record_library(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
                              int n_inputs, const void *attributes, size_t attributes_bytes)
 {
-    static const char function[] = "ng_record";
-    if (!ng_given(function, "tape", tape) || !ng_given(function, "op", op) ||
-        !ng_given(function, "the op's name", op->name) || !ng_given(function, "y", y) ||
-        !ng_all_given(function, tape, n_inputs, inputs) ||
-        (attributes_bytes > 0 && !ng_given(function, "attributes", attributes)))
-        return NULL;
-    if (n_inputs < 0) {
-        ng_fail(NG_EVALUE, "%s: %d inputs of %s, expected at least 0", function, n_inputs,
-                op->name);
-        return NULL;
-    }
-    if (!ng_will_record(tape, n_inputs, inputs)) return y;
-    if (!may_record(tape, op, y, inputs, n_inputs)) return NULL;
+    if (!y || !ng_will_record(tape, n_inputs, inputs)) return y;
 
     /* One piece of memory: the node, its list of inputs, which of them required a gradient, its
      * attributes. */
@@ -329,12 +319,13 @@ ng_tensor *ng_record_library(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_te
                       .inputs = (ng_tensor **)(memory + sizeof *node),
                       .attributes = memory + list,
                       .n_inputs = n_inputs,
-                      .inputs_version = inputs_version(n_inputs, inputs),
                       .index = tape->ops,
-                      .previous = tape->last,
-                      .required = required};
-    memcpy(node->inputs, inputs, (size_t)n_inputs * sizeof *inputs);
-    for (int i = 0; i < n_inputs; i++) required[i] = inputs[i]->requires_grad;
+                      .previous = tape->last};
+    for (int i = 0; i < n_inputs; i++) {
+        node->inputs[i] = inputs[i];
+        required[i] = inputs[i]->requires_grad;
+        node->inputs_version += version_of(inputs[i]);
+    }
     if (attributes_bytes > 0) memcpy(memory + list, attributes, attributes_bytes);
 
     if (tape->last)
@@ -351,6 +342,19 @@ ng_tensor *ng_record_library(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_te
 ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
                      int n_inputs, const void *attributes, size_t attributes_bytes)
 {
+    static const char function[] = "ng_record";
+    if (!ng_given(function, "tape", tape) || !ng_given(function, "op", op) ||
+        !ng_given(function, "the op's name", op->name) || !ng_given(function, "y", y) ||
+        !ng_all_given(function, tape, n_inputs, inputs) ||
+        (attributes_bytes > 0 && !ng_given(function, "attributes", attributes)))
+        return NULL;
+    if (n_inputs < 0) {
+        ng_fail(NG_EVALUE, "%s: %d inputs of %s, expected at least 0", function, n_inputs,
+                op->name);
+        return NULL;
+    }
+    if (ng_will_record(tape, n_inputs, inputs) && !may_record(tape, op, y, inputs, n_inputs))
+        return NULL;
     y = ng_record_library(tape, op, y, inputs, n_inputs, attributes, attributes_bytes);
     if (y && y->node && !tape->own_op) tape->own_op = op;
     return y;
@@ -371,7 +375,7 @@ ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x)
     if (x->tape == tape) return x;
     x->tape = tape;
     x->epoch = tape->epoch;
-    x->next_owned = tape->owned;
+    x->leaf->next_owned = tape->owned;
     tape->owned = x;
     return x;
 }

@@ -51,6 +51,13 @@ struct ng_tape {
 ng_tensor *ng_record_library(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
                              int n_inputs, const void *attributes, size_t attributes_bytes);
 
+/* Whether input i required a gradient when the op was recorded. The flags stand behind the list of
+ * inputs. */
+static inline bool ng_node_required(const ng_node *node, int i)
+{
+    return ((const bool *)(node->inputs + node->n_inputs))[i];
+}
+
 /* Whether the inputs are unchanged since the op was recorded. */
 bool ng_node_is_current(const ng_node *node);
 
@@ -61,6 +68,9 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
 
 /* Why a result of the tape requires no gradient, for the end of an error. */
 const char *ng_why_no_gradient(const ng_tape *tape);
+
+/* ng_result of x's dtype and shape. */
+ng_tensor *ng_result_like(ng_tape *tape, const ng_tensor *x);
 
 /* ng_result, filled. */
 ng_tensor *ng_result_full(ng_tape *tape, ng_dtype dtype, ng_shape shape, double value);
