@@ -35,13 +35,18 @@ static ng_tensor *base_of_log(ng_tape *tape, ng_tensor *a, ng_tensor *b)
     return or_else(tape, power, 1, a);
 }
 
+static ng_tensor *summed_to(ng_tape *tape, ng_tensor *d, const ng_tensor *x)
+{
+    return d && ng_same_shape(d, x) ? d : ng_sum_to(tape, d, x->shape);
+}
+
 #define RULE(op, da, db)                                                                           \
     static void op##_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)   \
     {                                                                                              \
         ng_tensor *const a = node->inputs[0], *const b = node->inputs[1], *const y = node->output; \
         (void)y;                                                                                   \
-        if (ng_wants(dx, 0)) dx[0] = ng_sum_to(tape, da, a->shape);                                \
-        if (ng_wants(dx, 1)) dx[1] = ng_sum_to(tape, db, b->shape);                                \
+        if (ng_wants(dx, 0)) dx[0] = summed_to(tape, da, a);                                       \
+        if (ng_wants(dx, 1)) dx[1] = summed_to(tape, db, b);                                       \
     }
 
 RULE(add, dy, dy)

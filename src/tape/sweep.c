@@ -15,6 +15,8 @@ typedef struct {
     void *room;       /* for the gradients of one node's inputs */
     int room_for;     /* so many inputs */
     bool record;      /* gradients are recorded ops themselves */
+    bool was_recording;
+    ng_tape_mode was_mode;
 
     /* ng_backward: gradients go into the leaves that require one. */
     bool to_leaves;
@@ -201,9 +203,7 @@ static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy)
     ng_tensor **dx = room_for(s, node);
     if (!dx) return false;
     for (int i = 0; i < node->n_inputs; i++) dx[i] = leads_to(s, node, i) ? NULL : NG_NONE;
-    const bool was = ng_tape_set_recording(s->tape, s->record);
     node->op->gradient(s->tape, node, dy, dx);
-    ng_tape_set_recording(s->tape, was);
     s->tape->function = s->function;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *x = node->inputs[i];
@@ -346,13 +346,20 @@ static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
     return well;
 }
 
-/* Makes the tape live while a gradient is taken; returns the old mode. */
-static ng_tape_mode begin_sweep(ng_tape *tape)
+/* Makes the tape live while a gradient is taken. */
+static void begin_sweep(sweep *s)
 {
-    const ng_tape_mode mode = tape->replay.mode;
+    ng_tape *tape = s->tape;
+    s->was_mode = tape->replay.mode;
     tape->replay.mode = NG_TAPE_LIVE;
+    s->was_recording = ng_tape_set_recording(tape, s->record);
     tape->gradients++;
-    return mode;
+}
+
+static void end_sweep(const sweep *s)
+{
+    s->tape->replay.mode = s->was_mode;
+    s->tape->recording = s->was_recording;
 }
 
 /* ---- ng_backward ---------------------------------------------------------------------------- */
@@ -399,10 +406,10 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
                        function, ng_why_no_gradient(tape));
     sweep s = {.function = function, .tape = tape, .to_leaves = true, .hooked = hooked};
     if (hooked) prepare_hooks(y->node);
-    const ng_tape_mode mode = begin_sweep(tape);
+    begin_sweep(&s);
     bool well = deliver(&s, y, dy);
-    if (y->node) well = walk(&s, y->node, NULL) && well;
-    tape->replay.mode = mode;
+    well = walk(&s, y->node, NULL) && well;
+    end_sweep(&s);
     if (well && !hooked && !s.reached && !s.zero_gradient)
         return ng_fail(NG_EGRAD,
                        "%s: every parameter that it depends on is frozen now (ng_unfreeze)",
@@ -536,8 +543,7 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
     tape->unrecorded_gradients += !options.record;
     for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = NG_ASKED_FOR;
     mark(tape->first, newest);
-    const bool was = ng_tape_set_recording(tape, options.record);
-    const ng_tape_mode mode = begin_sweep(tape);
+    begin_sweep(&s);
     bool well = deliver_cotangents(&s, outputs, n_outputs, options.cotangents);
     well = walk(&s, newest, NULL) && well;
     for (int i = 0; i < n_inputs; i++) found[i] = inputs[i]->cotangent;
@@ -553,8 +559,7 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
             found[i] = own_gradient(&s, inputs[i], found[i]);
         well = found[i];
     }
-    tape->replay.mode = mode;
-    ng_tape_set_recording(tape, was);
+    end_sweep(&s);
     if (!well) return ng_newest_status();
     memcpy(options.gradients, found, (size_t)n_inputs * sizeof *found);
     return NG_OK;
