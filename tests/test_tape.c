@@ -149,10 +149,10 @@ TEST(wrong_use_of_backward_is_an_error)
     assert_fails(ng_backward(other, ng_sum(tape, y)), NG_ESTATE, "another tape");
     assert_fails(ng_add(other, y, x), NG_ESTATE, "ng_add: operand 1 lives on another tape");
     assert_fails(ng_backward_from(tape, y, ng_sum(tape, y)), NG_ESHAPE,
-                 "the cotangent is float64 (), expected float64 (3,) like the output");
+                 "the cotangent is float64 (), expected float64 (3,)");
     ng_tensor *floats = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
     assert_fails(ng_backward_from(tape, y, floats), NG_EDTYPE,
-                 "the cotangent is float32 (3,), expected float64 (3,) like the output");
+                 "the cotangent is float32 (3,), expected float64 (3,)");
     ck_assert_int_eq(ng_backward(tape, NULL), NG_ENULL);
     ck_assert(!ng_has_grad(x));
     assert_ok(ng_backward(tape, ng_sum(tape, y)));

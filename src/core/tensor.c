@@ -166,6 +166,16 @@ bool ng_has_shape(const char *function, const char *name, const ng_tensor *x, ng
     return false;
 }
 
+bool ng_has_type(const char *function, const char *name, const ng_tensor *x, ng_dtype dtype,
+                 ng_shape shape)
+{
+    if (x->dtype == dtype && ng_shape_equal(x->shape, shape)) return true;
+    ng_fail(x->dtype != dtype ? NG_EDTYPE : NG_ESHAPE, "%s: %s is %s %s, expected %s %s", function,
+            name, ng_dtype_name(x->dtype), ng_shape_print(x->shape).text, ng_dtype_name(dtype),
+            ng_shape_print(shape).text);
+    return false;
+}
+
 ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype)
 {
     if (!ng_given("ng_copy_new", "x", x) || !ng_readable("ng_copy_new", x)) return NULL;
@@ -437,11 +447,7 @@ ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g)
     if (!x->requires_grad || x->node)
         return ng_fail(NG_EGRAD, "%s: the tensor of shape %s is no leaf that requires a gradient",
                        function, ng_shape_print(x->shape).text);
-    if (g->dtype != x->dtype || !ng_same_shape(g, x))
-        return ng_fail(g->dtype != x->dtype ? NG_EDTYPE : NG_ESHAPE,
-                       "%s: g is %s %s, expected %s %s like x", function, ng_dtype_name(g->dtype),
-                       ng_shape_print(g->shape).text, ng_dtype_name(x->dtype),
-                       ng_shape_print(x->shape).text);
+    if (!ng_has_type(function, "g", g, x->dtype, x->shape)) return ng_newest_status();
     ng_tensor *grad = ng_tensor_grad_slot(x);
     if (!grad) return ng_newest_status();
     memmove(grad->data, g->data, (size_t)x->size * dtypes[x->dtype].bytes);

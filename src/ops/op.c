@@ -46,16 +46,6 @@ bool ng_accepts_named(const char *function, ng_tape *tape, int required, int cou
            ng_accepts_optional(function, tape, count, inputs);
 }
 
-bool ng_has_type(const char *function, const char *name, const ng_tensor *x, ng_dtype dtype,
-                 ng_shape shape)
-{
-    if (x->dtype == dtype && ng_shape_equal(x->shape, shape)) return true;
-    ng_fail(x->dtype != dtype ? NG_EDTYPE : NG_ESHAPE, "%s: %s is %s %s, expected %s %s", function,
-            name, ng_dtype_name(x->dtype), ng_shape_print(x->shape).text, ng_dtype_name(dtype),
-            ng_shape_print(shape).text);
-    return false;
-}
-
 bool ng_option_apart(const char *function, const char *one, bool has_one, const char *other,
                      bool has_other)
 {

@@ -25,10 +25,6 @@ bool ng_groups_divide(const char *function, int64_t groups, int64_t channels);
 bool ng_heads_divide(const char *function, int64_t heads, int64_t features);
 bool ng_kv_heads_divide(const char *function, int64_t kv_heads, int64_t heads);
 
-/* Whether an operand of this name has a dtype and a shape. */
-bool ng_has_type(const char *function, const char *name, const ng_tensor *x, ng_dtype dtype,
-                 ng_shape shape);
-
 /* Whether at most one of two settings is given. */
 bool ng_option_apart(const char *function, const char *one, bool has_one, const char *other,
                      bool has_other);

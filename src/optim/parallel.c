@@ -350,9 +350,8 @@ static void begin_pass(ng_parallel *p)
     for (int i = 0; i < p->n_buckets; i++) open_bucket(p, &p->buckets[i]);
     for (int i = 0; i < p->n_slots; i++) {
         slot *s = &p->slots[i];
-        s->hook = (ng_gradient_hook){
-            .leaf = s->weight, .place = &s->place, .call = slot_complete, .with = p};
-        ng_hook(&s->hook);
+        s->hook = (ng_gradient_hook){.place = &s->place, .call = slot_complete, .with = p};
+        s->weight->leaf->hook = &s->hook;
         if (!p->waits) p->reached[i] = 0;
     }
 }
@@ -362,8 +361,7 @@ static void drop_overwritten(ng_parallel *p)
 {
     for (int i = 0; i < p->n_slots; i++) {
         const slot *s = &p->slots[i];
-        if ((s->hook.complete || s->weight->cotangent) &&
-            s->place.data == s->weight->leaf->grad->data)
+        if ((s->hook.complete || s->hook.reached) && s->place.data == s->weight->leaf->grad->data)
             s->weight->leaf->grad_state = NG_GRAD_NONE;
     }
 }
@@ -371,7 +369,7 @@ static void drop_overwritten(ng_parallel *p)
 static void end_pass(ng_parallel *p, bool well)
 {
     if (!well) drop_overwritten(p);
-    for (int i = 0; i < p->n_slots; i++) ng_unhook(&p->slots[i].hook);
+    for (int i = 0; i < p->n_slots; i++) p->slots[i].weight->leaf->hook = NULL;
     for (int i = 0; i < p->n_slots && well; i++)
         if (!p->slots[i].hook.complete) slot_complete(&p->slots[i].hook);
 }

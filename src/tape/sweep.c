@@ -77,13 +77,14 @@ static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
 {
     if (!goes_to_leaf(s, x)) return new_cotangent(s, x);
     ng_leaf *leaf = x->leaf;
-    if (s->hooked && leaf->hook) return leaf->hook->place;
-    ng_tensor *grad = ng_tensor_grad_slot(x);
-    ng_tensor *cotangent = grad && leaf->grad_state == NG_GRAD_NEW ? new_cotangent(s, x) : grad;
-    if (!cotangent) return NULL;
     leaf->next_reached = s->reached;
     s->reached = x;
-    return cotangent;
+    if (leaf->hook) {
+        leaf->hook->reached = true;
+        return leaf->hook->place;
+    }
+    ng_tensor *grad = ng_tensor_grad_slot(x);
+    return grad && leaf->grad_state == NG_GRAD_NEW ? new_cotangent(s, x) : grad;
 }
 
 /* Opens the gradient of x for a kernel, which writes it or adds to it. A gradient that belongs to
@@ -305,27 +306,11 @@ static void prepare_hooks(const ng_node *newest)
 static void call_hooks(const ng_node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
-        ng_tensor *leaf = node->inputs[i];
-        ng_gradient_hook *hook = hook_of(leaf);
+        ng_gradient_hook *hook = hook_of(node->inputs[i]);
         if (!hook || hook->last != node || hook->complete) continue;
         hook->complete = true;
-        hook->reached = leaf->cotangent != NULL;
-        clear_cotangent(leaf);
         hook->call(hook);
     }
-}
-
-void ng_hook(ng_gradient_hook *hook)
-{
-    hook->reached = hook->complete = false;
-    hook->last = NULL;
-    hook->leaf->leaf->hook = hook;
-}
-
-void ng_unhook(ng_gradient_hook *hook)
-{
-    hook->leaf->leaf->hook = NULL;
-    clear_cotangent(hook->leaf);
 }
 
 /* Walks from `newest` back to `boundary`, which is not included. Cotangents and marks of tensors
@@ -367,13 +352,8 @@ static void end_sweep(const sweep *s)
 static bool cotangent_ok(const char *function, const ng_tape *tape, const ng_tensor *y,
                          const ng_tensor *dy)
 {
-    if (!ng_usable(function, "the cotangent", 0, tape, dy)) return false;
-    if (dy->dtype == y->dtype && ng_same_shape(dy, y)) return true;
-    ng_fail(dy->dtype != y->dtype ? NG_EDTYPE : NG_ESHAPE,
-            "%s: the cotangent is %s %s, expected %s %s like the output", function,
-            ng_dtype_name(dy->dtype), ng_shape_print(dy->shape).text, ng_dtype_name(y->dtype),
-            ng_shape_print(y->shape).text);
-    return false;
+    return ng_usable(function, "the cotangent", 0, tape, dy) &&
+           ng_has_type(function, "the cotangent", dy, y->dtype, y->shape);
 }
 
 /* Ends a pass: adds gradients that were computed in separate memory. After a failure it drops them
@@ -381,13 +361,14 @@ static bool cotangent_ok(const char *function, const ng_tape *tape, const ng_ten
 static void finish_leaves(sweep *s, bool well)
 {
     for (ng_tensor *x = s->reached; x; x = x->leaf->next_reached) {
-        const bool separate = x->cotangent != x->leaf->grad;
-        if (well && separate) sweep_add(x->cotangent, x->leaf->grad->data);
+        const ng_tensor *dx = x->cotangent;
+        clear_cotangent(x);
+        if (x->leaf->hook) continue;
+        if (well && dx != x->leaf->grad) sweep_add(dx, x->leaf->grad->data);
         if (well)
             ng_tensor_grad_arrived(x);
-        else if (!separate)
+        else if (dx == x->leaf->grad)
             x->leaf->grad_state = NG_GRAD_NONE;
-        clear_cotangent(x);
     }
 }
 
