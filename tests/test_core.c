@@ -428,7 +428,7 @@ TEST(arena_aligns_by_size)
 TEST(arena_asks_for_less_if_more_is_refused)
 {
     ng_arena arena = {0};
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 1 << 20));
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, (1 << 20) - 16));
     allocations_fail_once_after(0);
     ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 100));
     ck_assert(allocations_refused());
