@@ -29,7 +29,7 @@ NG_API ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x);
 NG_API void ng_tape_seed(ng_tape *tape, uint64_t seed);
 
 /* Switches recording on or off and returns the old setting. While it is off, results require no
- * gradient and the tape keeps nothing for a backward pass:
+ * gradient and the tape keeps nothing for a backward pass. Results live until the reset as well:
  *     bool was = ng_tape_set_recording(tape, false);
  *     ...evaluate...
  *     ng_tape_set_recording(tape, was); */

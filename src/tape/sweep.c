@@ -91,17 +91,19 @@ static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
  * another tensor is copied, or is the slot's base if the kernel is `based`. */
 static bool open_slot(sweep *s, ng_tensor *x, bool based, ng_slot *slot)
 {
+    const ng_tensor *before = x->cotangent;
+    *slot = (ng_slot){.accumulate = before != NULL};
     if (!x->cotangent_owned) {
-        const ng_tensor *before = x->cotangent;
         ng_tensor *own = before ? new_cotangent(s, x) : first_cotangent(s, x);
         if (!own) return false;
-        if (before && !based) memcpy(own->data, before->data, sweep_bytes(x));
+        if (before && based)
+            slot->base = before->data;
+        else if (before)
+            memcpy(own->data, before->data, sweep_bytes(x));
         x->cotangent = own;
         x->cotangent_owned = true;
-        *slot = (ng_slot){own->data, before != NULL, based && before ? before->data : NULL};
-        return true;
     }
-    *slot = (ng_slot){x->cotangent->data, true, NULL};
+    slot->data = x->cotangent->data;
     return true;
 }
 
