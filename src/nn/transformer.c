@@ -368,14 +368,14 @@ NG_CASE_MODULE(layer_case_transformer_rotary,
                                   .norm = ng_norm_rms, .placement = NG_NORM_DEEP,
                                   .positions = NG_POSITIONS_ROTARY, .bidirectional = true))
 
-#define PLACED(...)                                                                                \
-    ng_transformer_new(5, .dim = 4, .heads = 2, .layers = 2, .length = 4, .hidden = 3,             \
+#define PLACED(n, ...)                                                                             \
+    ng_transformer_new(5, .dim = 4, .heads = n, .layers = 2, .length = 4, .hidden = 3,             \
                        .placement = __VA_ARGS__)
-NG_CASE_MODULE(layer_case_transformer_peri, PLACED(NG_NORM_PERI))
-NG_CASE_MODULE(layer_case_transformer_hybrid, PLACED(NG_NORM_HYBRID, .norm = ng_norm_rms))
-NG_CASE_MODULE(layer_case_transformer_dual, PLACED(NG_NORM_DUAL))
-NG_CASE_MODULE(layer_case_transformer_scaled, PLACED(NG_NORM_SCALED))
-NG_CASE_MODULE(layer_case_transformer_mix, PLACED(NG_NORM_MIX, .post_share = 0.5))
+NG_CASE_MODULE(layer_case_transformer_peri, PLACED(2, NG_NORM_PERI))
+NG_CASE_MODULE(layer_case_transformer_hybrid, PLACED(1, NG_NORM_HYBRID, .norm = ng_norm_rms))
+NG_CASE_MODULE(layer_case_transformer_dual, PLACED(2, NG_NORM_DUAL))
+NG_CASE_MODULE(layer_case_transformer_scaled, PLACED(2, NG_NORM_SCALED))
+NG_CASE_MODULE(layer_case_transformer_mix, PLACED(2, NG_NORM_MIX, .post_share = 0.5))
 
 const ng_case ng_layer_cases_transformer[] = {
     NG_CASE_LAYER("TransformerBlock (pre)", layer_case_block_pre, NG_CASE_ANY("x", 2, 3, 4)),
