@@ -20,8 +20,8 @@ NG_BEGIN_C
  *
  * A value that is NaN or infinite interrupts its curve and its band, and on a logarithmic axis so
  * does one that is not positive. A step at which a series was not logged does not. The series NAME
- * of ng_history_summary has a band from NAME_low to NAME_high. If no series are named, "runs", those
- * that end in _low, _high, _min or _max, and those with a '/' (ng_watch) are not curves.
+ * of ng_history_summary has a band from NAME_low to NAME_high. If no series are named, "runs" is no
+ * curve, nor are those that end in _low, _high, _min or _max and those with a '/' (ng_watch).
  *
  * title      default none
  * x_label    default "step" or "x"

@@ -51,8 +51,8 @@ static double column_width(const ng_block *b)
 
 /* Prints the step, the row and the value of a series; in a column of several steps the first.
  * Extends the range of the values. */
-static void print_row(ng_text *data, const ng_block *b, int64_t series, int row, bool log,
-                      double range[2])
+static void print_cells(ng_text *data, const ng_block *b, int64_t series, int row, bool log,
+                        double range[2])
 {
     const double width = column_width(b);
     double newest = -HUGE_VAL;
@@ -86,7 +86,7 @@ static void print_image(ng_figure *f, const ng_block *b, int which)
         if (row > 0) ng_text_print(text, ", ");
         ng_text_quote(text, name);
         ng_text_print(text, " %d", row);
-        print_row(&f->data, b, k, row++, log, range);
+        print_cells(&f->data, b, k, row++, log, range);
     }
     ng_text_print(text, ") noenhanced\n");
     if (range[0] > range[1]) return; /* no value */

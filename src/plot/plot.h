@@ -32,7 +32,7 @@ void ng_text_quote(ng_text *text, const char *quoted);
 /* Adds "set NAME "TEXT" noenhanced". */
 void ng_text_label(ng_text *text, const char *name, const char *label);
 
-/* Adds "set xtics" with a round distance. The labels of gnuplot's own tics touch in narrow panels. */
+/* Adds "set xtics" with a round distance; labels of gnuplot's own tics touch in narrow panels. */
 void ng_text_tics(ng_text *text, double low, double high, int most);
 
 #endif
