@@ -4,6 +4,7 @@
  * .dat file and prints a sample of the last network's text.
  *
  *     build/examples/char_transformer --help */
+#include "characters.h"
 #include "options.h"
 #include "training.h"
 
@@ -118,39 +119,9 @@ static options parse_options(int argc, char **argv)
 
 /* ---- Text ---- */
 
-typedef struct {
-    unsigned char *bytes;
-    size_t count, capacity;
-    int id[256];             /* id of each byte; -1 if it does not occur */
-    unsigned char byte[256]; /* byte of each id */
-    int vocabulary;
-    int64_t train; /* number of bytes for training; the rest is for validation */
-} text;
-
-static bool read_file(text *t, const char *path)
-{
-    FILE *file = fopen(path, "rb");
-    size_t got = 1;
-    while (file && got > 0) {
-        if (t->count == t->capacity) {
-            const size_t capacity = t->capacity ? 2 * t->capacity : 1 << 16;
-            unsigned char *grown = realloc(t->bytes, capacity);
-            if (!grown) break;
-            t->bytes = grown;
-            t->capacity = capacity;
-        }
-        got = fread(t->bytes + t->count, 1, t->capacity - t->count, file);
-        t->count += got;
-    }
-    const bool read = file && got == 0 && !ferror(file);
-    if (!read) complain("%s: %s", path, strerror(errno));
-    if (file) fclose(file);
-    return read;
-}
-
 /* Returns whether the text has all characters of the prompt. The default, a newline, is exempt: a
  * text without newlines is sampled from another character. */
-static bool has_prompt(const text *t, const char *prompt)
+static bool has_prompt(const characters *t, const char *prompt)
 {
     for (const char *at = strcmp(prompt, "\n") ? prompt : ""; *at; at++) {
         if (t->id[(unsigned char)*at] >= 0) continue;
@@ -160,7 +131,7 @@ static bool has_prompt(const text *t, const char *prompt)
     return true;
 }
 
-static bool read_text(text *t, const options *o)
+static bool read_text(characters *t, const options *o)
 {
     bool read = o->n_files > 0 || read_file(t, find_data("opticks.txt"));
     for (int i = 0; i < o->n_files && read; i++) read = read_file(t, o->files[i]);
@@ -171,12 +142,7 @@ static bool read_text(text *t, const options *o)
                  least, o->context);
         return false;
     }
-    bool occurs[256] = {false};
-    for (size_t i = 0; i < t->count; i++) occurs[t->bytes[i]] = true;
-    for (int b = 0; b < 256; b++) {
-        t->id[b] = occurs[b] ? t->vocabulary : -1;
-        if (occurs[b]) t->byte[t->vocabulary++] = (unsigned char)b;
-    }
+    number_bytes(t);
     t->train = (int64_t)(t->count - t->count / 10);
     return has_prompt(t, o->prompt);
 }
@@ -195,7 +161,7 @@ typedef struct {
 
 typedef struct {
     options options;
-    text text;
+    characters text;
     curve curves[NORMS * PLACEMENTS];
     int n_curves;
     bool terminal;
@@ -259,7 +225,7 @@ typedef struct {
 static void draw_batch(run *r, ng_rng *rng, int64_t first, int64_t last)
 {
     const options *o = &r->job->options;
-    const text *t = &r->job->text;
+    const characters *t = &r->job->text;
     int64_t *ids = ng_data_i64(r->ids), *labels = ng_data_i64(r->labels);
     if (!ids || !labels) return;
     for (int n = 0; n < o->batch; n++) {
@@ -275,7 +241,7 @@ static void draw_batch(run *r, ng_rng *rng, int64_t first, int64_t last)
 /* Returns the validation loss in nats per character, always on the same batches. */
 static double validate(run *r)
 {
-    const text *t = &r->job->text;
+    const characters *t = &r->job->text;
     ng_rng rng = ng_rng_seeded(7);
     double sum = 0;
     const bool was = ng_tape_set_recording(r->tape, false);
@@ -332,7 +298,7 @@ static void report(run *r, double loss, int step)
 static bool begin_training(run *r, const char *key, int number)
 {
     const options *o = &r->job->options;
-    const text *t = &r->job->text;
+    const characters *t = &r->job->text;
     curve *c = r->curve;
     const char *path = checkpoint_path(&o->saved, key, number);
     uint64_t digest = DIGEST_START;
@@ -406,7 +372,7 @@ static int draw_id(const ng_tensor *logits, int64_t row, int vocabulary, double 
 static void write_sample(run *r)
 {
     const options *o = &r->job->options;
-    const text *t = &r->job->text;
+    const characters *t = &r->job->text;
     ng_rng rng = ng_rng_seeded((uint64_t)o->seed);
     unsigned char *seen = calloc(strlen(o->prompt) + (size_t)o->sample + 1, 1);
     int count = 0;

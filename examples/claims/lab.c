@@ -1,4 +1,5 @@
 #include "lab.h"
+#include "../characters.h"
 #include "../figure.h"
 #include "../numbers.h"
 #include "../options.h"
@@ -697,46 +698,22 @@ lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data)
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
-/* Returns the bytes of a file; the caller frees them. */
-static unsigned char *read_text(const char *path, int64_t *count)
-{
-    enum { MOST = 1 << 20 };
-    unsigned char *bytes = malloc(MOST);
-    FILE *file = fopen(path, "rb");
-    if (!bytes) give_up("out of memory");
-    if (!file) give_up(path);
-    *count = (int64_t)fread(bytes, 1, MOST, file);
-    fclose(file);
-    return bytes;
-}
-
-/* Numbers the distinct bytes in the order of their codes. Returns how many there are. */
-static int number_kinds(const unsigned char *bytes, int64_t count, int64_t id[256])
-{
-    int kinds = 0;
-    bool occurs[256] = {false};
-    for (int64_t i = 0; i < count; i++) occurs[bytes[i]] = true;
-    for (int b = 0; b < 256; b++) id[b] = occurs[b] ? kinds++ : -1;
-    return kinds;
-}
-
 int lab_text(uint64_t seed, int64_t context, int64_t few, ng_dataset **train, ng_dataset **validate)
 {
-    int64_t count, id[256];
-    unsigned char *bytes = read_text(find_data("opticks.txt"), &count);
-    const int kinds = number_kinds(bytes, count, id);
-
-    const int64_t windows = (count - 1) / context;
+    characters t = {0};
+    if (!read_file(&t, find_data("opticks.txt"))) exit(EXIT_FAILED);
+    number_bytes(&t);
+    const int64_t windows = ((int64_t)t.count - 1) / context;
     if (windows < 8) give_up("the text has fewer than eight windows");
     ng_tensor *x = ng_zeros_new(NG_I64, NG_SHAPE(windows, context));
     ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(windows, context));
     lab_goes_on();
     for (int64_t i = 0; i < windows * context; i++) {
-        ng_data_i64(x)[i] = id[bytes[i]];
-        ng_data_i64(y)[i] = id[bytes[i + 1]];
+        ng_data_i64(x)[i] = t.id[t.bytes[i]];
+        ng_data_i64(y)[i] = t.id[t.bytes[i + 1]];
     }
     split(ng_dataset_from(x, y), windows * 7 / 8, seed, few, train, validate);
     ng_tensor_free(x), ng_tensor_free(y);
-    free(bytes);
-    return kinds;
+    free(t.bytes);
+    return t.vocabulary;
 }

@@ -4,6 +4,7 @@
  *     mpirun -n 2 build/examples/mpi/transformer_mpi [--ranks 4] [--steps 200] [--width 128]
  *
  * The last column is a digest of losses and weights. It is the same on any number of processes. */
+#include "characters.h"
 #include "options.h"
 #include "program.h"
 #include "world.h"
@@ -12,31 +13,10 @@
 enum { CONTEXT = 64, BATCH = 8, LAYERS = 4, REPORT = 20 };
 
 typedef struct {
-    unsigned char *bytes;
-    int64_t count;
-    int id[256], vocabulary;
-} text;
-
-typedef struct {
     int ranks, steps, width;
-    text text;
+    characters text;
     bool prints; /* on process 0 */
 } options;
-
-static bool read_text(text *t, const char *path)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file || fseek(file, 0, SEEK_END) || (t->count = ftell(file)) <= CONTEXT + 1) return false;
-    rewind(file);
-    t->bytes = malloc((size_t)t->count);
-    if (!t->bytes || fread(t->bytes, 1, (size_t)t->count, file) != (size_t)t->count) return false;
-    fclose(file);
-    bool occurs[256] = {false};
-    for (int64_t i = 0; i < t->count; i++) occurs[t->bytes[i]] = true;
-    for (int byte = 0; byte < 256; byte++)
-        if (occurs[byte]) t->id[byte] = t->vocabulary++;
-    return true;
-}
 
 /* ---- One rank ---- */
 
@@ -55,11 +35,11 @@ typedef struct {
 /* Draws sequences at random. Each label is the byte after its id. */
 static void draw_part(rank_state *m)
 {
-    const text *t = &m->o->text;
+    const characters *t = &m->o->text;
     int64_t *ids = ng_data_i64(m->ids), *labels = ng_data_i64(m->labels);
     if (!ids || !labels) return;
     for (int64_t n = 0; n < ng_dim(m->ids, 0); n++) {
-        const int64_t from = ng_rng_below(&m->rng, t->count - CONTEXT - 1);
+        const int64_t from = ng_rng_below(&m->rng, (int64_t)t->count - CONTEXT - 1);
         for (int64_t i = from; i < from + CONTEXT; i++)
             *ids++ = t->id[t->bytes[i]], *labels++ = t->id[t->bytes[i + 1]];
     }
@@ -130,9 +110,9 @@ static options parse_options(int argc, char **argv)
     snprintf(ranks, sizeof ranks, "%d", o.ranks);
     if (BATCH % o.ranks) refuse("ranks", ranks, "1, 2, 4 or 8");
     const char *path = find_data("opticks.txt");
-    if (read_text(&o.text, path)) return o;
-    complain("%s: not readable, or too short", path);
-    exit(EXIT_FAILED);
+    if (!read_file(&o.text, path)) exit(EXIT_FAILED);
+    number_bytes(&o.text);
+    return o;
 }
 
 int main(int argc, char **argv)
