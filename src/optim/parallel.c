@@ -427,7 +427,7 @@ ng_status ng_parallel_backward_with(ng_parallel *p, ng_tape *tape,
     const double share = ng_option(options.share, 1.0 / ng_group_size(p->group));
     p->starts = !options.later;
     begin_pass(p);
-    const bool well = ng_backward_hooked(function, tape, options.loss, share) == NG_OK;
+    const bool well = ng_backward_of(function, tape, options.loss, share, true) == NG_OK;
     end_pass(p, well);
     if (!well) {
         p->waits = false;

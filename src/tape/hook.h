@@ -18,8 +18,9 @@ typedef struct ng_gradient_hook {
     const ng_node *last; /* the op of the pass that is the last to add to it; NULL if none does */
 } ng_gradient_hook;
 
-/* ng_backward of factor * loss, in which hooks are called. A hook whose leaf the loss does not
- * depend on is not called. */
-ng_status ng_backward_hooked(const char *function, ng_tape *tape, ng_tensor *loss, double factor);
+/* ng_backward of factor * loss, in which hooks are called if it is `hooked`. A hook whose leaf the
+ * loss does not depend on is not called. */
+ng_status ng_backward_of(const char *function, ng_tape *tape, ng_tensor *loss, double factor,
+                         bool hooked);
 
 #endif

@@ -15,8 +15,6 @@ typedef struct {
     void *room;       /* for the gradients of one node's inputs */
     int room_for;     /* so many inputs */
     bool record;      /* gradients are recorded ops themselves */
-    bool was_recording;
-    ng_tape_mode was_mode;
 
     /* ng_backward: gradients go into the leaves that require one. */
     bool to_leaves;
@@ -333,20 +331,52 @@ static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
     return well;
 }
 
-/* Makes the tape live while a gradient is taken. */
-static void begin_sweep(sweep *s)
+/* The cotangent dy of an output. A gradient of ng_gradients may be dy itself. So there it is a copy
+ * if its memory is not the tape's, but the caller's, who may change or free it. */
+static ng_tensor *own_cotangent(const sweep *s, ng_tensor *dy)
 {
-    ng_tape *tape = s->tape;
-    s->was_mode = tape->replay.mode;
-    tape->replay.mode = NG_TAPE_LIVE;
-    s->was_recording = ng_tape_set_recording(tape, s->record);
-    tape->gradients++;
+    if (s->to_leaves || (dy->base ? dy->base : dy)->tape) return dy;
+    if (s->record && dy->requires_grad) /* dy + -0 keeps all bits and has a gradient */
+        return ng_add(s->tape, dy, ng_result_full(s->tape, dy->dtype, (ng_shape){0}, -0.0));
+    ng_tensor *copy = ng_result_like(s->tape, dy);
+    if (copy) memcpy(copy->data, dy->data, sweep_bytes(dy));
+    return copy;
 }
 
-static void end_sweep(const sweep *s)
+static const ng_node *newest_of(ng_tensor *const *outputs, int n_outputs)
 {
-    s->tape->replay.mode = s->was_mode;
-    s->tape->recording = s->was_recording;
+    const ng_node *newest = NULL;
+    for (int i = 0; i < n_outputs; i++) {
+        const ng_node *node = outputs[i]->node;
+        if (node && (!newest || node->index > newest->index)) newest = node;
+    }
+    return newest;
+}
+
+/* The whole sweep. The tape is live meanwhile. Without cotangents they are ones. */
+static bool run_sweep(sweep *s, ng_tensor *const *outputs, int n_outputs,
+                      ng_tensor *const *cotangents)
+{
+    ng_tape *tape = s->tape;
+    const ng_node *newest = newest_of(outputs, n_outputs);
+    const ng_tape_mode mode = tape->replay.mode;
+    const bool was = ng_tape_set_recording(tape, s->record);
+    tape->replay.mode = NG_TAPE_LIVE;
+    tape->gradients++;
+    if (s->hooked) prepare_hooks(newest);
+    if (!s->to_leaves) mark(tape->first, newest);
+    bool well = true;
+    for (int i = 0; i < n_outputs && well; i++) {
+        ng_tensor *y = outputs[i];
+        if (!wants(s, y)) continue;
+        ng_tensor *dy = cotangents ? own_cotangent(s, cotangents[i])
+                                   : ng_result_full(tape, y->dtype, y->shape, 1.0);
+        well = dy && deliver(s, y, dy);
+    }
+    well = walk(s, newest, NULL) && well;
+    tape->replay.mode = mode;
+    tape->recording = was;
+    return well;
 }
 
 /* ---- ng_backward ---------------------------------------------------------------------------- */
@@ -388,11 +418,7 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
         return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient: %s",
                        function, ng_why_no_gradient(tape));
     sweep s = {.function = function, .tape = tape, .to_leaves = true, .hooked = hooked};
-    if (hooked) prepare_hooks(y->node);
-    begin_sweep(&s);
-    bool well = deliver(&s, y, dy);
-    well = walk(&s, y->node, NULL) && well;
-    end_sweep(&s);
+    const bool well = run_sweep(&s, &y, 1, &dy);
     if (well && !hooked && !s.reached && !s.zero_gradient)
         return ng_fail(NG_EGRAD,
                        "%s: every parameter that it depends on is frozen now (ng_unfreeze)",
@@ -412,9 +438,8 @@ ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy)
     return backward(function, tape, y, dy, false);
 }
 
-/* Backward of factor * loss. */
-static ng_status backward_of_loss(const char *function, ng_tape *tape, ng_tensor *loss,
-                                  double factor, bool hooked)
+ng_status ng_backward_of(const char *function, ng_tape *tape, ng_tensor *loss, double factor,
+                         bool hooked)
 {
     if (!ng_given(function, "tape", tape) || !ng_given(function, "loss", loss))
         return ng_newest_status();
@@ -431,51 +456,10 @@ static ng_status backward_of_loss(const char *function, ng_tape *tape, ng_tensor
 
 ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
 {
-    return backward_of_loss("ng_backward", tape, loss, 1, false);
-}
-
-ng_status ng_backward_hooked(const char *function, ng_tape *tape, ng_tensor *loss, double factor)
-{
-    return backward_of_loss(function, tape, loss, factor, true);
+    return ng_backward_of("ng_backward", tape, loss, 1, false);
 }
 
 /* ---- ng_gradients ---------------------------------------------------------------------------- */
-
-static const ng_node *newest_of(ng_tensor *const *outputs, int n_outputs)
-{
-    const ng_node *newest = NULL;
-    for (int i = 0; i < n_outputs; i++) {
-        const ng_node *node = outputs[i]->node;
-        if (node && (!newest || node->index > newest->index)) newest = node;
-    }
-    return newest;
-}
-
-static bool deliver_cotangents(sweep *s, ng_tensor *const *outputs, int n_outputs,
-                               ng_tensor *const *cotangents)
-{
-    for (int i = 0; i < n_outputs; i++) {
-        ng_tensor *y = outputs[i];
-        if (!wants(s, y)) continue;
-        ng_tensor *dy =
-            cotangents ? cotangents[i] : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
-        if (!dy || !deliver(s, y, dy)) return false;
-    }
-    return true;
-}
-
-/* What the caller gets for the gradient dx of an input x: 0 if there is none, and a copy if dx is not
- * the tape's memory but a cotangent of the caller's, who may change or free it. */
-static ng_tensor *own_gradient(const sweep *s, const ng_tensor *x, ng_tensor *dx)
-{
-    if (!dx) return ng_result_full(s->tape, x->dtype, x->shape, 0.0);
-    if ((dx->base ? dx->base : dx)->tape) return dx;
-    if (s->record && dx->requires_grad) /* x + -0 keeps all bits and has a gradient */
-        return ng_add(s->tape, dx, ng_result_full(s->tape, dx->dtype, (ng_shape){0}, -0.0));
-    ng_tensor *copy = ng_result_like(s->tape, dx);
-    if (copy) memcpy(copy->data, dx->data, sweep_bytes(dx));
-    return copy;
-}
 
 static bool gradients_ok(const char *function, const ng_tape *tape, ng_tensor *const *outputs,
                          int n_outputs, ng_tensor *const *inputs, int n_inputs,
@@ -521,14 +505,10 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
     ng_tensor **found = ng_tape_memory(tape, (size_t)n_inputs * sizeof *found);
     if (!found) return NG_ENOMEM;
     sweep s = {.function = function, .tape = tape, .record = options.record};
-    const ng_node *newest = newest_of(outputs, n_outputs);
     const bool was_unrecorded = tape->unrecorded_gradients > 0;
     tape->unrecorded_gradients += !options.record;
     for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = NG_ASKED_FOR;
-    mark(tape->first, newest);
-    begin_sweep(&s);
-    bool well = deliver_cotangents(&s, outputs, n_outputs, options.cotangents);
-    well = walk(&s, newest, NULL) && well;
+    bool well = run_sweep(&s, outputs, n_outputs, options.cotangents);
     for (int i = 0; i < n_inputs; i++) found[i] = inputs[i]->cotangent;
     for (int i = 0; i < n_inputs; i++) {
         clear_cotangent(inputs[i]);
@@ -538,11 +518,10 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
         if (!found[i] && !options.allow_unused)
             ng_fail(NG_EGRAD, "%s: no output depends on input %d%s", function, i + 1,
                     was_unrecorded ? ": a gradient on this tape was taken without .record" : "");
-        else
-            found[i] = own_gradient(&s, inputs[i], found[i]);
+        else if (!found[i])
+            found[i] = ng_result_full(tape, inputs[i]->dtype, inputs[i]->shape, 0.0);
         well = found[i];
     }
-    end_sweep(&s);
     if (!well) return ng_newest_status();
     memcpy(options.gradients, found, (size_t)n_inputs * sizeof *found);
     return NG_OK;
