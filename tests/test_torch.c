@@ -215,7 +215,8 @@ TEST(losses_refuse_what_does_not_fit)
     assert_fails(ng_cross_entropy(tape, x, wide), NG_EDTYPE, "ng_cross_entropy");
     assert_refused(ng_cross_entropy(tape, x, x, .ignore = true),
                    "ng_cross_entropy: .ignore is set, which has an effect only with int64 labels");
-    assert_refused(ng_cross_entropy(tape, x, two), "target 2 at [0], expected 0 to 1");
+    assert_refused(ng_cross_entropy(tape, x, two),
+                   "ng_cross_entropy: labels 2 at [0], expected 0 to 1");
     ng_tensor *labels = zeros(NG_I64, NG_SHAPE(2));
     assert_fails(
         ng_cross_entropy(tape, zeros(NG_F32, NG_SHAPE(2, 3, 4)), labels, .channels_first = true),
@@ -286,6 +287,11 @@ TEST(a_tied_weight_is_one_parameter)
     ck_assert_ptr_eq(ng_module_find(net, "2.weight"), weight);
     ck_assert(ng_module_parameter(net, 1, &found) && strcmp(found.name, "2.bias") == 0);
     ck_assert(!ng_module_parameter(net, 2, &found));
+    char summary[2048] = "";
+    FILE *stream = fmemopen(summary, sizeof summary, "w");
+    ng_fprint_summary(stream, net);
+    fclose(stream);
+    ck_assert_msg(strstr(summary, "weight tied, bias (5,)"), "%s", summary);
     assert_ok(ng_module_init(net, 3));
     ng_module *alone = own(ng_sequential_new(ng_embedding_new(5, 3)));
     assert_ok(ng_module_init(alone, 3));

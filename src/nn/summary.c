@@ -45,8 +45,12 @@ static void write_row(row *line, const ng_module *root, const ng_module *module)
     int64_t count = 0;
     for (int i = 0; i < module->registry->count; i++) {
         const ng_entry *entry = &module->registry->entries[i];
-        if (entry->kind != NG_ENTRY_PARAMETER) continue;
+        if (entry->kind != NG_ENTRY_PARAMETER && entry->kind != NG_ENTRY_TIED) continue;
         summary_append(line->shapes, *line->shapes ? ", " : "", ng_entry_path(module, entry), " ");
+        if (entry->kind == NG_ENTRY_TIED) {
+            summary_append(line->shapes, "tied", "", "");
+            continue;
+        }
         summary_append(line->shapes, ng_shape_print(entry->tensor->shape).text, "", "");
         count += entry->tensor->size;
     }

@@ -157,7 +157,7 @@ ng_tensor *ng_cross_entropy_of_probabilities(ng_tape *tape, ng_tensor *logits,
         !ng_option_idle(function, "ignore", options.ignore, "with int64 labels") ||
         !ng_option_idle(function, "ignored", options.ignored != 0, "with int64 labels") ||
         !label_weights_fit(function, tape, logits, options.weights) ||
-        !ng_targets_ok(function, "target", options.labels, 0, 1))
+        !ng_targets_ok(function, "labels", options.labels, 0, 1))
         return NULL;
     const double s = options.smoothing, rows = (double)(logits->size / ng_dim(logits, -1));
     if (s > 0)

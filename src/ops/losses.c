@@ -174,15 +174,26 @@ static ng_status bce_backward(ng_tape *tape, const ng_node *node, const ng_tenso
     return NG_OK;
 }
 
-/* (1 - t) softplus(x) + t softplus(-x): the same without cancellation. */
+static ng_tensor *times_constant(ng_tape *tape, ng_tensor *x, ng_tensor *factor)
+{
+    return factor ? ng_mul(tape, x, ng_detach(tape, factor, .by_definition = true)) : x;
+}
+
+/* (1 - t) softplus(x) + t softplus(-x), the same without cancellation, with factors or without. */
+static ng_tensor *weighted_bce(ng_tape *tape, ng_tensor *x, ng_tensor *target,
+                               const ng_binary_cross_entropy_options *o)
+{
+    ng_tensor *no = ng_mul(tape, ng_scalar_sub(tape, 1, target), ng_softplus(tape, x));
+    ng_tensor *yes = ng_mul(tape, target, ng_softplus(tape, ng_neg(tape, x)));
+    ng_tensor *losses = ng_add(tape, no, times_constant(tape, yes, o->positive_weights));
+    return ng_reduced(tape, times_constant(tape, losses, o->weights), o->reduction);
+}
+
 static ng_tensor *bce_definition(ng_tape *tape, const ng_node *node)
 {
     const loss_attributes *saved = node->attributes;
-    ng_tensor *x = node->inputs[0], *target = node->inputs[1];
-    ng_tensor *no = ng_mul(tape, ng_scalar_sub(tape, 1, target), ng_softplus(tape, x));
-    ng_tensor *yes = ng_mul(tape, target, ng_softplus(tape, ng_neg(tape, x)));
-    ng_tensor *losses = ng_add(tape, no, yes);
-    return ng_reduced(tape, losses, saved->reduction);
+    const ng_binary_cross_entropy_options plain = {.reduction = saved->reduction};
+    return weighted_bce(tape, node->inputs[0], node->inputs[1], &plain);
 }
 
 /* sigmoid(x) - t as (1 - t) sigmoid(x) - t sigmoid(-x), of which a small part keeps its digits */
@@ -217,20 +228,6 @@ bool ng_factor_fits(const char *function, const char *name, const ng_tape *tape,
     return false;
 }
 
-static ng_tensor *times_constant(ng_tape *tape, ng_tensor *x, ng_tensor *factor)
-{
-    return factor ? ng_mul(tape, x, ng_detach(tape, factor, .by_definition = true)) : x;
-}
-
-static ng_tensor *weighted_bce(ng_tape *tape, ng_tensor *x,
-                               const ng_binary_cross_entropy_options *o)
-{
-    ng_tensor *no = ng_mul(tape, ng_scalar_sub(tape, 1, o->target), ng_softplus(tape, x));
-    ng_tensor *yes = ng_mul(tape, o->target, ng_softplus(tape, ng_neg(tape, x)));
-    ng_tensor *losses = ng_add(tape, no, times_constant(tape, yes, o->positive_weights));
-    return ng_reduced(tape, times_constant(tape, losses, o->weights), o->reduction);
-}
-
 static const ng_op bce_op = {.name = "binary_cross_entropy",
                              .gradient = bce_gradient,
                              .backward = bce_backward,
@@ -246,7 +243,8 @@ ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
         !ng_factor_fits(function, "weights", tape, options.weights, logits) ||
         !ng_factor_fits(function, "positive_weights", tape, options.positive_weights, logits))
         return NULL;
-    if (options.weights || options.positive_weights) return weighted_bce(tape, logits, &options);
+    if (options.weights || options.positive_weights)
+        return weighted_bce(tape, logits, options.target, &options);
     const ng_tensor *x = logits;
     const loss_attributes saved = loss_attributes_of(options.reduction, x->size);
     const bool each = saved.reduction == NG_EACH;

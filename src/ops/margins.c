@@ -23,14 +23,9 @@ static bool margin_ok(const char *function, ng_reduction reduction, double margi
            ng_option_range(function, "margin", margin, -HUGE_VAL, HUGE_VAL);
 }
 
-static ng_tensor *scalar_of(ng_tape *tape, const ng_tensor *x, double value)
-{
-    return ng_full(tape, x->dtype, NG_SCALAR, value);
-}
-
 /* ---- hinge: max(0, margin - t x), or the mean over classes of max(0, margin - x[label] + x) */
 
-/* The label's own term is the margin, which is no part of the sum. */
+/* The label's own term is the margin, which is no part of the sum: its gradients cancel. */
 static ng_tensor *hinge_of_classes(const char *function, ng_tape *tape, ng_tensor *x,
                                    ng_tensor *labels, double margin)
 {
@@ -41,8 +36,8 @@ static ng_tensor *hinge_of_classes(const char *function, ng_tape *tape, ng_tenso
         if (!ng_label_ok(function, label[i], i, classes)) return NULL;
     ng_tensor *own = ng_take_along_axis(tape, x, ng_unsqueeze(tape, labels, -1), -1);
     ng_tensor *terms = ng_relu(tape, ng_add_scalar(tape, ng_sub(tape, x, own), margin));
-    ng_tensor *others = ng_scalar_sub(tape, 1, ng_one_hot(tape, x->dtype, labels, classes));
-    return ng_mean(tape, ng_mul(tape, terms, others), .axes = NG_AXES(-1));
+    ng_tensor *mean = ng_mean(tape, terms, .axes = NG_AXES(-1));
+    return ng_add_scalar(tape, mean, -fmax(margin, 0) / (double)classes);
 }
 
 ng_tensor *ng_hinge_with(ng_tape *tape, ng_tensor *x, ng_margin_options options)
@@ -74,8 +69,7 @@ ng_tensor *ng_hinge_embedding_with(ng_tape *tape, ng_tensor *x, ng_margin_option
         return NULL;
     ng_tensor *t = signs(function, tape, options.target, x->shape);
     ng_tensor *apart = ng_relu(tape, ng_scalar_sub(tape, margin, x));
-    ng_tensor *alike = t ? ng_greater(tape, t, scalar_of(tape, x, 0)) : NULL;
-    return ng_reduced(tape, ng_where(tape, alike, x, apart), options.reduction);
+    return ng_reduced(tape, ng_where(tape, ng_relu(tape, t), x, apart), options.reduction);
 }
 
 /* ---- cosine_embedding: t = 1: 1 - cos(a, b); t = -1: max(0, cos(a, b) - margin) -------------- */
@@ -94,8 +88,8 @@ ng_tensor *ng_cosine_embedding_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
     ng_tensor *t = signs(function, tape, options.target, rows);
     ng_tensor *cosine = t ? ng_cosine_similarity(tape, a, b, -1) : NULL;
     ng_tensor *apart = ng_relu(tape, ng_add_scalar(tape, cosine, -options.margin));
-    ng_tensor *alike = t ? ng_greater(tape, t, scalar_of(tape, a, 0)) : NULL;
-    ng_tensor *losses = ng_where(tape, alike, ng_scalar_sub(tape, 1, cosine), apart);
+    ng_tensor *alike = ng_scalar_sub(tape, 1, cosine);
+    ng_tensor *losses = ng_where(tape, ng_relu(tape, t), alike, apart);
     return ng_reduced(tape, losses, options.reduction);
 }
 
