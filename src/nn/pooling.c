@@ -30,7 +30,7 @@ ng_window_print ng_window_text(const ng_window_options *w)
     return print;
 }
 
-/* ---- Max and average ----------------------------------------------------------------------- */
+/* ---- Pooling ------------------------------------------------------------------------------- */
 
 typedef struct {
     ng_module base;
@@ -44,9 +44,13 @@ static ng_tensor *pool_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 
 static void pool_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_window_options *window = &((const pool_layer *)self)->call.window;
-    snprintf(text, bytes, "%s%s%s", ng_window_text(window).text, window->ceil ? ", ceil" : "",
-             window->exclude_padding ? ", exclude_padding" : "");
+    const ng_pool_call *call = &((const pool_layer *)self)->call;
+    const ng_window_options *window = &call->window;
+    if (call->adaptive)
+        snprintf(text, bytes, "%s", ng_shape_print(call->size).text);
+    else
+        snprintf(text, bytes, "%s%s%s", ng_window_text(window).text, window->ceil ? ", ceil" : "",
+                 window->exclude_padding ? ", exclude_padding" : "");
 }
 
 #define POOL_CLASS(label)                                                                          \
@@ -58,6 +62,8 @@ static const ng_module_class max_pool_class = POOL_CLASS("MaxPool2d");
 static const ng_module_class avg_pool_class = POOL_CLASS("AvgPool2d");
 static const ng_module_class max_pool1d_class = POOL_CLASS("MaxPool1d");
 static const ng_module_class avg_pool1d_class = POOL_CLASS("AvgPool1d");
+static const ng_module_class adaptive_avg_class = POOL_CLASS("AdaptiveAvgPool");
+static const ng_module_class adaptive_max_class = POOL_CLASS("AdaptiveMaxPool");
 
 static ng_module *make_pool(const char *function, const ng_module_class *type, ng_pool_call call)
 {
@@ -93,53 +99,17 @@ ng_module *ng_avg_pool1d_new_with(ng_pool1d_options options)
     return make_pool("ng_avg_pool1d_new", &avg_pool1d_class, call);
 }
 
-/* ---- To a given size ------------------------------------------------------------------------ */
-
-typedef struct {
-    ng_module base;
-    ng_shape size;
-    bool max;
-} adaptive_pool;
-
-static ng_tensor *adaptive_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    const adaptive_pool *layer = (const adaptive_pool *)self;
-    return layer->max ? ng_adaptive_max_pool(tape, x, layer->size)
-                      : ng_adaptive_avg_pool(tape, x, layer->size);
-}
-
-static void adaptive_describe(const ng_module *self, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "%s", ng_shape_print(((const adaptive_pool *)self)->size).text);
-}
-
-static const ng_module_class adaptive_avg_class = {.name = "AdaptiveAvgPool",
-                                                   .size = sizeof(adaptive_pool),
-                                                   .forward = adaptive_forward,
-                                                   .describe = adaptive_describe};
-static const ng_module_class adaptive_max_class = {.name = "AdaptiveMaxPool",
-                                                   .size = sizeof(adaptive_pool),
-                                                   .forward = adaptive_forward,
-                                                   .describe = adaptive_describe};
-
-static ng_module *make_adaptive(const char *function, const ng_module_class *type, ng_shape size)
-{
-    if (!ng_adaptive_size_ok(function, size)) return NULL;
-    adaptive_pool *self = (adaptive_pool *)ng_module_new(type);
-    if (!self) return NULL;
-    self->size = size;
-    self->max = type == &adaptive_max_class;
-    return ng_module_built(&self->base);
-}
-
 ng_module *ng_adaptive_avg_pool_new(ng_shape size)
 {
-    return make_adaptive("ng_adaptive_avg_pool_new", &adaptive_avg_class, size);
+    const ng_pool_call call = {.function = "ng_adaptive_avg_pool", .adaptive = true, .size = size};
+    return make_pool("ng_adaptive_avg_pool_new", &adaptive_avg_class, call);
 }
 
 ng_module *ng_adaptive_max_pool_new(ng_shape size)
 {
-    return make_adaptive("ng_adaptive_max_pool_new", &adaptive_max_class, size);
+    const ng_pool_call call = {
+        .function = "ng_adaptive_max_pool", .adaptive = true, .size = size, .max = true};
+    return make_pool("ng_adaptive_max_pool_new", &adaptive_max_class, call);
 }
 
 /* ---- Upsampling ----------------------------------------------------------------------------- */

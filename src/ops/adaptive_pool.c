@@ -26,38 +26,41 @@ static ng_tensor *pooled_along(ng_tape *tape, ng_tensor *x, int axis, int64_t m,
     return parts ? ng_concat(tape, parts, (int)m, axis) : NULL;
 }
 
-bool ng_adaptive_size_ok(const char *function, ng_shape size)
+bool ng_adaptive_size_ok(const ng_pool_call *call)
 {
+    const ng_shape size = call->size;
     bool fits = size.rank == 1 || size.rank == 2;
     for (int i = 0; i < size.rank && fits; i++) fits = size.dim[i] > 0 && size.dim[i] <= INT32_MAX;
     if (fits) return true;
     ng_fail(NG_ESHAPE, "%s: size is %s, expected a positive length, or positive rows and columns",
-            function, ng_shape_print(size).text);
+            call->function, ng_shape_print(size).text);
     return false;
 }
 
-static ng_tensor *adaptive_pooled(const char *function, ng_tape *tape, ng_tensor *x, ng_shape size,
-                                  bool max)
+ng_tensor *ng_adaptive_pooled(ng_tape *tape, ng_tensor *x, const ng_pool_call *call)
 {
-    if (!ng_accepts(function, tape, 1, &x) || !ng_adaptive_size_ok(function, size)) return NULL;
+    const ng_shape size = call->size;
     if (x->shape.rank != size.rank + 2 || ng_shape_span(x->shape, 2, x->shape.rank) == 0) {
-        ng_fail(NG_ESHAPE, "%s: x is %s, expected %s of at least one element", function,
+        ng_fail(NG_ESHAPE, "%s: x is %s, expected %s of at least one element", call->function,
                 ng_shape_print(x->shape).text, size.rank == 1 ? "(N, C, L)" : "(N, C, H, W)");
         return NULL;
     }
     for (int i = size.rank - 1; x && i >= 0; i--)
-        x = pooled_along(tape, x, 2 + i, size.dim[i], max);
+        x = pooled_along(tape, x, 2 + i, size.dim[i], call->max);
     return x;
 }
 
 ng_tensor *ng_adaptive_avg_pool(ng_tape *tape, ng_tensor *x, ng_shape size)
 {
-    return adaptive_pooled("ng_adaptive_avg_pool", tape, x, size, false);
+    const ng_pool_call call = {.function = "ng_adaptive_avg_pool", .adaptive = true, .size = size};
+    return ng_pooled(tape, x, &call);
 }
 
 ng_tensor *ng_adaptive_max_pool(ng_tape *tape, ng_tensor *x, ng_shape size)
 {
-    return adaptive_pooled("ng_adaptive_max_pool", tape, x, size, true);
+    const ng_pool_call call = {
+        .function = "ng_adaptive_max_pool", .adaptive = true, .size = size, .max = true};
+    return ng_pooled(tape, x, &call);
 }
 
 /* ---- Cases -------------------------------------------------------------------------------- */

@@ -139,6 +139,7 @@ static const ng_op avg_pool_op = {
 bool ng_pool_settings_ok(const ng_pool_call *call)
 {
     ng_windows w;
+    if (call->adaptive) return ng_adaptive_size_ok(call);
     if (!ng_window_settings(call->function, &call->window, &w) ||
         !ng_option_idle(call->function, "exclude_padding",
                         call->max && call->window.exclude_padding, in_avg_pool))
@@ -204,6 +205,7 @@ static ng_tensor *image_pooled(ng_tape *tape, ng_tensor *x, const ng_pool_call *
 ng_tensor *ng_pooled(ng_tape *tape, ng_tensor *x, const ng_pool_call *call)
 {
     if (!ng_accepts(call->function, tape, 1, &x) || !ng_pool_settings_ok(call)) return NULL;
+    if (call->adaptive) return ng_adaptive_pooled(tape, x, call);
     if (!call->lines)
         return ng_is_image(call->function, x->shape) ? image_pooled(tape, x, call) : NULL;
     const ng_shape shape = x->shape;
