@@ -4,8 +4,8 @@
  *
  *     h = unit(h + alpha (unit(attention(h)) - h)), then the same with the feed-forward
  *
- * With seed 0 nGPT is ahead in the first hundred steps, and both end at 1.40. The paper reports 4 to
- * 20 times fewer steps for networks that are a thousand times larger. */
+ * With seed 0 nGPT is ahead in the first hundred steps, and both end at 1.40. The paper reports 4
+ * to 20 times fewer steps for networks that are a thousand times larger. */
 #include "options.h"
 
 enum { DIM = 64, HEADS = 4, LAYERS = 4, HIDDEN = 170, CONTEXT = 64, BATCH = 16, REPORTS = 10 };

@@ -137,6 +137,7 @@
 #include "norms/group_norm.c"
 #include "norms/instance_norm.c"
 #include "norms/filter_response_norm.c"
+#include "norms/global_response_norm.c"
 #include "norms/evo_norm.c"
 #include "norms/scale_norm.c"
 #include "norms/l2_norm.c"

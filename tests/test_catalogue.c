@@ -44,6 +44,7 @@ typedef struct {
     X(frn, ng_filter_response_norm_new(4))                                                         \
     X(frn_learned, ng_filter_response_norm_new(4, .learned_eps = true))                            \
     X(frn_plain, ng_filter_response_norm_new(4, .no_threshold = true))                             \
+    X(grn, ng_global_response_norm_new(4))                                                         \
     X(evo_b0_train, ng_evo_norm_new(4))                                                            \
     X(evo_b0_eval, ng_evo_norm_new(4))                                                             \
     X(evo_s0_1, ng_evo_norm_new(4, .groups = 1))                                                   \
@@ -136,6 +137,7 @@ TEST(settings_that_do_not_go_together_are_refused)
                  "both .condition and .affine");
     assert_fails(ng_instance_norm_new(3, .momentum = 0.2), value, "only with .running_stats");
     assert_fails(ng_filter_response_norm_new(3, .eps = -1), value, "eps is -1");
+    assert_fails(ng_global_response_norm_new(3, .eps = -1), value, "eps is -1");
     assert_fails(ng_evo_norm_new(3, .momentum = 2), value, "ng_evo_norm_new: momentum is 2");
     assert_fails(ng_evo_norm_new(3, .groups = 2), value, "ng_evo_norm_new: groups is 2");
     assert_fails(ng_evo_norm_new(4, .groups = 2, .momentum = 0.2), value,

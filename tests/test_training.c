@@ -672,6 +672,7 @@ TEST(every_setting_of_a_layer_is_compared)
         {ng_film_new(4, .condition = 2), ng_film_new(4, .condition = 2, .features_last = true),
          "features last"},
         {ng_filter_response_norm_new(4), ng_filter_response_norm_new(4, .eps = 0.1), "eps=0.1"},
+        {ng_global_response_norm_new(4), ng_global_response_norm_new(4, .eps = 0.1), "eps=0.1"},
         {ng_evo_norm_new(4), ng_evo_norm_new(4, .momentum = 0.3), "momentum=0.3"},
         {ng_evo_norm_new(4, .groups = 2), ng_evo_norm_new(4, .groups = 4), "groups=4"},
         {ng_l2_norm_new(4), ng_l2_norm_new(4, .channels_first = true), "channels first"},

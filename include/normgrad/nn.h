@@ -482,6 +482,19 @@ typedef struct {
         NG_NAMED(ng_filter_response_norm_new_options, channels, __VA_ARGS__))
 NG_API ng_module *ng_filter_response_norm_new_with(ng_filter_response_norm_new_options options);
 
+/* Global response normalization (GRN) of x (N, C, ...), with G_c the length of channel c of a
+ * sample over its positions:
+ *     y = x + weight x G_c / (mean of G over the channels + eps) + bias
+ * Parameters weight and bias (0) per channel. Woo et al. 2023 (ConvNeXt V2). */
+typedef struct {
+    double eps;       /* default 1e-6 */
+    int64_t channels; /* C */
+} ng_global_response_norm_new_options;
+#define ng_global_response_norm_new(...)                                                           \
+    ng_global_response_norm_new_with(                                                              \
+        NG_NAMED(ng_global_response_norm_new_options, channels, __VA_ARGS__))
+NG_API ng_module *ng_global_response_norm_new_with(ng_global_response_norm_new_options options);
+
 /* EvoNorm of x (N, C, ...), a norm with an activation in it; parameters weight (1), bias (0) and
  * v (1) per channel. Liu, Brock, Simonyan & Le 2020.
  *

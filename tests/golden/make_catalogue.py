@@ -304,3 +304,13 @@ def qk_norm(heads):
 
 case("qk_temperature", qk_norm(2), normal(2, 5, 6), in_weight=normal(18, 6), in_bias=normal(18),
      out_weight=normal(6, 6), out_bias=normal(6), q_norm__g=normal(1, mean=3.0))
+
+# ---- Woo et al. 2023, algorithm 1 --------------------------------------------------------------------
+
+def grn(x, p):
+    length = torch.sqrt((x ** 2).sum(positions(x), keepdim=True))
+    return x + wide(p["weight"], x) * x * length / (length.mean(1, keepdim=True) + 1e-6) \
+        + wide(p["bias"], x)
+
+
+case("grn", grn, normal(2, 4, 3, 2), weight=normal(4), bias=normal(4))

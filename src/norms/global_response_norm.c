@@ -1,0 +1,65 @@
+/* Global response normalization: y = x + gamma x s + beta, where s is the length of a channel of a
+ * sample over its positions, divided by the mean of all channels' lengths. */
+#include "nn/module.h"
+#include "ops/op.h"
+
+typedef struct {
+    ng_module base;
+    ng_global_response_norm_new_options options;
+    ng_tensor *gamma, *beta; /* (channels) */
+} global_response_norm;
+
+static ng_tensor *global_response_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    const global_response_norm *layer = (const global_response_norm *)self;
+    if (!ng_channels_fit(self, x, layer->options.channels)) return NULL;
+    ng_tensor *rows = ng_by_positions(tape, x);
+    ng_tensor *length = ng_norm(tape, rows, .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *mean = ng_mean(tape, length, .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *s = ng_div(tape, length, ng_add_scalar(tape, mean, layer->options.eps));
+    ng_tensor *y = ng_reshape(tape, ng_mul(tape, rows, s), x->shape);
+    y = ng_affine_composed(tape, y, ng_parameter_value(tape, layer->gamma),
+                           ng_parameter_value(tape, layer->beta));
+    return ng_add(tape, x, y);
+}
+
+static void global_response_norm_describe(const ng_module *self, char *text, size_t bytes)
+{
+    const ng_global_response_norm_new_options *options =
+        &((const global_response_norm *)self)->options;
+    snprintf(text, bytes, "%lld, eps=%s", (long long)options->channels,
+             ng_number_print(options->eps).text);
+}
+
+static const ng_module_class global_response_norm_class = {.name = "GlobalResponseNorm",
+                                                           .size = sizeof(global_response_norm),
+                                                           .forward = global_response_norm_forward,
+                                                           .describe =
+                                                               global_response_norm_describe};
+
+ng_module *ng_global_response_norm_new_with(ng_global_response_norm_new_options options)
+{
+    static const char name[] = "ng_global_response_norm_new";
+    options.eps = ng_option(options.eps, 1e-6);
+    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
+        !ng_norm_eps_ok(name, options.eps))
+        return NULL;
+    global_response_norm *self = (global_response_norm *)ng_module_new(&global_response_norm_class);
+    if (!self) return NULL;
+    self->options = options;
+    self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.channels));
+    self->beta = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(options.channels));
+    return ng_module_built(&self->base);
+}
+
+/* ---- Cases -------------------------------------------------------------------------------- */
+
+NG_CASE_MODULE(case_global_response_norm, ng_global_response_norm_new(3, .eps = 0.1))
+
+const ng_case ng_layer_cases_global_response_norm[] = {
+    NG_CASE_LAYER("GlobalResponseNorm", case_global_response_norm, NG_CASE_ANY("x", 2, 3, 2, 2)),
+    NG_CASE_LAYER("GlobalResponseNorm (features)", case_global_response_norm,
+                  NG_CASE_NOT_ZERO("x", 2, 3)),
+};
+const int ng_layer_cases_global_response_norm_count =
+    NG_CASE_COUNT(ng_layer_cases_global_response_norm);
