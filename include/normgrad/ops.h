@@ -538,7 +538,6 @@ typedef struct {
     bool rms, unbiased;
     double partial;
     ng_tensor *beta;
-    ng_tensor **sum; /* of ng_add_row_norm */
 } ng_row_norm_options;
 #define ng_row_norm(tape, x, gamma, ...)                                                          \
     ng_row_norm_with(tape, x, gamma, NG_NAMED(ng_row_norm_options, beta, __VA_ARGS__))
@@ -548,12 +547,21 @@ NG_API ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma
 /* y = ng_row_norm of x + residual, which have one shape; *sum = x + residual. The backward pass
  * takes the gradients of both results in one pass over memory.
  *     y = ng_add_row_norm(tape, x, residual, gamma, beta, &sum, .rms = true)
- * gamma and beta may be NG_NONE, and &sum NULL. After an error *sum is NULL. */
+ * gamma and beta may be NG_NONE, and &sum NULL. After an error *sum is NULL. The settings are those of
+ * ng_row_norm. */
+typedef struct {
+    double eps;
+    int dims;
+    bool rms, unbiased;
+    double partial;
+    ng_tensor *beta;
+    ng_tensor **sum;
+} ng_add_row_norm_options;
 #define ng_add_row_norm(tape, x, residual, gamma, shift, ...)                                      \
     ng_add_row_norm_with(tape, x, residual, gamma,                                                 \
-                         NG_NAMED_TWO(ng_row_norm_options, beta, shift, sum, __VA_ARGS__))
+                         NG_NAMED_TWO(ng_add_row_norm_options, beta, shift, sum, __VA_ARGS__))
 NG_API ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *residual,
-                                       ng_tensor *gamma, ng_row_norm_options options);
+                                       ng_tensor *gamma, ng_add_row_norm_options options);
 
 /* Batch normalization of x (N, C), (N, C, L), (N, C, H, W), (N, C, D, H, W)... over all but the
  * channel axis.

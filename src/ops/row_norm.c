@@ -251,34 +251,38 @@ static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, ng_tens
     return ng_record(tape, op, y, inputs, 3, &saved, sizeof saved);
 }
 
-static void fill_in_defaults(ng_row_norm_options *o)
+static ng_tensor *row_norm_by_default(const char *function, ng_tape *tape, ng_tensor *x,
+                                      ng_tensor *gamma, ng_row_norm_options options)
 {
-    o->eps = ng_option(o->eps, o->rms ? 1e-6 : 1e-5);
-    o->partial = ng_option(o->partial, 1);
+    options.eps = ng_option(options.eps, options.rms ? 1e-6 : 1e-5);
+    options.partial = ng_option(options.partial, 1);
+    return recorded_row_norm(function, tape, x, gamma, &options);
 }
 
 ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                             ng_row_norm_options options)
 {
-    static const char name[] = "ng_row_norm";
-    if (!ng_option_idle(name, "sum", options.sum, "in ng_add_row_norm")) return NULL;
-    fill_in_defaults(&options);
-    return recorded_row_norm(name, tape, x, gamma, &options);
+    return row_norm_by_default("ng_row_norm", tape, x, gamma, options);
 }
 
 ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *residual, ng_tensor *gamma,
-                                ng_row_norm_options options)
+                                ng_add_row_norm_options o)
 {
     static const char name[] = "ng_add_row_norm";
     ng_tensor *const inputs[] = {x, residual};
-    if (options.sum) *options.sum = NULL;
+    if (o.sum) *o.sum = NULL;
     if (!ng_accepts(name, tape, 2, inputs) ||
         !ng_has_type(name, "residual", residual, x->dtype, x->shape))
         return NULL;
     ng_tensor *sum = ng_add(tape, x, residual);
-    fill_in_defaults(&options);
-    ng_tensor *y = recorded_row_norm(name, tape, sum, gamma, &options);
-    if (y && options.sum) *options.sum = sum;
+    const ng_row_norm_options of_norm = {.eps = o.eps,
+                                         .dims = o.dims,
+                                         .rms = o.rms,
+                                         .unbiased = o.unbiased,
+                                         .partial = o.partial,
+                                         .beta = o.beta};
+    ng_tensor *y = row_norm_by_default(name, tape, sum, gamma, of_norm);
+    if (y && o.sum) *o.sum = sum;
     return y;
 }
 
