@@ -1,7 +1,6 @@
 /* The size of a deep network's activations by layer, norm and scale of the initial weights, at the
  * start and after training. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, DEPTH, EPOCHS };
 enum { NORMS = 4, GAINS = 3, TIMES = 2, MOST_DEPTH = 100 };

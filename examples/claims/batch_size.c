@@ -1,7 +1,6 @@
 /* The error of BatchNorm, GroupNorm and LayerNorm on new images by batch size, from 2 to 32, for a
  * convolutional and a fully connected network. It is measured in train mode and in eval mode. */
 #include "lab.h"
-#include <math.h>
 
 enum { TRAIN, STEPS, CONNECTED_STEPS };
 static lab_size sizes[] = {

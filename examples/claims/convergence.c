@@ -1,7 +1,6 @@
 /* The number of steps that networks with and without a norm need, by gradient descent and Adam:
  * each at its best of seven rates, and all at the best rate without a norm. */
 #include "lab.h"
-#include <math.h>
 #include <stdlib.h>
 
 enum { WIDTH, DEPTH, EPOCHS, BATCH };

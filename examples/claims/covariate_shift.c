@@ -1,6 +1,5 @@
 /* How the distribution of a hidden unit's inputs moves during training, by norm. */
 #include "lab.h"
-#include <math.h>
 #include <stdio.h>
 
 enum { WIDTH, EPOCHS };

@@ -1,7 +1,6 @@
 /* The placement of norms in a transformer of 24 blocks: before the branch, after it, on both sides,
  * and after it with DeepNorm's scales. Gradients at the start, and losses after training. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, LAYERS, STEPS };
 enum { CONTEXT = 16, BATCH = 8, MOST_LAYERS = 64, LOOKS = 15 };

@@ -1,6 +1,5 @@
 /* The mean and deviation of a layer's activations before and after each norm. */
 #include "lab.h"
-#include <math.h>
 #include <stdio.h>
 
 enum { WIDTH, EPOCHS };

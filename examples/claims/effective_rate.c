@@ -1,7 +1,6 @@
 /* The effective learning rate of weights before a norm, rate / |w|^2, and the role of weight
  * decay. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, STEPS, LONG };
 static lab_size sizes[] = {

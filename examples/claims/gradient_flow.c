@@ -1,6 +1,5 @@
 /* The size of the gradient in each layer of a deep network, at the start and during training. */
 #include "lab.h"
-#include <math.h>
 #include <stdio.h>
 
 enum { WIDTH, DEPTH, EPOCHS, RATE };

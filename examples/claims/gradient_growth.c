@@ -1,7 +1,6 @@
 /* The growth of gradients per layer of BatchNorm, in wide deep networks at the start, compared with
  * theory. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, DEPTH, BATCH };
 enum { MOST_DEPTH = 200, OUTERMOST = 8, CASES = 5, BATCHES = 6 };

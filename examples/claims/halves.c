@@ -1,7 +1,6 @@
 /* The two halves of BatchNorm and LayerNorm separately: centring without scaling, and scaling
  * without centring. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, DEPTH, EPOCHS };
 static lab_size sizes[] = {

@@ -295,6 +295,18 @@ static void put_curves(const lab_curves *c, const char *scratch)
 
 /* ---- The verdicts ------------------------------------------------------------------------- */
 
+/* Returns the values that are not NaN, sorted; the caller frees them. */
+static double *sorted_of(const double *values, int64_t count, int *kept)
+{
+    double *sorted = malloc((size_t)(count > 0 ? count : 1) * sizeof *sorted);
+    if (!sorted) give_up("out of memory");
+    *kept = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!isnan(values[i])) sorted[(*kept)++] = values[i];
+    qsort(sorted, (size_t)*kept, sizeof *sorted, ascending);
+    return sorted;
+}
+
 void lab_judge(lab_part part, const char *format, ...)
 {
     if (lab.part_count == MOST_PARTS) give_up("an experiment has at most 64 parts");
@@ -303,12 +315,8 @@ void lab_judge(lab_part part, const char *format, ...)
     va_start(list, format);
     vsnprintf(j->name, sizeof j->name, format, list);
     va_end(list);
-    const int count = part.count ? part.count : lab_seeds();
     j->part = part;
-    j->sorted = lab_numbers(count);
-    for (int i = 0; i < count; i++)
-        if (!isnan(part.values[i])) j->sorted[j->count++] = part.values[i];
-    qsort(j->sorted, (size_t)j->count, sizeof *j->sorted, ascending);
+    j->sorted = sorted_of(part.values, part.count ? part.count : lab_seeds(), &j->count);
 }
 
 /* The median of n numbers, and its confidence interval. */
@@ -412,6 +420,7 @@ int lab_end(void)
     const bool written =
         !lab.verdicts || ng_file_write(lab.verdicts, lines, (int64_t)size) == NG_OK;
     free(lines);
+    for (int i = 0; i < lab.part_count; i++) free(lab.parts[i].sorted);
     for (int i = 0; i < lab.number_blocks; i++) free(lab.numbers[i]);
     free(lab.numbers);
     return program_end(drawn && written ? EXIT_SUCCESS : EXIT_FAILED);
@@ -419,21 +428,9 @@ int lab_end(void)
 
 /* ---- Numbers ------------------------------------------------------------------------------ */
 
-/* Returns the values that are not NaN, sorted; the caller frees them. */
-static double *sorted_of(const double *values, int64_t count, int64_t *kept)
-{
-    double *sorted = malloc((size_t)(count > 0 ? count : 1) * sizeof *sorted);
-    if (!sorted) give_up("out of memory");
-    *kept = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (!isnan(values[i])) sorted[(*kept)++] = values[i];
-    qsort(sorted, (size_t)*kept, sizeof *sorted, ascending);
-    return sorted;
-}
-
 double lab_percentile(const double *values, int64_t count, double percent)
 {
-    int64_t kept;
+    int kept;
     double *sorted = sorted_of(values, count, &kept);
     const double value = kept > 0 ? number_quantile(sorted, kept, percent / 100) : (double)NAN;
     free(sorted);
@@ -441,15 +438,6 @@ double lab_percentile(const double *values, int64_t count, double percent)
 }
 
 double lab_median(const double *values) { return lab_percentile(values, lab_seeds(), 50); }
-
-lab_spread lab_spread_of(const double *values, int count)
-{
-    int64_t kept;
-    double *sorted = sorted_of(values, count, &kept);
-    const lab_spread all = number_spread_of(sorted, (int)kept);
-    free(sorted);
-    return all;
-}
 
 lab_line lab_fit(const double *x, const double *y, int count)
 {
@@ -546,7 +534,7 @@ static double median_score(double rate, score_of *score, void *context)
         scores[i] = score(context, rate, lab_tuning_seed(i));
         if (isnan(scores[i])) scores[i] = HUGE_VAL;
     }
-    return lab_spread_of(scores, lab_tuning_seeds()).median;
+    return lab_percentile(scores, lab_tuning_seeds(), 50);
 }
 
 double lab_best_rate(double start, score_of *score, void *context)

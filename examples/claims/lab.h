@@ -25,7 +25,7 @@
 #ifndef CLAIMS_LAB_H
 #define CLAIMS_LAB_H
 
-#include "../numbers.h"
+#include <math.h>
 #include <normgrad.h>
 
 /* ---- The experiment ----------------------------------------------------------------------- */
@@ -140,10 +140,7 @@ int lab_end(void);
 
 /* ---- Numbers ------------------------------------------------------------------------------ */
 
-/* Statistics of the values that are not NaN; Inf counts as largest. Percentiles are
- * interpolated. */
-typedef number_spread lab_spread;
-lab_spread lab_spread_of(const double *values, int count);
+/* Percentiles of the values that are not NaN, interpolated; Inf counts as largest. */
 double lab_percentile(const double *values, int64_t count, double percent);
 double lab_median(const double *values); /* over the seeds */
 

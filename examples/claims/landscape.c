@@ -1,7 +1,6 @@
 /* The smoothness of the loss during training: the change of loss and gradient along the gradient's
  * direction, without a norm, with three norms, and with BatchNorm followed by random noise. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, DEPTH, BATCH, EPOCHS, EVERY };
 static lab_size sizes[] = {

@@ -1,7 +1,6 @@
 /* The dependence of a causal transformer block's output on later positions and on other sequences
  * of the batch, by its derivatives. */
 #include "lab.h"
-#include <math.h>
 
 enum { LENGTH, WIDTH };
 static lab_size sizes[] = {

@@ -2,7 +2,6 @@
  * descent at rates from 0.004 to 16, 2 to 16 hidden layers, weights initialized for the network
  * without a norm. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, EPOCHS, BATCH };
 static lab_size sizes[] = {

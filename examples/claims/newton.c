@@ -1,7 +1,6 @@
 /* BatchNorm as a preconditioner: the gradients that it saves with gradient descent, and with
  * truncated Newton steps (conjugate gradients on Hessian-vector products). */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, IMAGES, MOST };
 static lab_size sizes[] = {

@@ -1,7 +1,6 @@
 /* The noise of a small batch's gradient by norm: sampling alone gives a variance proportional to
  * one over the batch size; BatchNorm's statistics add to it. */
 #include "lab.h"
-#include <math.h>
 #include <stdlib.h>
 
 enum { WIDTH, DRAWS };

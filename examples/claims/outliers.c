@@ -1,7 +1,6 @@
 /* The effect of one outlying feature on LayerNorm's and RMSNorm's outputs of the other features, in
  * random rows and in a trained network. */
 #include "lab.h"
-#include <math.h>
 
 enum { ROWS, WIDTH, OUTLIER, HIDDEN, EPOCHS };
 static lab_size sizes[] = {

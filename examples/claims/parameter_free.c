@@ -1,7 +1,6 @@
 /* RMSNorm and LayerNorm with and without gamma and beta, AdaNorm and DetachNorm, in a network for
  * digits and in a small transformer. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, EPOCHS, DIM, LAYERS, STEPS, TRANSFORMER_SEEDS };
 static lab_size sizes[] = {

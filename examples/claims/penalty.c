@@ -2,7 +2,6 @@
  * points of the batch, and the accuracy of the Wasserstein distance. */
 #include "../penalty.h"
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, STEPS };
 enum { KINDS = 5, POINTS = 16, BATCH = 64, MANY = 2048, LOOKS = 20 };

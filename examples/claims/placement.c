@@ -1,7 +1,6 @@
 /* Pre-norm and post-norm: the gradient of the last block at the start by depth, and training with
  * and without a warm-up of the learning rate. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, LAYERS, STEPS, DEEPEST, DRAWS };
 enum { PRE, POST, PLACEMENTS, REPORTS = 24, CONTEXT = 32, BATCH = 8, MOST_DEPTHS = 16 };

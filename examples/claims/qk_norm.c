@@ -1,7 +1,6 @@
 /* The size of attention's logits at high learning rates, with and without norms of queries and
  * keys. */
 #include "lab.h"
-#include <math.h>
 #include <string.h>
 
 enum { WIDTH, LAYERS, STEPS };

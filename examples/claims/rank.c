@@ -1,6 +1,5 @@
 /* The effective rank of a batch's activations by layer of a deep network, at the start, by norm. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, DEPTH };
 static lab_size sizes[] = {

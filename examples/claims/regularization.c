@@ -1,7 +1,6 @@
 /* Norms as regularization: networks overfit a few digits; the gap between validation and training
  * loss is compared after equal training and at equal training loss. Dropout is the control. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, STEPS, BATCH, RATE };
 static lab_size sizes[] = {
@@ -111,19 +110,19 @@ static const double *shares_of(int count, int kind, measure *of)
     return values;
 }
 
-static void write_path(int count, int kind)
+/* Logs the validation loss at the levels that most seeds reach. */
+static void log_path(int count, int kind)
 {
-    double *values = lab_numbers(lab_seeds());
-    char name[64];
-    snprintf(name, sizeof name, "%s, %d images", kinds[kind]->name, counts[count]);
-    lab_block(name, "train validation validation_low validation_high seeds");
+    lab_curves *curves = lab_curves_new("train", "%s, %d images", kinds[kind]->name, counts[count]);
     for (int i = 0; i < LEVELS; i++) {
+        int reached = 0;
         for (int seed = 0; seed < lab_seeds(); seed++)
-            values[seed] = outcomes[count][kind][seed].validation[i];
-        const lab_spread loss = lab_spread_of(values, lab_seeds());
-        const bool most = 2 * loss.count > lab_seeds(); /* most seeds reach this level */
-        lab_row(level_of(i), most ? loss.median : (double)NAN, most ? loss.quarter : (double)NAN,
-                most ? loss.three_quarters : (double)NAN, loss.count);
+            reached += !isnan(outcomes[count][kind][seed].validation[i]);
+        for (int seed = 0; seed < lab_seeds(); seed++) {
+            const double loss = outcomes[count][kind][seed].validation[i];
+            lab_log(curves, seed, "validation", level_of(i),
+                    2 * reached > lab_seeds() ? loss : (double)NAN);
+        }
     }
 }
 
@@ -182,7 +181,7 @@ int main(int argc, char **argv)
     lab_data("network 64-%d-%d-10, ReLU, Adam at %g, batch %d, %d steps", lab_whole(WIDTH),
              lab_whole(WIDTH), lab_number(RATE), lab_whole(BATCH), lab_whole(STEPS));
     for (int kind = 0; kind < KINDS; kind++) {
-        for (int count = 0; count < COUNTS; count++) write_path(count, kind);
+        for (int count = 0; count < COUNTS; count++) log_path(count, kind);
         log_gaps("training", kind, equal_training);
         log_gaps("loss", kind, equal_loss);
     }

@@ -1,7 +1,6 @@
 /* The time that RMSNorm saves over LayerNorm by width: forward, backward and in a training step,
  * and the accuracy of both. It measures processor time: run it on an idle machine. */
 #include "lab.h"
-#include <math.h>
 #include <time.h>
 
 enum { ELEMENTS, TURNS, STEP_TURNS, WIDEST, WIDEST_NETWORK, EPOCHS };

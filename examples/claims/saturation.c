@@ -1,7 +1,6 @@
 /* The share of saturated tanh activations by norm and scale of the initial weights, at the start
  * and after training. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, DEPTH, EPOCHS };
 static lab_size sizes[] = {

@@ -1,7 +1,6 @@
 /* The gradient and the Hessian of a weight matrix before a norm, which makes the loss independent
  * of the matrix's scale. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, IMAGES };
 static lab_size sizes[] = {

@@ -1,7 +1,6 @@
 /* The share of attention keys that no query can select, by norm. A key inside the convex hull of
  * the others never has the largest logit; norms put keys on a sphere, where none is inside. */
 #include "lab.h"
-#include <math.h>
 
 enum { FEATURES, HEAD, MOST };
 enum { MOST_HEAD = 64 };

@@ -1,6 +1,5 @@
 /* The largest eigenvalues of the Hessian at equal loss, by norm. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, IMAGES };
 static lab_size sizes[] = {

@@ -2,7 +2,6 @@
  * striker, learns when to score. Measured: its oscillation between too late and too early, with and
  * without LayerNorm. */
 #include "lab.h"
-#include <math.h>
 
 enum { PASSES, PLAYERS, SITUATIONS };
 static lab_size sizes[] = {

@@ -1,7 +1,6 @@
 /* Gamma and beta as the inverse of a norm: the best approximation of the input, feature by feature;
  * and the change made by a norm with initial gamma and beta. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, IMAGES };
 static lab_size sizes[] = {

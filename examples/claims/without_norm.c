@@ -1,7 +1,6 @@
 /* DynamicTanh, which uses no statistics, instead of LayerNorm and RMSNorm in a small
  * character-level transformer, at three scales of its embedding. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, LAYERS, STEPS };
 enum { CONTEXT = 32, BATCH = 8, HELD_OUT = 128, LOOKS = 10 };
