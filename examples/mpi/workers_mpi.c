@@ -8,6 +8,7 @@
 #include "../claims/workers.h"
 #include "world.h"
 #include <stddef.h>
+#include <stdlib.h>
 
 enum { FOUR, SIXTEEN, COUNTS, MOST_SEEDS = 1000 };
 static int workers_of(int i) { return i == FOUR ? 4 : 16; }
