@@ -236,6 +236,8 @@ TEST(plot_says_what_is_wrong_with_the_data)
     assert_refused(ng_plot(history, "-", .keep = true), ".keep is set");
     assert_refused(ng_plot(history, path, .live = true), ".live is set");
     assert_refused(ng_plot_watch(history, path), "ng_watch has logged nothing");
+    ng_history_log(history, "0/gradient", 1, (double)NAN);
+    assert_refused(ng_plot_watch(history, path), "no value that can be drawn");
     ck_assert(file_has(path, "the old one"));
 }
 
@@ -251,6 +253,9 @@ TEST(plot_says_what_is_wrong_with_the_system)
     const char *fake = put_text("gnuplot", "#!/bin/sh\necho 'line 3: a reason' >&2\nexit 1\n");
     chmod(fake, 0700);
     assert_fails(ng_plot(history, in_folder("a.svg")), NG_EIO, "gnuplot: line 3: a reason");
+    put_text("gnuplot", "#!/bin/sh\nread line\necho half\nkill -9 $$\n");
+    assert_fails(ng_plot(history, in_folder("a.svg")), NG_EIO, "gnuplot: it was killed");
+    ck_assert(access(in_folder("a.svg"), F_OK) != 0);
     setenv("PATH", path, 1);
     free(path);
     if (has_gnuplot())
@@ -285,7 +290,7 @@ TEST(plot_without_the_system_leaves_the_old_figure)
         const bool refused = file_call_refused();
         file_calls_succeed();
         if (!refused) break;
-        if (status == NG_OK) continue; /* the close of a file in memory */
+        if (status == NG_OK) continue; /* the close of a file of gnuplot's */
         assert_error(NG_EIO, "ng_plot");
         ck_assert(file_has(path, "the old one") || file_has(path, "</svg>"));
     }

@@ -184,42 +184,36 @@ static ng_status system_refuses(const char *function, int error)
     return ng_fail(NG_EIO, "%s: cannot run gnuplot: %s", function, strerror(error));
 }
 
-/* Starts gnuplot on these descriptors, -1 for the program's own; in a process group of its own, so
- * that Ctrl-C does not end it. Returns 0 or the system's error. */
-static int start_gnuplot(const int fd[3], bool persist, pid_t *process)
-{
-    char *arguments[] = {"gnuplot", "-d", persist ? "-persist" : NULL, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    for (int i = 0; i < 3; i++)
-        if (fd[i] >= 0) posix_spawn_file_actions_adddup2(&actions, fd[i], i);
-    const int error = posix_spawnp(process, "gnuplot", &actions, &attributes, arguments, environ);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
-}
-
 /* Records the last line that gnuplot printed as the error. */
 static ng_status gnuplot_failed(const char *function, char *said)
 {
-    char *line = NULL, *rest = NULL;
-    for (char *next = said ? strtok_r(said, "\n", &rest) : NULL; next;
-         next = strtok_r(NULL, "\n", &rest))
-        if (next[strspn(next, " \t^")]) line = next;
-    return ng_fail(NG_EIO, "%s: gnuplot: %s", function,
-                   line ? line + strspn(line, " \t") : "it was killed, or drew nothing");
+    size_t length = said ? strlen(said) : 0;
+    while (length > 0 && isspace((unsigned char)said[length - 1])) said[--length] = '\0';
+    const char *line = length > 0 ? strrchr(said, '\n') : "\nit was killed, or drew nothing";
+    line = line ? line + 1 : said;
+    return ng_fail(NG_EIO, "%s: gnuplot: %s", function, line + strspn(line, " \t"));
 }
 
-/* Starts gnuplot with a socket as its input: a pipe without a reader would raise SIGPIPE. */
+/* Starts gnuplot with a socket as its input, since a pipe without a reader would raise SIGPIPE, and
+ * these outputs, -1 for the program's own; in a process group, so that Ctrl-C does not end it. */
 static ng_status begin_gnuplot(const ng_figure *f, ng_live *run, int out, int err)
 {
+    char *arguments[] = {"gnuplot", "-d", f->path ? NULL : "-persist", NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return system_refuses(f->function, errno);
-    const int error = start_gnuplot((int[]){ends[1], out, err}, !f->path, &run->process);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 0);
+    if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
+    if (err >= 0) posix_spawn_file_actions_adddup2(&actions, err, 2);
+    const int error =
+        posix_spawnp(&run->process, "gnuplot", &actions, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     run->fd = ends[0];
     if (!error) return NG_OK;
