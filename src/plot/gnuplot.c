@@ -160,8 +160,11 @@ static void add_commands(ng_text *text, const ng_figure *f, const char *data)
         ng_text_print(text, "set output ");
         ng_text_quote(text, base_name(f->path));
     }
-    ng_text_print(text, "\nset multiplot layout %d,%d", (f->panels + f->columns - 1) / f->columns,
-                  f->columns);
+    const bool several = f->panels > 1 || f->title; /* else a window can be zoomed */
+    ng_text_print(text, "\n");
+    if (several)
+        ng_text_print(text, "set multiplot layout %d,%d", (f->panels + f->columns - 1) / f->columns,
+                      f->columns);
     if (f->title) {
         ng_text_print(text, " title ");
         ng_text_quote(text, f->title);
@@ -169,7 +172,7 @@ static void add_commands(ng_text *text, const ng_figure *f, const char *data)
     }
     ng_text_print(text, "\n");
     ng_text_add(text, f->script.bytes, f->script.count);
-    ng_text_print(text, "unset multiplot\n");
+    if (several) ng_text_print(text, "unset multiplot\n");
 }
 
 /* ---- A run ---------------------------------------------------------------------------------- */
