@@ -62,6 +62,7 @@
 #include "ops/op.c"
 #include "ops/elementwise.c"
 #include "ops/arithmetic.c"
+#include "ops/combine.c"
 #include "ops/reduce.c"
 #include "ops/layout.c"
 #include "ops/parts.c"

@@ -272,6 +272,50 @@ TEST(a_norm_of_floats_is_that_of_doubles_over_any_axes)
     assert_values(ng_norm(tape, ng_full(tape, NG_F32, NG_SCALAR, -3)), 0, 3);
 }
 
+TEST(a_combination_is_the_weighted_sum_of_its_tensors)
+{
+    ng_tensor *a = values(NG_SHAPE(3), NG_VALUES(1, 2, -4)),
+              *b = values(NG_SHAPE(3), NG_VALUES(0.5, 0, 8));
+    ng_tensor *y = ng_combine(tape, (ng_tensor *[]){a, b, a}, (const double[]){2, -3, 1}, 3);
+    assert_values(y, 0, 1.5, 6, -36);
+    assert_values(ng_gradient(tape, y, a), 0, 3, 3, 3);
+    assert_values(ng_gradient(tape, y, b), 0, -3, -3, -3);
+    const double one = 1;
+    assert_refused(ng_combine(tape, &a, &one, 0), "ng_combine: 0 tensors, expected at least one");
+    assert_fails(ng_combine(tape, (ng_tensor *[]){a, values(NG_SHAPE(1), NG_VALUES(1))},
+                            (const double[]){1, 1}, 2),
+                 NG_ESHAPE, "ng_combine: tensor 1 is (3,) and tensor 2 (1,), expected one shape");
+    ng_tensor *floats = ng_full(tape, NG_F32, NG_SHAPE(3), 1);
+    assert_fails(ng_combine(tape, (ng_tensor *[]){a, floats}, (const double[]){1, 1}, 2), NG_EDTYPE,
+                 "float32");
+}
+
+TEST(a_shift_leaves_zeros_behind)
+{
+    ng_tensor *x = values(NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6));
+    assert_values(ng_shift(tape, x, 1, 1), 0, 0, 1, 2, 0, 4, 5);
+    assert_values(ng_shift(tape, x, -1, -2), 0, 3, 0, 0, 6, 0, 0);
+    assert_values(ng_shift(tape, x, 0, -1), 0, 4, 5, 6, 0, 0, 0);
+    assert_values(ng_shift(tape, x, 0, 7), 0, 0, 0, 0, 0, 0, 0);
+    assert_values(ng_shift(tape, x, 1, INT64_MIN), 0, 0, 0, 0, 0, 0, 0);
+    assert_values(ng_shift(tape, x, 1, 0), 0, 1, 2, 3, 4, 5, 6);
+    assert_values(ng_gradient(tape, ng_shift(tape, x, 1, 2), x), 0, 1, 0, 0, 1, 0, 0);
+}
+
+TEST(a_sum_of_squares_of_floats_is_that_of_doubles_over_any_axes)
+{
+    ng_rng rng = ng_rng_seeded(6);
+    ng_tensor *x = own(ng_normal_new(NG_F64, NG_SHAPE(7, 5, 300), 0, 1, &rng));
+    ng_tensor *in_float = ng_cast(tape, x, NG_F32);
+    const ng_axes axes[] = {NG_AXES(0), NG_AXES(1), NG_AXES(2), NG_AXES(0, 2), {0}};
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+        ng_tensor *expected = ng_sum(tape, ng_square(tape, x), .axes = axes[i]);
+        assert_tensors_close(ng_sum_squares(tape, x, .axes = axes[i]), expected, 1e-14);
+        ng_tensor *of_floats = ng_sum_squares(tape, in_float, .axes = axes[i]);
+        assert_tensors_close(ng_cast(tape, of_floats, NG_F64), expected, 1e-6);
+    }
+}
+
 TEST(what_a_triangle_leaves_out_is_zero_whatever_it_held)
 {
     ng_tensor *x = ng_full(tape, NG_F64, NG_SHAPE(2, 2), (double)INFINITY);

@@ -481,6 +481,10 @@ void compare_small_pointwise(void)
         k->add_to(x, add, n);
         k->axpy(-3, x, axpy, n, false);
         k->axpy(-3, x, axpy_to, n, true);
+        const double weights[] = {2, -0.5, 3};
+        char *combined = make(n), *alone = make(n);
+        k->weighted_sum((const void *const[]){x, z, c}, weights, 3, combined, n);
+        k->weighted_sum((const void *const[]){x}, weights, 1, alone, n);
         put(clamped, 0, nan_value);
         k->map((ng_mapping){NG_MAP_CLAMP, -0.25, 0.5}, clamped, clamped, n);
         long double dot = 0;
@@ -491,6 +495,8 @@ void compare_small_pointwise(void)
             expect("add_to", add, i, p + q, 1, 1);
             expect("axpy", axpy, i, -3 * p, 1, 0);
             expect("axpy onto", axpy_to, i, q - 3 * p, 2, 3);
+            expect("weighted_sum", combined, i, 2 * p - q / 2 + 3 * get(c, i), 2, 6);
+            expect("weighted_sum of one", alone, i, 2 * p, 0, 0);
             expect("clamp", clamped, i, i ? fminl(fmaxl(p, -0.25L), 0.5L) : (long double)nan_value,
                    0, 0);
             dot += p * q;

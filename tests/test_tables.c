@@ -12,6 +12,7 @@
 #define compare_fill compare_small_pointwise
 #define compare_add_to compare_small_pointwise
 #define compare_axpy compare_small_pointwise
+#define compare_weighted_sum compare_small_pointwise
 #define compare_dot compare_small_pointwise
 #define compare_sum compare_reductions
 #define compare_sum_to_f64 compare_reductions

@@ -68,6 +68,11 @@ NG_API ng_tensor *ng_pow_scalar(ng_tape *tape, ng_tensor *x, double p);  /* y = 
 NG_API ng_tensor *ng_scalar_sub(ng_tape *tape, double c, ng_tensor *x);  /* y = c - x */
 NG_API ng_tensor *ng_scalar_div(ng_tape *tape, double c, ng_tensor *x);  /* y = c / x */
 
+/* y = sum_i weights[i] tensors[i] in one pass over `count` tensors of one shape, at least one:
+ *     ng_combine(tape, (ng_tensor *[]){x, k1, k2}, (double[]){1, h / 2, h / 2}, 3) */
+NG_API ng_tensor *ng_combine(ng_tape *tape, ng_tensor *const *tensors, const double *weights,
+                             int count);
+
 /* ---- Functions of each element ------------------------------------------------------------
  *
  * In double they are the library's own, with the same bits on every processor, in any place of a
@@ -150,6 +155,8 @@ typedef struct {
     ng_tensor *x;
 } ng_reduce_options;
 #define ng_sum(tape, ...) ng_sum_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
+#define ng_sum_squares(tape, ...) \
+    ng_sum_squares_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
 #define ng_mean(tape, ...) ng_mean_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
 #define ng_variance(tape, ...) ng_variance_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
 #define ng_max(tape, ...) ng_max_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
@@ -158,6 +165,8 @@ typedef struct {
 #define ng_norm(tape, ...) ng_norm_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
 #define ng_logsumexp(tape, ...) ng_logsumexp_with(tape, NG_NAMED(ng_reduce_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_sum_with(ng_tape *tape, ng_reduce_options options);  /* y = sum x */
+NG_API ng_tensor *ng_sum_squares_with(ng_tape *tape, ng_reduce_options options);
+                                                /* y = sum x^2, in one pass */
 NG_API ng_tensor *ng_mean_with(ng_tape *tape, ng_reduce_options options); /* y = (sum x) / n */
 NG_API ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options);
                                                 /* y = (sum (x - mean)^2) / n, in two passes */
@@ -253,6 +262,9 @@ NG_API ng_tensor *ng_slice(ng_tape *tape, ng_tensor *x, int axis, int64_t from, 
 
 /* Zeros before and after x along an axis: the gradient of slice. */
 NG_API ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, int64_t after);
+
+/* y[.., i, ..] = x[.., i - by, ..] along an axis, 0 where there is no such element. */
+NG_API ng_tensor *ng_shift(ng_tape *tape, ng_tensor *x, int axis, int64_t by);
 
 /* Joins tensors along an axis: ng_concat(tape, (ng_tensor *[]){a, b}, 2, 0). */
 NG_API ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis);

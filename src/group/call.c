@@ -131,7 +131,8 @@ static void begin_step(ng_process_group *pg, ng_call *c)
 static void add_theirs(const ng_call *c, const ng_step *step, int64_t count, void *mine,
                        const void *theirs)
 {
-    ng_combine(c->head.how, count, step->left ? mine : theirs, step->left ? theirs : mine, mine);
+    ng_combine_blocks(c->head.how, count, step->left ? mine : theirs, step->left ? theirs : mine,
+                      mine);
 }
 
 static void add_received(ng_call *c, const ng_step *step)
@@ -155,8 +156,8 @@ static void finish_whole_step(ng_call *c, const ng_step *step)
 {
     if (step->kind == NG_STEP_RECEIVE || step->kind == NG_STEP_EXCHANGE) add_received(c, step);
     if (step->kind == NG_STEP_ADD && has_values(c))
-        ng_combine(c->head.how, c->head.count, c->data[step->block], c->data[step->peer],
-                   c->data[step->block]);
+        ng_combine_blocks(c->head.how, c->head.count, c->data[step->block], c->data[step->peer],
+                          c->data[step->block]);
     if (step->kind == NG_STEP_TAKE && c->stage == NG_STAGE_FRAMES) {
         c->head = c->in->head;
         const size_t bytes = ng_combined_bytes(c->head.how, c->head.count);
@@ -258,7 +259,7 @@ static void add_up_tree(const ng_process_group *pg, const ng_call *c)
             const int end = left + 2 * half < r->ranks ? left + 2 * half : r->ranks;
             if (left < r->first || end > last) continue;
             void *to = c->data[left - r->first];
-            ng_combine(c->head.how, c->head.count, to, c->data[left + half - r->first], to);
+            ng_combine_blocks(c->head.how, c->head.count, to, c->data[left + half - r->first], to);
         }
 }
 
@@ -266,7 +267,7 @@ static void add_up_tree(const ng_process_group *pg, const ng_call *c)
 static void add_up_any_order(const ng_process_group *pg, const ng_call *c)
 {
     for (int i = 1; i < pg->route.count; i++)
-        ng_combine(c->head.how, c->head.count, c->data[0], c->data[i], c->data[0]);
+        ng_combine_blocks(c->head.how, c->head.count, c->data[0], c->data[i], c->data[0]);
 }
 
 static void reserve_theirs(const ng_process_group *pg, ng_call *c)

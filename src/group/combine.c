@@ -30,7 +30,7 @@ static ng_moments moments_of_both(const ng_moments *a, const ng_moments *b)
                         .squares = a->squares + b->squares + delta * delta * (a->n * b->n / n)};
 }
 
-void ng_combine(int32_t how, int64_t count, const void *left, const void *right, void *to)
+void ng_combine_blocks(int32_t how, int64_t count, const void *left, const void *right, void *to)
 {
 #define COMBINE_EACH(type, formula)                                                                \
     {                                                                                              \

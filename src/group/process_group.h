@@ -20,7 +20,7 @@ enum {
 size_t ng_combined_bytes(int32_t how, int64_t count);
 
 /* to = left + right; `to` is one of them. */
-void ng_combine(int32_t how, int64_t count, const void *left, const void *right, void *to);
+void ng_combine_blocks(int32_t how, int64_t count, const void *left, const void *right, void *to);
 
 /* What a rank has called, or how it has failed. */
 typedef struct {

@@ -58,36 +58,37 @@ static bool has_elements(const char *function, const ng_tensor *x, const reducti
 
 /* ---- Passes: neighbouring axes are reduced together, the last first ------------------------ */
 
-/* x (outer, n, inner) -> y (outer, inner) */
+/* x (outer, n, inner) -> y (outer, inner). `first` is whether no axis has been reduced before. */
 typedef void axis_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
-                       int64_t inner, double scale);
+                       int64_t inner, double scale, bool first);
 
 /* Sums between two passes are in double, and are scaled in the last pass only. */
 static void sum_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
-                     int64_t inner, double scale)
+                     int64_t inner, double scale, bool first)
 {
+    (void)first;
     if (from == to)
         ng_kernels_for(from)->sum(x, y, outer, n, inner, scale, false);
     else
         ng_kernels_for(from)->sum_to_f64(x, y, outer, n, inner, false);
 }
 
-/* Squares floats in the first pass; later passes only add. */
+/* Squares in the first pass; later passes only add. */
 static void square_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer,
-                        int64_t n, int64_t inner, double scale)
+                        int64_t n, int64_t inner, double scale, bool first)
 {
     const ng_kernels *kernels = ng_kernels_for(from);
     (void)to, (void)scale;
-    if (from == NG_F32 && outer * inner == 1)
+    if (first && outer * inner == 1)
         *(double *)y = kernels->dot(x, x, n);
     else
-        kernels->sum_to_f64(x, y, outer, n, inner, from == NG_F32);
+        kernels->sum_to_f64(x, y, outer, n, inner, first);
 }
 
 static void max_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
-                     int64_t inner, double scale)
+                     int64_t inner, double scale, bool first)
 {
-    (void)to, (void)scale;
+    (void)to, (void)scale, (void)first;
     ng_kernels_for(from)->max(x, y, outer, n, inner);
 }
 
@@ -111,7 +112,7 @@ static bool run(ng_tape *tape, axis_pass *pass, const ng_tensor *x, const reduct
                 ng_tensor *y)
 {
     if (x->size == 0) { /* sums of nothing; of an axis without elements there is no maximum */
-        ng_kernels_for(x->dtype)->fill(y->data, y->size, 0 * r->scale);
+        ng_kernels_for(y->dtype)->fill(y->data, y->size, 0 * r->scale);
         return true;
     }
     bool reduced[NG_MAX_RANK];
@@ -119,7 +120,7 @@ static bool run(ng_tape *tape, axis_pass *pass, const ng_tensor *x, const reduct
     int left = 0;
     for (int i = 0; i < groups.rank; i++) left += reduced[i];
     if (left == 0) {
-        pass(x->dtype, x->data, y->dtype, y->data, x->size, 1, 1, r->scale);
+        pass(x->dtype, x->data, y->dtype, y->data, x->size, 1, 1, r->scale, true);
         return true;
     }
 
@@ -137,7 +138,8 @@ static bool run(ng_tape *tape, axis_pass *pass, const ng_tensor *x, const reduct
         const size_t bytes = (size_t)(outer * inner) * ng_dtype_bytes(between);
         void *to = last && between == y->dtype ? y->data : ng_tape_memory(tape, bytes);
         if (!to) return false;
-        pass(dtype, from, between, to, outer, groups.dim[i], inner, last ? r->scale : 1);
+        pass(dtype, from, between, to, outer, groups.dim[i], inner, last ? r->scale : 1,
+             from == x->data);
         from = to, dtype = between;
     }
     if (dtype != y->dtype)
@@ -212,6 +214,29 @@ ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape)
         return NULL;
     }
     return reduce(tape, &sum_to_op, sum_pass, x, r, shape);
+}
+
+/* ---- Sum of squares: y = sum x^2 ------------------------------------------------------------ */
+
+/* dx = 2 x dy */
+static void sum_squares_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *x = node->inputs[0];
+    dy = ng_reshape(tape, ng_mul_scalar(tape, dy, 2), kept_shape(x->shape, node->attributes));
+    dx[0] = ng_mul(tape, x, dy);
+}
+
+static const ng_op sum_squares_op = {.name = "sum_squares", .gradient = sum_squares_gradient};
+
+ng_tensor *ng_sum_squares_with(ng_tape *tape, ng_reduce_options options)
+{
+    reduction r = {.scale = 1};
+    if (!ng_accepts_reduction("ng_sum_squares", tape, &options, r.reduced)) return NULL;
+    const ng_tensor *sums = ng_sum_of_squares(tape, options.x, r.reduced);
+    ng_tensor *y = sums ? ng_result(tape, options.x->dtype, result_shape(&options, &r)) : NULL;
+    if (!y) return NULL;
+    for (int64_t i = 0; i < y->size; i++) ng_tensor_store(y, i, ((const double *)sums->data)[i]);
+    return ng_record(tape, &sum_squares_op, y, &options.x, 1, &r, sizeof r);
 }
 
 /* ---- Variance: the mean of squared deviations from the mean -------------------------------- */
@@ -291,59 +316,48 @@ static ng_tensor *largest_of(ng_tape *tape, ng_tensor *x, const reduction *r)
     return shift;
 }
 
-/* The axis along which e^(x - y) is ng_softmax, which takes less time than the other ops if there
- * are many y: the only reduced one, where all y are finite. -1 if there is none. */
-static int softmax_axis(const ng_node *node)
+/* What the op keeps: e = e^(x - max x), and its sum in kept_shape. */
+typedef struct {
+    reduction of;
+    ng_tensor *e, *sum;
+} logsumexp_attributes;
+
+/* e and its sum; with largest_of as the shift. */
+static logsumexp_attributes shifted_exponentials(ng_tape *tape, ng_tensor *x, const reduction *r,
+                                                 ng_tensor *shift)
 {
-    const reduction *r = node->attributes;
-    const ng_tensor *y = node->output;
-    int axis = -1, count = 0;
-    for (int i = 0; i < node->inputs[0]->shape.rank; i++)
-        if (r->reduced[i]) axis = i, count++;
-    if (count != 1 || y->size < 16) return -1;
-    double sum;
-    ng_kernels_for(y->dtype)->sum_to_f64(y->data, &sum, 1, y->size, 1, false);
-    return isfinite(sum) ? axis : -1;
+    ng_tensor *e = ng_exp(tape, ng_sub(tape, x, shift));
+    return (logsumexp_attributes){*r, e, ng_sum_to(tape, e, kept_shape(x->shape, r))};
 }
 
-/* dx = dy softmax(x), divided before it is repeated. e^(x - y) is less exact for large x, where y
- * has lost the digits of ln sum e^(x - max x). The sum is at least 1, but 0 where all x are -Inf;
- * there dx is 0. */
+/* dx = dy e / sum e, divided before it is repeated. e^(x - y) is less exact for large x, where y
+ * has lost the digits of ln sum e. The sum is at least 1, but 0 where all x are -Inf; there dx is
+ * 0. A gradient that is recorded needs e as a function of x. */
 static void logsumexp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *x = node->inputs[0];
-    const ng_shape kept = kept_shape(x->shape, node->attributes);
-    const int axis = softmax_axis(node);
-    dy = ng_reshape(tape, dy, kept);
-    if (axis >= 0) {
-        dx[0] = ng_mul(tape, ng_softmax(tape, x, axis), dy);
-        return;
-    }
-    ng_tensor *e = ng_exp(tape, ng_sub(tape, x, largest_of(tape, x, node->attributes)));
-    ng_tensor *sum = ng_clamp(tape, ng_sum_to(tape, e, kept), 1, (double)INFINITY);
-    dx[0] = ng_mul(tape, e, ng_div(tape, dy, sum));
+    logsumexp_attributes kept = *(const logsumexp_attributes *)node->attributes;
+    if (ng_tape_recording(tape))
+        kept = shifted_exponentials(tape, x, &kept.of, largest_of(tape, x, &kept.of));
+    ng_tensor *sum = ng_clamp(tape, kept.sum, 1, (double)INFINITY);
+    dy = ng_reshape(tape, dy, kept_shape(x->shape, &kept.of));
+    dx[0] = ng_mul(tape, kept.e, ng_div(tape, dy, sum));
 }
 
 static const ng_op logsumexp_op = {.name = "logsumexp", .gradient = logsumexp_gradient};
 
 /* y = m + ln sum e^(x - m), m = max x */
-static ng_tensor *shifted_logsumexp(ng_tape *tape, ng_tensor *x, const reduction *r)
-{
-    const ng_shape kept = kept_shape(x->shape, r);
-    ng_tensor *shift = largest_of(tape, x, r);
-    ng_tensor *sum = ng_sum_to(tape, ng_exp(tape, ng_sub(tape, x, shift)), kept);
-    return ng_add(tape, shift, ng_log(tape, sum));
-}
-
 ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
 {
     reduction r = {.scale = 1};
     if (!ng_accepts_reduction("ng_logsumexp", tape, &options, r.reduced)) return NULL;
     const bool was = ng_tape_set_recording(tape, false);
-    ng_tensor *y =
-        ng_reshape(tape, shifted_logsumexp(tape, options.x, &r), result_shape(&options, &r));
+    ng_tensor *shift = largest_of(tape, options.x, &r);
+    const logsumexp_attributes kept = shifted_exponentials(tape, options.x, &r, shift);
+    ng_tensor *y = ng_add(tape, shift, ng_log(tape, kept.sum));
+    y = ng_reshape(tape, y, result_shape(&options, &r));
     ng_tape_set_recording(tape, was);
-    return ng_record(tape, &logsumexp_op, y, &options.x, 1, &r, sizeof r);
+    return ng_record(tape, &logsumexp_op, y, &options.x, 1, &kept, sizeof kept);
 }
 
 /* ---- Dot: y = sum a b ---------------------------------------------------------------------- */
@@ -442,6 +456,10 @@ NG_CASE_CALL(case_logsumexp, ng_logsumexp(tape, in[0]))
 NG_CASE_CALL(case_logsumexp_last, ng_logsumexp(tape, in[0], .axes = NG_AXES(-1)))
 NG_CASE_CALL(case_logsumexp_outer,
              ng_logsumexp(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
+NG_CASE_CALL(case_sum_squares, ng_sum_squares(tape, in[0]))
+NG_CASE_CALL(case_sum_squares_last, ng_sum_squares(tape, in[0], .axes = NG_AXES(-1)))
+NG_CASE_CALL(case_sum_squares_outer,
+             ng_sum_squares(tape, in[0], .axes = NG_AXES(0, 2), .keepdim = true))
 NG_CASE_CALL(case_dot, ng_dot(tape, in[0], in[1]))
 NG_CASE_CALL(case_dot_itself, ng_dot(tape, in[0], in[0]))
 NG_CASE_CALL(case_sum_to, ng_sum_to(tape, in[0], NG_SHAPE(3, 1)))
@@ -470,6 +488,9 @@ const ng_case ng_op_cases_reduce[] = {
     NG_CASE("logsumexp (outer axes, keepdim)", case_logsumexp_outer, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE("logsumexp (last axis, several)", case_logsumexp_last, NG_CASE_ANY("x", 4, 4, 3)),
     NG_CASE("logsumexp (outer axes, several)", case_logsumexp_outer, NG_CASE_ANY("x", 2, 16, 2)),
+    NG_CASE("sum_squares", case_sum_squares, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("sum_squares (last axis)", case_sum_squares_last, NG_CASE_ANY("x", 2, 3, 4)),
+    NG_CASE("sum_squares (outer axes, keepdim)", case_sum_squares_outer, NG_CASE_ANY("x", 2, 3, 4)),
     NG_CASE("dot", case_dot, NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4)),
     NG_CASE("dot (with itself)", case_dot_itself, NG_CASE_ANY("x", 3, 4)),
     NG_CASE("sum_to", case_sum_to, NG_CASE_ANY("x", 2, 3, 4)),
