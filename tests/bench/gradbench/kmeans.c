@@ -36,7 +36,7 @@ static void find_nearest(void)
 static ng_tensor *cost_of(ng_tape *tape)
 {
     find_nearest();
-    ng_tensor *offset = ng_sub(tape, points, ng_gather_rows(tape, centroids, nearest));
+    ng_tensor *offset = ng_sub(tape, ng_gather_rows(tape, centroids, nearest), points);
     return ng_dot(tape, offset, offset);
 }
 

@@ -38,7 +38,7 @@ static void primal(ng_tape *tape, ng_tensor **y)
         ng_reshape(tape, ng_pad(tape, x, 0, 0, high * LOW - ng_size(x)), NG_SHAPE(high, LOW));
     ng_tensor *inner = ng_matmul(tape, X, ng_slice(tape, low, 0, 0, LOW));
     ng_tensor *p = ng_sum(tape, ng_mul(tape, powers(tape, step, high), inner), .axes = NG_AXES(0));
-    ng_tensor *error = ng_sub(tape, ng_sign(tape, t), p);
+    ng_tensor *error = ng_sub(tape, p, ng_sign(tape, t));
     *y = ng_mul_scalar(tape, ng_dot(tape, error, error), 0.5);
 }
 
