@@ -346,7 +346,7 @@ check-install: needs-pkg-config all
 	+$(Q)tests/rootless.sh $(OUT)/rootless '$(MAKEOVERRIDES)'
 headers:
 	$(Q)CC='$(CC) $(WARNINGS)' CXX='$(CXX_FOUND)' tests/headers.sh
-STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.[ch] src/*/*.inc $(foreach d,tests examples,$d/*.[ch] $d/*/*.[ch])))
+STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.[ch] src/*/*.inc $(foreach d,tests examples tests/bench,$d/*.[ch] $d/*/*.[ch])))
 # All but ops.h, whose formulas are aligned by hand.
 FORMATTED = $(filter-out include/normgrad/ops.h,$(STYLED))
 

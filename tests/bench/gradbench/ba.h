@@ -4,7 +4,7 @@
 
 #include "gradbench.h"
 
-/* ---- The problem ------------------------------------------------------------------------------- */
+/* ---- The problem ----------------------------------------------------------------------------- */
 
 enum { CAMERA = 11, POINT = 3, ROW = CAMERA + POINT + 1 };
 static ng_tensor *cameras, *points, *weights, *features, *camera_of, *point_of;
@@ -60,7 +60,7 @@ static void put_structure(void)
     for (int64_t i = 0; i < p; i++) *column++ = CAMERA * n + POINT * m + i;
 }
 
-/* ---- The camera, for columns of observations --------------------------------------------------- */
+/* ---- The camera, for columns of observations ------------------------------------------------- */
 
 /* What an observation depends on, in the order of the Jacobian's columns; the rows of each. */
 enum { ROTATION, CENTER, FOCAL, PRINCIPAL, RADIAL, RADIAL_2, PLACE, WEIGHT, VARIABLES };

@@ -28,7 +28,7 @@ static void append(const char *input, const char *name)
     at.insert(at.end(), more.begin(), more.end());
 }
 
-/* ---- The functions, whose operations ADOL-C tapes --------------------------------------------- */
+/* ---- The functions, whose operations ADOL-C tapes -------------------------------------------- */
 
 static adouble log_sum_exp(const adouble *x, int64_t count, double first)
 {
@@ -149,7 +149,7 @@ static adouble lstm(const adouble *w)
     return total / (double)((n - 1) * d);
 }
 
-/* ---- The protocol ------------------------------------------------------------------------------ */
+/* ---- The protocol ---------------------------------------------------------------------------- */
 
 struct eval {
     const char *name, *gradient;

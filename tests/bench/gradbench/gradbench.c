@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- Reading JSON -------------------------------------------------------------------------------
+/* ---- Reading JSON ------------------------------------------------------------------------------
  *
  * A value is a pointer to its text in the message. */
 
@@ -121,7 +121,7 @@ static const char *read_numbers(const char *at, int depth, numbers *list)
     return at + 1;
 }
 
-/* ---- The tensors of a message ------------------------------------------------------------------ */
+/* ---- The tensors of a message ---------------------------------------------------------------- */
 
 enum { MOST_TENSORS = 64 };
 static ng_tensor *held[MOST_TENSORS];
@@ -159,7 +159,7 @@ ng_tensor *input_tensor(const char *input, const char *name)
     return held_tensor(x);
 }
 
-/* ---- Writing JSON ------------------------------------------------------------------------------ */
+/* ---- Writing JSON ---------------------------------------------------------------------------- */
 
 static void print_number(double value)
 {
@@ -209,7 +209,7 @@ static void print_string(const char *text)
     putchar('"');
 }
 
-/* ---- Messages ---------------------------------------------------------------------------------- */
+/* ---- Messages -------------------------------------------------------------------------------- */
 
 static double nanoseconds(void)
 {

@@ -38,9 +38,9 @@ typedef struct {
 /* Answers messages until the input ends; the program's exit status. */
 int gradbench(const gradbench_module *module);
 
-/* A member of the input: a number, a whole number; nested arrays of numbers as a tensor in double, which is freed
- * after the message. A name of NULL is the input itself. NAN, -1 and NULL with NG_EPARSE on record
- * if there is no such member. */
+/* A member of the input: a number; a whole number; nested arrays of numbers as a tensor in double,
+ * which is freed after the message. A name of NULL is the input itself. NAN, -1 and NULL with
+ * NG_EPARSE on record if there is no such member. */
 double input_number(const char *input, const char *name);
 int64_t input_count(const char *input, const char *name);
 ng_tensor *input_tensor(const char *input, const char *name);

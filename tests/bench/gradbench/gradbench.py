@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Runs the programs of this folder on GradBench's inputs, beside other tools that speak its protocol.
 
-    gradbench.py [--quick] [--only NAME] [--tool NAME=COMMAND]...
+    gradbench.py [--only MODULE] [--tool NAME=COMMAND]...
 
 A tool is a command, in which {} stands for the name of a module. All outputs are compared with
 golden.json. A row gives, for each tool, the least time of its runs in milliseconds.
 
-    --golden   writes golden.json from the outputs of the first tool
+    --golden   writes golden.json from the outputs of the first tool, which was PyTorch
 """
 import argparse
 import json
