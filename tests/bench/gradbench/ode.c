@@ -11,11 +11,10 @@ static void prepare(const char *input)
     steps = input_count(input, "s");
 }
 
-/* x * (1, y_0, y_1... y_(n-2)) */
-static ng_tensor *slope(ng_tape *tape, ng_tensor *one, ng_tensor *y)
+/* The state is (1, y), so that y'_i = x_i times the element before it, and 1' = 0. */
+static ng_tensor *slope(ng_tape *tape, ng_tensor *rates, ng_tensor *state)
 {
-    ng_tensor *before = ng_slice(tape, y, 0, 0, -1);
-    return ng_mul(tape, x, ng_concat(tape, NG_TENSORS(one, before), 0));
+    return ng_mul(tape, rates, ng_roll(tape, state, 1, 0));
 }
 
 static ng_tensor *plus(ng_tape *tape, ng_tensor *y, double h, ng_tensor *k)
@@ -23,19 +22,20 @@ static ng_tensor *plus(ng_tape *tape, ng_tensor *y, double h, ng_tensor *k)
     return ng_add(tape, y, ng_mul_scalar(tape, k, h));
 }
 
-static void primal(ng_tape *tape, ng_tensor **result)
+static void primal(ng_tape *tape, ng_tensor **y)
 {
     const double h = 2 / (double)steps;
-    ng_tensor *one = ng_full(tape, NG_F64, NG_SHAPE(1), 1), *y = ng_zeros_like(tape, x);
+    ng_tensor *rates = ng_pad(tape, x, 0, 1, 0);
+    ng_tensor *state = ng_pad(tape, ng_full(tape, NG_F64, NG_SHAPE(1), 1), 0, 0, ng_size(x));
     for (int64_t i = 0; i < steps; i++) {
-        ng_tensor *k1 = slope(tape, one, y);
-        ng_tensor *k2 = slope(tape, one, plus(tape, y, h / 2, k1));
-        ng_tensor *k3 = slope(tape, one, plus(tape, y, h / 2, k2));
-        ng_tensor *k4 = slope(tape, one, plus(tape, y, h, k3));
+        ng_tensor *k1 = slope(tape, rates, state);
+        ng_tensor *k2 = slope(tape, rates, plus(tape, state, h / 2, k1));
+        ng_tensor *k3 = slope(tape, rates, plus(tape, state, h / 2, k2));
+        ng_tensor *k4 = slope(tape, rates, plus(tape, state, h, k3));
         ng_tensor *k = ng_add(tape, plus(tape, k1, 2, k2), plus(tape, k4, 2, k3));
-        y = plus(tape, y, h / 6, k);
+        state = plus(tape, state, h / 6, k);
     }
-    *result = y;
+    *y = ng_slice(tape, state, 0, 1, NG_END);
 }
 
 static void gradient(ng_tape *tape, ng_tensor **dx)
