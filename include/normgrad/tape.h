@@ -197,8 +197,8 @@ struct ng_node {
  * */
 NG_API bool ng_accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs);
 
-/* A tensor of the tape with uninitialised elements; memory of the tape (uninitialised, aligned to 16
- * bytes, from 256 bytes on to 64), for an op's backward pass. Both live until ng_tape_reset. */
+/* A tensor of the tape with uninitialised elements; memory of the tape for an op's backward pass,
+ * uninitialised, aligned to 16 bytes, from 256 bytes on to 64. Both live until ng_tape_reset. */
 NG_API ng_tensor *ng_result(ng_tape *tape, ng_dtype dtype, ng_shape shape);
 NG_API void *ng_tape_memory(ng_tape *tape, size_t bytes);
 

@@ -3,8 +3,8 @@
 #include "core/alloc.h"
 #include <stdlib.h>
 
-/* Under AddressSanitizer memory is poisoned until it is allocated, and so is a gap behind each piece
- * of it. */
+/* Under AddressSanitizer memory is poisoned until it is allocated, and so is a gap behind each
+ * piece. */
 #ifdef NG_ARENA_FORGETS
 #include <sanitizer/asan_interface.h>
 enum { GAP = 16 };
@@ -16,7 +16,7 @@ enum { GAP = 0 };
 #define UNPOISON(memory, bytes) ((void)(memory), (void)(bytes))
 #endif
 
-/* Small memory is packed: a tensor of a few numbers, its elements and its node share cache lines. */
+/* Small pieces are packed: a tensor of a few numbers, its elements and its node share lines. */
 enum { SMALL_ALIGNMENT = 16, LARGE_ALIGNMENT = 64, LARGE_BYTES = 256, SMALLEST_BLOCK = 1 << 16 };
 
 /* The header takes one cache line, so that what follows it is aligned. */

@@ -84,8 +84,7 @@ bool ng_readable(const char *function, const ng_tensor *x);
 /* Whether x has this shape or is NG_NONE; else "ng_linear: bias is (3,), expected (4,)". */
 bool ng_has_shape(const char *function, const char *name, const ng_tensor *x, ng_shape shape);
 
-/* Whether x has this dtype and shape; else "ng_jvp: vector 1 is float32 (3,), expected float64 (3,)".
- */
+/* Whether x has this dtype and shape; else "ng_jvp: v is float32 (3,), expected float64 (3,)". */
 bool ng_has_type(const char *function, const char *name, const ng_tensor *x, ng_dtype dtype,
                  ng_shape shape);
 

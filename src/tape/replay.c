@@ -81,8 +81,8 @@ ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options op
     return replay_detach("ng_detach", tape, place, options);
 }
 
-/* What a leaf has is made with it, of the tape's memory, and so is its gradient: one that a backward
- * pass makes is the leaf's to free, and nobody frees this leaf. */
+/* Its gradient is made with it, of the tape's memory: one that a backward pass makes is the leaf's
+ * to free, and nobody frees this leaf. */
 ng_tensor *ng_variable_with(ng_tape *tape, const char *place, ng_detach_options options)
 {
     static const char function[] = "ng_variable";

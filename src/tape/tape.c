@@ -98,8 +98,8 @@ ng_tape_usage ng_tape_used(const ng_tape *tape)
 
 /* ---- Results ------------------------------------------------------------------------------ */
 
-/* A tensor of the tape, over `data` if that is not NULL, else over new memory. Members are set one by
- * one: an assignment of the whole struct takes longer than a small op. */
+/* A tensor of the tape, over `data` if that is not NULL, else over new memory. Members are set one
+ * by one: an assignment of the whole struct takes longer than a small op. */
 static ng_tensor *tape_result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, int64_t size,
                               void *data)
 {
