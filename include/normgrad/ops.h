@@ -559,13 +559,12 @@ NG_API ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma
 /* y = ng_row_norm of x + residual, which have one shape; *sum = x + residual. The backward pass
  * takes the gradients of both results in one pass over memory.
  *     y = ng_add_row_norm(tape, x, residual, gamma, beta, &sum, .rms = true)
- * gamma and beta may be NG_NONE, and &sum NULL. After an error *sum is NULL. The settings are those of
- * ng_row_norm. */
+ * gamma and beta may be NG_NONE, and &sum NULL. After an error *sum is NULL. */
 typedef struct {
-    double eps;
-    int dims;
-    bool rms, unbiased;
-    double partial;
+    double eps;         /* as in ng_row_norm, like the next four */
+    int dims;           /* trailing dimensions of a row */
+    bool rms, unbiased; /* do not centre; variance over n - 1 */
+    double partial;     /* with .rms: the share of a row that has the statistic */
     ng_tensor *beta;
     ng_tensor **sum;
 } ng_add_row_norm_options;
