@@ -4,8 +4,8 @@
  * are as in the C library. The largest errors below were found by comparing some million random
  * arguments with quad precision.
  *
- * Polynomials without a source are the best ones, by Remez' algorithm, for the function and interval
- * that the comment names; their relative errors are below 4e-17. */
+ * Polynomials without a source are the best ones, by Remez' algorithm, for the function and the
+ * interval that the comment names; their relative errors are below 4e-17. */
 
 /* c0 + c1 x + c2 x^2 + c3 x^3 + rest x^4 */
 NG_INLINE double four_terms(double x, double c0, double c1, double c2, double c3, double rest)

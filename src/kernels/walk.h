@@ -12,8 +12,8 @@ typedef struct {
     int64_t row, piece, pieces;    /* rows before this one; pieces in a row */
 } ng_cursor;
 
-/* Sets the cursor to piece `unit`, counted over all rows. It is filled in place: to clear or to copy
- * it takes longer than a small op. */
+/* Sets the cursor to piece `unit`, counted over all rows. It is filled in place, because clearing
+ * or copying it takes longer than a small op. */
 static inline void ng_cursor_set(ng_cursor *cursor, const ng_walk *walk, int rank, int64_t pieces,
                                  int64_t unit)
 {
