@@ -89,7 +89,8 @@ static ng_tensor *column_sum(ng_tape *tape, ng_tensor *x)
  * sum, stands for the limit at r = 0. */
 static ng_tensor *rotate(ng_tape *tape, ng_tensor *r, ng_tensor *x)
 {
-    ng_tensor *square = ng_add_scalar(tape, column_sum(tape, ng_square(tape, r)), 1e-300);
+    ng_tensor *square =
+        ng_add_scalar(tape, ng_sum_squares(tape, r, .axes = NG_AXES(0), .keepdim = true), 1e-300);
     ng_tensor *angle = ng_sqrt(tape, square), *cosine = ng_cos(tape, angle);
     ng_tensor *sine = ng_div(tape, ng_sin(tape, angle), angle);
     ng_tensor *along = ng_mul(tape, column_sum(tape, ng_mul(tape, r, x)),
@@ -104,7 +105,7 @@ static ng_tensor *reprojection(ng_tape *tape, ng_tensor *const v[VARIABLES], ng_
 {
     ng_tensor *seen = rotate(tape, v[ROTATION], ng_sub(tape, v[PLACE], v[CENTER]));
     ng_tensor *at = ng_div(tape, part(tape, seen, 0, 2), part(tape, seen, 2, 1));
-    ng_tensor *square = column_sum(tape, ng_square(tape, at));
+    ng_tensor *square = ng_sum_squares(tape, at, .axes = NG_AXES(0), .keepdim = true);
     ng_tensor *outer = ng_mul(tape, v[RADIAL_2], square);
     ng_tensor *radial = ng_mul(tape, ng_add(tape, v[RADIAL], outer), square);
     ng_tensor *scale = ng_mul(tape, ng_add_scalar(tape, radial, 1), v[FOCAL]);

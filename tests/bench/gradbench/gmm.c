@@ -44,8 +44,8 @@ static ng_tensor *log_fit(ng_tape *tape, ng_tensor *rows, ng_tensor *map, ng_ten
 {
     ng_tensor *one = ng_full(tape, NG_F64, NG_SHAPE(ng_dim(rows, 0), 1), 1);
     ng_tensor *z = ng_matmul(tape, ng_concat(tape, NG_TENSORS(rows, one), 1), map);
-    ng_tensor *square = ng_square(tape, ng_reshape(tape, z, NG_SHAPE(-1, d, k)));
-    ng_tensor *distance = ng_sum(tape, square, .axes = NG_AXES(1));
+    z = ng_reshape(tape, z, NG_SHAPE(-1, d, k));
+    ng_tensor *distance = ng_sum_squares(tape, z, .axes = NG_AXES(1));
     ng_tensor *beta = ng_sub(tape, weight, ng_mul_scalar(tape, distance, 0.5));
     return ng_sum(tape, ng_logsumexp(tape, beta, .axes = NG_AXES(1)));
 }

@@ -37,7 +37,7 @@ static ng_tensor *cost_of(ng_tape *tape)
 {
     find_nearest();
     ng_tensor *offset = ng_sub(tape, ng_gather_rows(tape, centroids, nearest), points);
-    return ng_dot(tape, offset, offset);
+    return ng_sum_squares(tape, offset);
 }
 
 static void cost(ng_tape *tape, ng_tensor **y) { *y = cost_of(tape); }

@@ -39,7 +39,7 @@ static void primal(ng_tape *tape, ng_tensor **y)
     ng_tensor *inner = ng_matmul(tape, X, ng_slice(tape, low, 0, 0, LOW));
     ng_tensor *p = ng_sum(tape, ng_mul(tape, powers(tape, step, high), inner), .axes = NG_AXES(0));
     ng_tensor *error = ng_sub(tape, p, ng_sign(tape, t));
-    *y = ng_mul_scalar(tape, ng_dot(tape, error, error), 0.5);
+    *y = ng_mul_scalar(tape, ng_sum_squares(tape, error), 0.5);
 }
 
 static void gradient(ng_tape *tape, ng_tensor **dx)

@@ -14,26 +14,25 @@ static void prepare(const char *input)
 /* The state is (1, y), so that y'_i = x_i times the element before it, and 1' = 0. */
 static ng_tensor *slope(ng_tape *tape, ng_tensor *rates, ng_tensor *state)
 {
-    return ng_mul(tape, rates, ng_roll(tape, state, 1, 0));
+    return ng_mul(tape, rates, ng_shift(tape, state, 0, 1));
 }
 
-static ng_tensor *plus(ng_tape *tape, ng_tensor *y, double h, ng_tensor *k)
+static ng_tensor *ahead(ng_tape *tape, ng_tensor *state, double h, ng_tensor *k)
 {
-    return ng_add(tape, y, ng_mul_scalar(tape, k, h));
+    return ng_combine(tape, (ng_tensor *[]){state, k}, (double[]){1, h}, 2);
 }
 
 static void primal(ng_tape *tape, ng_tensor **y)
 {
-    const double h = 2 / (double)steps;
+    const double h = 2 / (double)steps, weights[] = {1, h / 6, h / 3, h / 3, h / 6};
     ng_tensor *rates = ng_pad(tape, x, 0, 1, 0);
     ng_tensor *state = ng_pad(tape, ng_full(tape, NG_F64, NG_SHAPE(1), 1), 0, 0, ng_size(x));
     for (int64_t i = 0; i < steps; i++) {
         ng_tensor *k1 = slope(tape, rates, state);
-        ng_tensor *k2 = slope(tape, rates, plus(tape, state, h / 2, k1));
-        ng_tensor *k3 = slope(tape, rates, plus(tape, state, h / 2, k2));
-        ng_tensor *k4 = slope(tape, rates, plus(tape, state, h, k3));
-        ng_tensor *k = ng_add(tape, plus(tape, k1, 2, k2), plus(tape, k4, 2, k3));
-        state = plus(tape, state, h / 6, k);
+        ng_tensor *k2 = slope(tape, rates, ahead(tape, state, h / 2, k1));
+        ng_tensor *k3 = slope(tape, rates, ahead(tape, state, h / 2, k2));
+        ng_tensor *k4 = slope(tape, rates, ahead(tape, state, h, k3));
+        state = ng_combine(tape, (ng_tensor *[]){state, k1, k2, k3, k4}, weights, 5);
     }
     *y = ng_slice(tape, state, 0, 1, NG_END);
 }
