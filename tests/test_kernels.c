@@ -435,7 +435,9 @@ void compare_binary(void)
         {NG_SHAPE(2, 3, 2, 3, 5), NG_SHAPE(2, 1, 2, 1, 5), NG_SHAPE(3, 1, 3, 1)},
         {NG_SHAPE(2, 9000), NG_SHAPE(2, 9000), NG_SHAPE(9000)},
         {NG_SHAPE(0, 3), NG_SHAPE(0, 3), NG_SHAPE(3)},
+        {NG_SHAPE(7, 37, 401), NG_SHAPE(7, 37, 401), NG_SHAPE(37, 1)}, /* shared by threads */
     };
+    ng_set_threads(3);
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
         for (int op = 0; op < NG_BINARY_COUNT; op++) {
             const int64_t n = size_of(cases[c].result);
@@ -452,6 +454,7 @@ void compare_binary(void)
                        8, op == NG_BINARY_SUB || op >= NG_BINARY_LOGISTIC ? 2 : 0);
             release();
         }
+    ng_set_threads(0);
 }
 
 LOOP_TEST(maximum_and_minimum_are_nan_where_either_is, TABLES)
