@@ -16,19 +16,19 @@ row() { # NAME BUDGET FILE...
     [ "$count" -le "$budget" ] || over+=" $name ($((count - budget)))"
 }
 
-# The catalogue of norms and optimizers has 900 and 500 lines of its own, figures 700.
+# The catalogue has 900 lines of its own for norms, 500 for optimizers, 400 for ops; figures have 700.
 printf '%-16s %7s %7s\n' directory lines budget
 row core 1500 $(code src/core)
 row kernels 6000 $(code src/kernels)
 row group+mpi 1200 $(code src/group src/mpi)
 row tape 1000 $(code src/tape)
-row ops 8200 $(code src/ops)
+row ops 8600 $(code src/ops)
 row nn+norms 5900 $(code src/nn src/norms)
 row optim 1750 $(code src/optim)
 row check 1700 $(code src/check)
 row io 3400 $(code src/io)
 row plot 700 $(code src/plot)
-row src 31600 $(code src)
+row src 32000 $(code src)
 row tests 25000 $(find tests -maxdepth 1 -type f)
 row Makefile 400 Makefile
 row README.md 250 README.md
