@@ -224,7 +224,10 @@ static void print_panels(const plot *p, ng_figure *f)
     const ng_plot_options *o = p->options;
     f->panels = o->panels ? (int)p->n_names : 1;
     f->columns = f->panels == 4 ? 2 : f->panels > 6 ? 4 : f->panels > 3 ? 3 : f->panels;
-    ng_text_print(&f->script, "set key %s\n%s%s", p->count > f->panels ? "on" : "off",
+    /* Beside a narrow panel a key would leave it no width. */
+    ng_text_print(&f->script, "set key %s%s\n%s%s",
+                  f->panels > 1 ? "bottom center horizontal " : "",
+                  p->count > f->panels ? "on" : "off",
                   o->log_x ? "set logscale x\nset format x '10^{%T}'\n" : "set autoscale xfix\n",
                   o->log_y ? "set logscale y\nset format y '10^{%T}'\n" : "");
     for (int panel = 0, index = 0; panel < f->panels; panel++)
