@@ -224,7 +224,8 @@ static void print_panels(const plot *p, ng_figure *f)
     const ng_plot_options *o = p->options;
     f->panels = o->panels ? (int)p->n_names : 1;
     f->columns = f->panels == 4 ? 2 : f->panels > 6 ? 4 : f->panels > 3 ? 3 : f->panels;
-    /* Beside a narrow panel a key would leave it no width. */
+    /* Beside a narrow panel a key would leave it no width. Below, it begins at the axis' name. */
+    if (f->panels > 1) ng_text_print(&f->script, "set xlabel offset 0,0.6\n");
     ng_text_print(&f->script, "set key %s%s\n%s%s",
                   f->panels > 1 ? "bottom center horizontal " : "",
                   p->count > f->panels ? "on" : "off",
