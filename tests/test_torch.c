@@ -365,6 +365,8 @@ TEST(windows_of_ceil_may_be_larger_than_the_image)
     assert_values(ng_avg_pool1d(tape, x, 3, .ceil = true), 0, 2);
     assert_values(ng_max_pool1d(tape, x, 3, .ceil = true), 0, 3);
     assert_fails(ng_avg_pool1d(tape, x, 3), NG_ESHAPE, "ng_avg_pool1d: a window of 3 columns on 2");
+    assert_fails(ng_max_pool1d(tape, zeros(NG_F64, NG_SHAPE(1, 1, 0)), 2, .ceil = true), NG_ESHAPE,
+                 "ng_max_pool1d: a window of 2 columns on 0");
 }
 
 TEST(pooling_refuses_what_does_not_fit)

@@ -50,7 +50,7 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window_options
         w->size[i] = !line ? image.dim[2 + i] : i == 0 ? 1 : image.dim[2];
         const int64_t reach = w->dilation[i] * (w->kernel[i] - 1) + 1;
         const int64_t padded = w->size[i] + 2 * w->padding[i];
-        const int64_t beyond = window->ceil ? w->stride[i] - 1 : 0;
+        const int64_t beyond = window->ceil && w->size[i] > 0 ? w->stride[i] - 1 : 0;
         if (reach > padded + beyond) {
             ng_fail(NG_ESHAPE,
                     "%s: a window of %lld %s on %lld (x is %s), expected one that fits into the "

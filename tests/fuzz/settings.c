@@ -116,6 +116,7 @@ static ng_tensor *rows(player *p, int64_t features)
     .stride = setting(p), .padding = setting(p), .dilation = setting(p), .stride_h = setting(p),   \
     .stride_w = setting(p), .padding_h = setting(p), .padding_w = setting(p),                      \
     .dilation_h = setting(p), .dilation_w = setting(p)
+#define POOL .ceil = flag(p), .exclude_padding = flag(p)
 #define LINE .stride = setting(p), .padding = setting(p), .dilation = setting(p)
 
 static ng_tensor *constants(player *p)
@@ -136,7 +137,8 @@ static ng_tensor *pieces(player *p)
 {
     ng_tape *t = p->tape;
     ng_tensor *x = rows(p, length(p)), *chunks[8] = {NULL};
-    switch (decide(p, 8)) {
+    const ng_shape counts = {.rank = decide(p, 5), .dim = {needed(p), needed(p), length(p), 2}};
+    switch (decide(p, 11)) {
     case 0: return ng_slice(t, x, axis(p), setting(p), setting(p));
     case 1: return ng_pad(t, x, axis(p), setting(p), setting(p));
     case 2: return ng_tril(t, x, setting(p));
@@ -144,6 +146,9 @@ static ng_tensor *pieces(player *p)
     case 4: return ng_unsqueeze(t, x, axis(p));
     case 5: return ng_squeeze(t, x, axis(p));
     case 6: return ng_stack(t, NG_TENSORS(x, x), axis(p));
+    case 7: return ng_roll(t, x, setting(p), axis(p));
+    case 8: return ng_flip(t, x, NG_AXES(axis(p)));
+    case 9: return ng_repeat(t, x, counts);
     default: return ng_chunk(t, x, decide(p, 10) - 1, axis(p), chunks) ? NULL : chunks[0];
     }
 }
@@ -153,7 +158,7 @@ static ng_tensor *selections(player *p)
     ng_tape *t = p->tape;
     const int64_t n = length(p), m = length(p);
     ng_tensor *x = leaf(p, NG_SHAPE(n, m)), *index = NULL;
-    switch (decide(p, 7)) {
+    switch (decide(p, 10)) {
     case 0: return ng_gather_rows(t, x, labels(p, NG_SHAPE(length(p), 2), n));
     case 1: return ng_scatter_add_rows(t, x, labels(p, NG_SHAPE(n), m), needed(p));
     case 2: return ng_take_along_axis(t, x, labels(p, NG_SHAPE(n, length(p)), m), axis(p));
@@ -163,6 +168,9 @@ static ng_tensor *selections(player *p)
     case 5:
         return ng_top_k(t, x, needed(p), axis(p), .smallest = flag(p),
                         .index = flag(p) ? &index : NULL);
+    case 6: return ng_cumprod(t, x, axis(p));
+    case 7: return ng_norm(t, x, .axes = NG_AXES(axis(p)), .order = number(p));
+    case 8: return ng_variance(t, x, .axes = NG_AXES(axis(p)), .correction = number(p));
     default: return ng_cumsum(t, x, axis(p));
     }
 }
@@ -174,16 +182,28 @@ static ng_tensor *losses(player *p)
     ng_tensor *x = leaf(p, NG_SHAPE(n, m)), *target = leaf(p, NG_SHAPE(n, m));
     ng_tensor *classes = labels(p, NG_SHAPE(n), m), *weights = leaf_or_none(p, NG_SHAPE(m));
     const ng_reduction as = (ng_reduction)one_of(p, 3);
-    switch (decide(p, 8)) {
+    switch (decide(p, 14)) {
     case 0: return ng_mse(t, x, target, .reduction = as);
     case 1: return ng_l1(t, x, target, .reduction = as);
     case 2: return ng_huber(t, x, target, .reduction = as, .delta = number(p));
-    case 3: return ng_binary_cross_entropy(t, x, target, .reduction = as);
+    case 3:
+        return ng_binary_cross_entropy(t, x, target, .reduction = as,
+                                       .weights = flag(p) ? weights : NULL,
+                                       .positive_weights = flag(p) ? weights : NULL);
     case 4: return ng_kl_divergence(t, x, target, .reduction = as);
     case 5:
         return ng_nll(t, x, classes, .reduction = as, .ignore = flag(p), .ignored = setting(p),
                       .weights = weights);
     case 6: return ng_cosine_similarity(t, x, target, axis(p), .eps = number(p));
+    case 7: return ng_cross_entropy(t, x, ng_softmax(t, target, -1), .channels_first = flag(p));
+    case 8: return ng_hinge(t, x, flag(p) ? classes : target, .margin = number(p));
+    case 9: return ng_hinge_embedding(t, x, ng_sign(t, target), .margin = number(p));
+    case 10: return ng_cosine_embedding(t, x, target, classes, .margin = number(p));
+    case 11:
+        return ng_triplet(t, x, target, leaf(p, NG_SHAPE(n, m)), .order = number(p),
+                          .margin = number(p), .swap = flag(p));
+    case 12:
+        return ng_gaussian_nll(t, x, target, ng_abs(t, weights), .eps = number(p), .full = flag(p));
     default:
         return ng_cross_entropy(t, x, classes, .reduction = as, .smoothing = number(p),
                                 .ignore = flag(p), .ignored = setting(p), .weights = weights);
@@ -275,14 +295,19 @@ static ng_tensor *windows(player *p)
     ng_tensor *x = images(p, c);
     const ng_interpolation mode = (ng_interpolation)one_of(p, 2);
     const ng_shape size = {.rank = decide(p, 4), .dim = {needed(p), needed(p), needed(p)}};
-    switch (decide(p, 6)) {
+    switch (decide(p, 10)) {
     case 0: return ng_max_pool2d(t, x, k, WINDOW, .kernel_h = setting(p), .kernel_w = setting(p));
-    case 1: return ng_avg_pool2d(t, x, k, WINDOW, .kernel_h = setting(p), .kernel_w = setting(p));
+    case 1:
+        return ng_avg_pool2d(t, x, k, WINDOW, POOL, .kernel_h = setting(p), .kernel_w = setting(p));
     case 2: return ng_unfold(t, x, k, WINDOW, .kernel_h = setting(p), .kernel_w = setting(p));
     case 3:
         return ng_fold(t, leaf(p, NG_SHAPE(length(p), c * 4, length(p))), needed(p), needed(p),
                        decide(p, 3) ? 2 : k, WINDOW, .kernel_h = setting(p),
                        .kernel_w = setting(p));
+    case 5: return ng_max_pool1d(t, lines(p, c), k, LINE, .ceil = flag(p));
+    case 6: return ng_avg_pool1d(t, lines(p, c), k, LINE, POOL);
+    case 7: return ng_adaptive_avg_pool(t, x, NG_SHAPE(length(p), length(p)));
+    case 8: return ng_adaptive_max_pool(t, lines(p, c), NG_SHAPE(length(p)));
     case 4: return ng_upsample(t, x, k, .mode = mode, .align_corners = flag(p));
     default: return ng_interpolate(t, x, size, .mode = mode, .align_corners = flag(p));
     }
@@ -293,12 +318,14 @@ static ng_tensor *attentions(player *p)
     ng_tape *t = p->tape;
     const int64_t n = length(p), heads = length(p), queries = length(p), keys = length(p);
     const int64_t shared = decide(p, 2) ? heads : 1, d = length(p);
-    ng_tensor *mask = leaf_or_none(p, NG_SHAPE(n, keys));
+    ng_tensor *mask = leaf_or_none(p, NG_SHAPE(n, keys)), *weights = NULL;
+    if (flag(p)) mask = leaf(p, NG_SHAPE(1, flag(p) ? keys : queries, keys));
     if (decide(p, 3) == 0)
         return ng_self_attention(t, leaf(p, NG_SHAPE(n, keys, (heads + 2 * shared) * d)), mask,
                                  .heads = decide(p, 8) ? heads : setting(p),
                                  .kv_heads = decide(p, 8) ? shared : setting(p), .scale = number(p),
-                                 .causal = flag(p), .dropout = number(p));
+                                 .causal = flag(p), .dropout = number(p),
+                                 .weights = flag(p) ? &weights : NULL);
     if (decide(p, 2))
         return ng_attention(t, leaf(p, NG_SHAPE(n, heads, queries, d)),
                             leaf(p, NG_SHAPE(n, shared, keys, d)),
