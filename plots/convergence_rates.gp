@@ -27,9 +27,9 @@ gap = 0.07
 do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 500)
     set multiplot
-    set label 1 sprintf("Line: median of %d seeds; band: their middle half (right: lowest to highest of three); circle: best rate.   ", \
+    set label 1 sprintf("Line: median of %d seeds; band: their middle half (right: lowest to highest of three); circle: best rate.\n", \
         seeds).what_of(data) \
-        at screen 0.075,0.035 tc rgb faint font fine(kind)
+        at screen 0.075,0.055 tc rgb faint font fine(kind)
     set logscale y
     set bmargin at screen 0.21; set tmargin at screen 0.88
 

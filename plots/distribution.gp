@@ -18,8 +18,8 @@ do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 760)
     eval "set tics nomirror font '" . fine(kind) . "'"
     set multiplot
-    set label 1 "Each norm new, gamma 1, beta 0. Above: all values of all seeds; below: the first seed.   " . what_of(data) \
-        at screen 0.02,0.022 tc rgb faint font fine(kind)
+    set label 1 "Each norm new, gamma 1, beta 0. Above: all values of all seeds; below: the first seed.\n" . what_of(data) \
+        at screen 0.02,0.036 tc rgb faint font fine(kind)
 
     # ---- Histograms ----
     set tmargin at screen 0.93; set bmargin at screen 0.60
