@@ -32,8 +32,8 @@ gap = 0.062
 do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 500)
     set multiplot
-    set label 1 sprintf("Line: median of %d seeds; band: their middle half.   ", seeds).what_of(data) \
-        at screen 0.065,0.035 tc rgb faint font fine(kind)
+    set label 1 sprintf("Line: median of %d seeds; band: their middle half.\n", seeds).what_of(data) \
+        at screen 0.065,0.055 tc rgb faint font fine(kind)
     set logscale xy
     set xrange [1.9:34]
     set yrange [bottom:top]

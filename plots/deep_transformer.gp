@@ -26,8 +26,8 @@ do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 470)
     unset label
     set multiplot
-    set label 1 sprintf("Line: median of %d seeds; band: their middle half.   ", seeds).what_of(data) \
-        at screen 0.065,0.035 tc rgb faint font fine(kind)
+    set label 1 sprintf("Line: median of %d seeds; band: their middle half.\n", seeds).what_of(data) \
+        at screen 0.065,0.055 tc rgb faint font fine(kind)
     set bmargin at screen 0.22; set tmargin at screen 0.87
     set lmargin at screen 0.065; set rmargin at screen 0.44
     eval headline("Gradient at the start")

@@ -30,8 +30,8 @@ do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 470)
     unset label
     set multiplot
-    set label 1 sprintf("Left: |d critic i / d point j|, first seed, log10; white: 0. Right: median and middle half of %d seeds.   ", \
-        seeds).what_of(data) at screen 0.055,0.035 tc rgb faint font fine(kind)
+    set label 1 sprintf("Left: |d critic i / d point j|, first seed, log10; white: 0. Right: median and middle half of %d seeds.\n", \
+        seeds).what_of(data) at screen 0.055,0.055 tc rgb faint font fine(kind)
     set bmargin at screen 0.22; set tmargin at screen 0.87
     set palette defined (-3 "#e4eff7", -1.5 "#5aa2d0", 0 "#08306b")
     set cbrange [-3:0]

@@ -20,8 +20,8 @@ do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 470)
     unset label
     set multiplot
-    set label 1 sprintf("Line: median of %d seeds; band: their middle half.   ", seeds).what_of(data) \
-        at screen 0.065,0.035 tc rgb faint font fine(kind)
+    set label 1 sprintf("Line: median of %d seeds; band: their middle half.\n", seeds).what_of(data) \
+        at screen 0.065,0.055 tc rgb faint font fine(kind)
     set bmargin at screen 0.22; set tmargin at screen 0.87
     set logscale x 10
     set xrange [0.85 * low:1.15 * high]
