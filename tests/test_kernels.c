@@ -350,8 +350,8 @@ LOOP_TEST(functions_in_double_keep_the_digits_of_small_results, TABLES)
             k->map((ng_mapping){.kind = (ng_map)map}, x, y, N);
             for (int i = 0; i < N; i++)
                 if (x[i] > 0 || !only_positive(map))
-                    expect("value", y, i, map_value(map, x[i], 0, 0), library_functions[f].units,
-                           0x1p-1021);
+                    expect("value", y, i, map_value(map, (long double)x[i], 0, 0),
+                           library_functions[f].units, 0x1p-1021);
         }
     }
     release();

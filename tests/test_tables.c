@@ -371,11 +371,12 @@ static void check_group_norm_backward(const ng_group_shape *s)
     for (int mode = 0; mode < 32; mode++) {
         const bool dx = mode & 1, dgamma = mode & 2, dbeta = mode & 4;
         const group_arrays a = group_arrays_of(s, mode & 8, mode & 16);
-        k->group_norm_backward(s, a.x, a.gamma, a.statistics, a.dy,
-                               (ng_norm_gradients){.dx = {or_null(a.dx, dx), a.add},
-                                                   .dgamma = {or_null(a.dgamma, dgamma), a.add},
-                                                   .dbeta = {or_null(a.dbeta, dbeta), a.add}},
-                               doubles(dgamma || dbeta ? ng_group_norm_scratch(s) : 0));
+        k->group_norm_backward(
+            s, a.x, a.gamma, a.statistics, a.dy,
+            (ng_norm_gradients){.dx = {or_null(a.dx, dx), a.add, NULL},
+                                .dgamma = {or_null(a.dgamma, dgamma), a.add, NULL},
+                                .dbeta = {or_null(a.dbeta, dbeta), a.add, NULL}},
+            doubles(dgamma || dbeta ? ng_group_norm_scratch(s) : 0));
         expect_group_gradients(&a, dx, dgamma, dbeta);
         release();
     }
@@ -802,7 +803,7 @@ static void check_taps(const ng_conv_shape *s, bool infinite, bool add)
     void *scratch = make(ng_conv_scratch(dtype, s, true) / (int64_t)ng_dtype_bytes(dtype) + 1);
     scratch = (char *)scratch + (8 - (uintptr_t)scratch % 8) % 8;
     k->conv_taps(s, a.x, a.weight, a.bias, y, scratch);
-    const ng_conv_gradients to = {.dx = {dx, add}, .dweight = {dweight, add}};
+    const ng_conv_gradients to = {.dx = {dx, add, NULL}, .dweight = {dweight, add, NULL}};
     k->conv_taps_backward(s, a.x, a.weight, a.dy, to, scratch);
     refer_to_taps(s, &a);
     for (int64_t i = 0; i < count; i++)
