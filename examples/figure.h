@@ -55,6 +55,7 @@ static inline int run_script(const char *script, const char *prefix)
     pid_t process;
     int state;
     setenv("GNUPLOT_LIB", *project ? project : ".", 1);
+    setenv("LC_ALL", "C.UTF-8", 1); /* without it "set encoding utf8" gives a warning */
     fflush(stdout);
     if (access(path, R_OK) != 0) return -1;
     if (posix_spawnp(&process, "gnuplot", NULL, NULL, arguments, environ) != 0) return -1;
