@@ -308,11 +308,12 @@ enum { LIBRARY = sizeof library_functions / sizeof *library_functions };
 LOOP_TEST(functions_in_double_have_the_edges_of_the_c_library, TABLES)
 {
     static const double edges[] = {
-        0,      -0.0,     inf,     -inf,    nan_value, 0x1p-1074, -0x1p-1074, 1e-310,  -1e-310,
-        -1,     -2,       1,       709.78,  709.79,    710,       -708.5,     -744.5,  -745.2,
-        -800,   800,      1e4,     -1e4,    27.2,      28.1,      -6,         -28.1,   1e6,
-        -1e6,   1.1e6,    -1.1e6,  1e22,    -1e300,    1e308,     -1e308,     0x1p-60, -0x1p-60,
-        0x1p53, 0x1p1023, -0.9999, 0x1p-26, 0x1p-1022, M_PI,      M_PI_2,     -M_PI};
+        0,       -0.0,    inf,       -inf,     nan_value, 0x1p-1074, -0x1p-1074, 1e-310,
+        -1e-310, -1,      -2,        1,        709.78,    709.79,    710,        -708.5,
+        -744.5,  -745.2,  -800,      800,      1e4,       -1e4,      27.2,       28.1,
+        -6,      -28.1,   1e6,       -1e6,     1.1e6,     -1.1e6,    1e22,       -1e300,
+        1e308,   -1e308,  0x1p-60,   -0x1p-60, 0x1p53,    0x1p1023,  1.3e308,    DBL_MAX,
+        -0.9999, 0x1p-26, 0x1p-1022, M_PI,     M_PI_2,    -M_PI};
     enum { N = sizeof edges / sizeof *edges };
     if (!use_table(_i) || in_float) return;
     for (int f = 0; f < LIBRARY; f++) {

@@ -235,6 +235,9 @@ TEST(losses_with_a_margin_refuse_what_does_not_fit)
     assert_fails(ng_hinge(tape, x, x), NG_EVALUE, "ng_hinge: target 0 at [0], expected 1 or -1");
     assert_fails(ng_hinge(tape, x, t), NG_ESHAPE, "ng_hinge: target is (2,), expected (2, 3)");
     assert_fails(ng_hinge(tape, x, one, .margin = HUGE_VAL), NG_EVALUE, "ng_hinge: margin is inf");
+    ng_tensor *sure = ng_from(tape, NG_F32, NG_SHAPE(1, 7), NG_VALUES(5e3, 0, 0, 0, 0, 0, 0));
+    ng_tensor *first = ng_full(tape, NG_I64, NG_SHAPE(1), 0);
+    ck_assert_double_eq(ng_item(ng_hinge(tape, sure, first, .margin = 1.9)), 0);
     assert_fails(ng_hinge(tape, x, ng_full(tape, NG_I64, NG_SHAPE(2), 3)), NG_EVALUE,
                  "ng_hinge: label 3 in row 0, expected 0 .. 2");
     assert_fails(ng_hinge_embedding(tape, x, x), NG_EVALUE, "target 0 at [0], expected 1 or -1");

@@ -200,6 +200,7 @@ NG_API ng_tensor *ng_cumsum(ng_tape *tape, ng_tensor *x, int axis);
 NG_API ng_tensor *ng_cumprod(ng_tape *tape, ng_tensor *x, int axis);
 
 /* y = a . b / (max(|a|, eps) max(|b|, eps)) along an axis, which is removed; a and b of one shape.
+ * With an infinite element y has no meaning.
  *
  * eps  default 1e-8 */
 typedef struct {

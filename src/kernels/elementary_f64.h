@@ -116,7 +116,8 @@ NG_INLINE double log_sum_f64(double x, double tail, double scale)
     const uint64_t shifted = bits_of_f64(x) - root + one, biased = shifted >> 52;
     const double k = f64_of_bits(biased | bits_of_f64(0x1p52)) - (0x1p52 + 1023) - scale;
     const double m = f64_of_bits((shifted & (((uint64_t)1 << 52) - 1)) + root);
-    const double f = (m - 1) + tail * f64_of_bits((2046 - biased) << 52);
+    const uint64_t inverse = biased < 2046 ? 2046 - biased : 0; /* of 2^k, or 0 at the end */
+    const double f = (m - 1) + tail * f64_of_bits(inverse << 52);
     const double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
     double p =
         1.818357216161805012e-01 + z * (1.531383769920937332e-01 + z * 1.479819860511658591e-01);

@@ -25,7 +25,7 @@ static bool margin_ok(const char *function, ng_reduction reduction, double margi
 
 /* ---- hinge: max(0, margin - t x), or the mean over classes of max(0, margin - x[label] + x) */
 
-/* The label's own term is the margin, which is no part of the sum: its gradients cancel. */
+/* The label's own term is no part of the sum. */
 static ng_tensor *hinge_of_classes(const char *function, ng_tape *tape, ng_tensor *x,
                                    ng_tensor *labels, double margin)
 {
@@ -36,8 +36,9 @@ static ng_tensor *hinge_of_classes(const char *function, ng_tape *tape, ng_tenso
         if (!ng_label_ok(function, label[i], i, classes)) return NULL;
     ng_tensor *own = ng_take_along_axis(tape, x, ng_unsqueeze(tape, labels, -1), -1);
     ng_tensor *terms = ng_relu(tape, ng_add_scalar(tape, ng_sub(tape, x, own), margin));
-    ng_tensor *mean = ng_mean(tape, terms, .axes = NG_AXES(-1));
-    return ng_add_scalar(tape, mean, -fmax(margin, 0) / (double)classes);
+    ng_tensor *is_own = ng_one_hot(tape, x->dtype, labels, classes);
+    terms = ng_where(tape, is_own, ng_full(tape, x->dtype, NG_SCALAR, 0), terms);
+    return ng_mean(tape, terms, .axes = NG_AXES(-1));
 }
 
 ng_tensor *ng_hinge_with(ng_tape *tape, ng_tensor *x, ng_margin_options options)
