@@ -565,7 +565,7 @@ typedef struct {
     double eps;         /* as in ng_row_norm, like the next four */
     int dims;           /* trailing dimensions of a row */
     bool rms, unbiased; /* do not centre; variance over n - 1 */
-    double partial;     /* with .rms: the share of a row that has the statistic */
+    double partial;     /* with .rms: the share of a row that the statistic uses */
     ng_tensor *beta;
     ng_tensor **sum;
 } ng_add_row_norm_options;

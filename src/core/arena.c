@@ -64,7 +64,7 @@ static bool arena_add_block(ng_arena *arena, size_t bytes)
     return true;
 }
 
-/* Apart, so that the usual case saves no registers. */
+/* Not inlined: ng_arena_alloc would then save registers on every call. */
 static __attribute__((noinline)) void *alloc_in_new_block(const char *function, ng_arena *arena,
                                                           size_t bytes)
 {

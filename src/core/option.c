@@ -16,6 +16,8 @@ bool ng_option_idle(const char *function, const char *option, bool given, const 
     return false;
 }
 
+int64_t ng_share_of(double share, int64_t n) { return (int64_t)(share * (double)n + 1e-9); }
+
 double ng_exactly(double value) { return value == 0 ? NG_ZERO : value; }
 
 bool ng_option_positive(const char *function, const char *option, int64_t value, const char *what)

@@ -36,9 +36,12 @@ typedef struct {
     ng_tensor *next_owned;   /* after ng_tape_own: the tensor that the tape got before this one */
 } ng_leaf;
 
-/* What ng_gradients wants of a tensor: nothing; its gradient, which leads on to an input; to know
- * its gradient, because it is an input. */
-enum { NG_UNWANTED = 0, NG_ON_THE_WAY, NG_ASKED_FOR };
+/* Whether ng_gradients needs the gradient of a tensor. */
+enum {
+    NG_UNWANTED = 0, /* no */
+    NG_ON_THE_WAY,   /* for the gradient of an input */
+    NG_ASKED_FOR     /* as a result: the tensor is an input */
+};
 
 struct ng_tensor {
     ng_dtype dtype;

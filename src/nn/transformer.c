@@ -63,7 +63,7 @@ static ng_tensor *through(const transformer_block *layer, const branch *b, ng_ta
 /* The two streams of ResiDual stand side by side, (N, T, 2 dim). */
 static ng_tensor *both_streams(ng_tape *tape, ng_tensor *first, ng_tensor *second)
 {
-    return ng_concat(tape, (ng_tensor *[]){first, second}, 2, -1);
+    return ng_concat(tape, NG_TENSORS(first, second), -1);
 }
 
 static ng_tensor *stream(ng_tape *tape, ng_tensor *both, int64_t dim, int index)
@@ -245,10 +245,10 @@ static const ng_module_class transformer_class = {.name = "Transformer",
                                                   .forward_conditioned = transformer_forward,
                                                   .describe = transformer_describe};
 
-/* Blocks with post-norm in Mix-LN, the first ones; rounding of the product is forgiven. */
+/* The number of blocks of Mix-LN with post-norm, which are the first ones. */
 static int64_t post_blocks(const ng_transformer_new_options *o)
 {
-    return (int64_t)floor(o->post_share * (double)o->layers + 1e-9);
+    return ng_share_of(o->post_share, o->layers);
 }
 
 static ng_module *transformer_blocks(const ng_transformer_new_options *o)

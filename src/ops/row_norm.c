@@ -198,23 +198,15 @@ bool ng_row_norm_settings_ok(const char *function, const ng_row_norm_options *o)
     return false;
 }
 
-/* The share `partial` of n, rounded down, but at least one. The small addend takes back what the
- * product may lose to rounding: 0.29 of 100 is 29. */
-static int64_t share_of(int64_t n, double partial)
-{
-    if (partial == 1) return n;
-    const int64_t over = (int64_t)(partial * (double)n + 1e-9);
-    return over < 1 ? 1 : over;
-}
-
 /* The kernel's view of x; false with an error for rows that are too short. */
 static bool rows_of(const char *function, ng_shape x, const ng_row_norm_options *o, int dims,
                     ng_row_norm_shape *shape)
 {
     const int64_t n = ng_shape_span(x, x.rank - dims, x.rank);
+    const int64_t over = ng_share_of(o->partial, n);
     *shape = (ng_row_norm_shape){.rows = ng_shape_span(x, 0, x.rank - dims),
                                  .n = n,
-                                 .over = share_of(n, o->partial),
+                                 .over = over < 1 ? 1 : over,
                                  .eps = o->eps,
                                  .center = !o->rms,
                                  .unbiased = o->unbiased};
@@ -319,7 +311,7 @@ static ng_tensor *case_sum_and_norm(ng_tape *tape, ng_tensor *const *in, bool rm
     ng_tensor *sum,
         *y = rms ? ng_add_row_norm(tape, in[0], in[1], in[2], NG_NONE, &sum, .rms = true)
                  : ng_add_row_norm(tape, in[0], in[1], in[2], in[3], &sum);
-    return ng_concat(tape, (ng_tensor *[]){y, sum}, 2, -1);
+    return ng_concat(tape, NG_TENSORS(y, sum), -1);
 }
 NG_CASE_CALL(case_add_layer_norm, case_sum_and_norm(tape, in, false))
 NG_CASE_CALL(case_add_rms_norm, case_sum_and_norm(tape, in, true))
