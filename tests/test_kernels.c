@@ -833,9 +833,8 @@ static void check_row_norm(ng_row_norm_shape s, char *x, bool with_gamma, bool w
     char *dgamma = constant(n, 1), *dbeta = constant(n, 1);
     double *mean = doubles(rows), *rstd = doubles(rows);
     double *scratch = doubles(ng_row_norm_scratch(&s));
-    const ng_norm_gradients to = {{dx, add, NULL},
-                                  {or_null(dgamma, with_gamma), add, NULL},
-                                  {or_null(dbeta, with_beta), add, NULL}};
+    const ng_norm_gradients to = {
+        {dx, add}, {or_null(dgamma, with_gamma), add}, {or_null(dbeta, with_beta), add}};
     const ng_statistics statistics = {s.center ? mean : NULL, doubles(rows), rstd};
     k->row_norm(&s, x, gamma, beta, y, statistics);
     k->row_norm_backward(&s, x, gamma, statistics, dy, to, scratch);
@@ -1028,9 +1027,8 @@ static void check_column_norm(ng_column_norm_shape s, double scale, bool affine,
     const ng_statistics statistics = {mean, doubles(channels), rstd};
     k->column_statistics(&s, x, statistics, var);
     k->column_norm(&s, x, statistics, gamma, beta, y);
-    k->column_norm_backward(
-        &s, x, gamma, statistics, dy, fixed,
-        (ng_norm_gradients){{dx, add, NULL}, {dgamma, add, NULL}, {dbeta, add, NULL}});
+    k->column_norm_backward(&s, x, gamma, statistics, dy, fixed,
+                            (ng_norm_gradients){{dx, add}, {dgamma, add}, {dbeta, add}});
 
     for (int64_t c = 0; c < channels; c++) {
         const long double n = (long double)count, g = affine ? get(gamma, c) : 1;

@@ -115,8 +115,7 @@ static second_arrays second_arrays_of(int64_t size, int64_t weights, bool with_g
 
 static ng_second_gradients gradients_in(const second_arrays *a)
 {
-    return (ng_second_gradients){
-        {a->dx, a->add, NULL}, {a->dgamma, a->add, NULL}, {a->ddy, a->add, NULL}};
+    return (ng_second_gradients){{a->dx, a->add}, {a->dgamma, a->add}, {a->ddy, a->add}};
 }
 
 /* Elements at[0 .. n - 1] are normalized together; weight[i] is the index of their gamma. */
@@ -371,12 +370,11 @@ static void check_group_norm_backward(const ng_group_shape *s)
     for (int mode = 0; mode < 32; mode++) {
         const bool dx = mode & 1, dgamma = mode & 2, dbeta = mode & 4;
         const group_arrays a = group_arrays_of(s, mode & 8, mode & 16);
-        k->group_norm_backward(
-            s, a.x, a.gamma, a.statistics, a.dy,
-            (ng_norm_gradients){.dx = {or_null(a.dx, dx), a.add, NULL},
-                                .dgamma = {or_null(a.dgamma, dgamma), a.add, NULL},
-                                .dbeta = {or_null(a.dbeta, dbeta), a.add, NULL}},
-            doubles(dgamma || dbeta ? ng_group_norm_scratch(s) : 0));
+        k->group_norm_backward(s, a.x, a.gamma, a.statistics, a.dy,
+                               (ng_norm_gradients){.dx = {or_null(a.dx, dx), a.add},
+                                                   .dgamma = {or_null(a.dgamma, dgamma), a.add},
+                                                   .dbeta = {or_null(a.dbeta, dbeta), a.add}},
+                               doubles(dgamma || dbeta ? ng_group_norm_scratch(s) : 0));
         expect_group_gradients(&a, dx, dgamma, dbeta);
         release();
     }
@@ -402,10 +400,9 @@ static void check_dynamic_tanh(int64_t rows, int64_t n, bool affine, bool add)
     char *y = make(rows * n), *dx = constant(rows * n, 1), *dgamma = constant(n, 1);
     char *dbeta = constant(n, 1), *dalpha = constant(1, 1);
     k->dynamic_tanh(&shape, x, gamma, beta, y);
-    k->dynamic_tanh_backward(
-        &shape, x, gamma, dy,
-        (ng_norm_gradients){{dx, add, NULL}, {dgamma, add, NULL}, {dbeta, add, NULL}},
-        (ng_slot){dalpha, add, NULL}, doubles(ng_dynamic_tanh_scratch(&shape)));
+    k->dynamic_tanh_backward(&shape, x, gamma, dy,
+                             (ng_norm_gradients){{dx, add}, {dgamma, add}, {dbeta, add}},
+                             (ng_slot){dalpha, add}, doubles(ng_dynamic_tanh_scratch(&shape)));
     long double sum_alpha = 0;
     for (int64_t j = 0; j < n; j++) {
         const long double g = gamma ? get(gamma, j) : 1;
@@ -803,7 +800,7 @@ static void check_taps(const ng_conv_shape *s, bool infinite, bool add)
     void *scratch = make(ng_conv_scratch(dtype, s, true) / (int64_t)ng_dtype_bytes(dtype) + 1);
     scratch = (char *)scratch + (8 - (uintptr_t)scratch % 8) % 8;
     k->conv_taps(s, a.x, a.weight, a.bias, y, scratch);
-    const ng_conv_gradients to = {.dx = {dx, add, NULL}, .dweight = {dweight, add, NULL}};
+    const ng_conv_gradients to = {.dx = {dx, add}, .dweight = {dweight, add}};
     k->conv_taps_backward(s, a.x, a.weight, a.dy, to, scratch);
     refer_to_taps(s, &a);
     for (int64_t i = 0; i < count; i++)
@@ -1053,9 +1050,8 @@ static void check_attention(ng_attention_shape s, bool masked, bool add)
     c.mask = or_null(mask, masked);
     const ng_attention_inputs in = {c.q, c.k, c.v, c.mask};
     k->attention(&s, in, c.y, c.scores);
-    k->attention_backward(
-        &s, in, c.y, c.scores, c.dy,
-        (ng_attention_gradients){{c.dq, add, NULL}, {c.dk, add, NULL}, {c.dv, add, NULL}});
+    k->attention_backward(&s, in, c.y, c.scores, c.dy,
+                          (ng_attention_gradients){{c.dq, add}, {c.dk, add}, {c.dv, add}});
     for (; c.batch < s.batches; c.batch++)
         for (c.head = 0; c.head < s.heads; c.head++) {
             long double *dk = keep(s.keys * s.dim, sizeof *dk);

@@ -149,12 +149,10 @@ typedef struct ng_node ng_node;
 
 /* Where a backward kernel writes the gradient of one input. `data` has the input's shape and dtype;
  * NULL means that no gradient is wanted. With `accumulate` the kernel adds to the memory, which is
- * otherwise uninitialised. base is NULL, except for the first input of an op with `based`:
- * then, with `accumulate`, the kernel writes base plus the gradient. */
+ * otherwise uninitialised. */
 typedef struct {
     void *data;
     bool accumulate;
-    const void *base;
 } ng_slot;
 
 /* The name of an op and its derivatives. */
@@ -175,9 +173,6 @@ struct ng_op {
     /* Calls `backward` even for an output without elements (whose gradients are 0), because the
      * other ranks of a group take part in it. */
     bool joint;
-
-    /* `backward` reads ng_slot's base. This saves a copy where a gradient has arrived before. */
-    bool based;
 };
 
 /* One recorded op. */

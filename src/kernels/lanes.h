@@ -165,11 +165,10 @@ NG_INLINE void put_lanes(REAL *to, f64vec value, int64_t count, bool add)
 #define fused OF_REAL(fused_f32, fused_f64)
 #define fused_vec OF_REAL(fused_f32vec, fused_f64vec)
 
-/* The first `count` elements of to = a b, plus those of base unless it is NULL. A whole vector goes
- * past the caches if `stream`. */
-NG_INLINE void put_product(REAL *to, const REAL *base, vec a, vec b, int64_t count, bool stream)
+/* The first `count` elements of to (+)= a b. A whole vector goes past the caches if `stream`. */
+NG_INLINE void put_product(REAL *to, bool add, vec a, vec b, int64_t count, bool stream)
 {
-    const vec value = base ? fused_vec(a, b, load_some(base, count, 0)) : a * b;
+    const vec value = add ? fused_vec(a, b, load_some(to, count, 0)) : a * b;
     if (stream && count == VEC)
         stream_vector(to, (f64vec)value);
     else
@@ -339,15 +338,8 @@ NG_INLINE void put(REAL *y, double value, bool accumulate)
 /* Element i of a gradient, NULL where it is not wanted; and what goes there. */
 NG_INLINE REAL *place_in(ng_slot to, int64_t i) { return to.data ? (REAL *)to.data + i : NULL; }
 
-/* Where element i of what the gradient is added to stands; NULL: it is not added. */
-NG_INLINE const REAL *base_in(ng_slot to, int64_t i)
-{
-    if (!to.data || !to.accumulate) return NULL;
-    return (const REAL *)(to.base ? to.base : to.data) + i;
-}
-
 /* Whether a gradient can be stored past the caches: it is not read. */
-NG_INLINE bool can_stream(ng_slot to) { return to.data && (!to.accumulate || to.base); }
+NG_INLINE bool can_stream(ng_slot to) { return to.data && !to.accumulate; }
 
 NG_INLINE void put_in(ng_slot to, int64_t i, double value)
 {

@@ -44,7 +44,6 @@
 #define attention_work OF_TABLE(attention_work)
 #define axpy OF_TABLE(axpy)
 #define axpy_span OF_TABLE(axpy_span)
-#define base_in OF_TABLE(base_in)
 #define begin_block OF_TABLE(begin_block)
 #define bell_f64 OF_TABLE(bell_f64)
 #define binary OF_TABLE(binary)

@@ -118,13 +118,11 @@ static void batch_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *d
 
 static const ng_op batch_norm_op = {.name = "batch_norm",
                                     .backward = batch_norm_backward,
-                                    .based = true,
                                     .gradient = batch_norm_gradient,
                                     .definition = batch_norm_definition};
 
 static const ng_op fixed_batch_norm_op = {.name = "batch_norm",
                                           .backward = batch_norm_backward,
-                                          .based = true,
                                           .definition = batch_norm_definition};
 
 /* ---- Forward ------------------------------------------------------------------------------ */

@@ -66,7 +66,7 @@ static void channel_norm_propagate(const ng_tensor *x, const channel_norm_attrib
         ng_kernels_for(x->dtype)->column_norm_backward(
             &shape, at_sample(x, x->data, saved, n), NULL, statistics_at(saved, n),
             at_sample(x, g, saved, n), false,
-            (ng_norm_gradients){.dx = {at_sample(x, dx.data, saved, n), dx.accumulate, NULL}});
+            (ng_norm_gradients){.dx = {at_sample(x, dx.data, saved, n), dx.accumulate}});
 }
 
 /* dgamma and dbeta: those of a column norm of xhat with fixed statistics. */

@@ -52,7 +52,6 @@ static ng_tensor *group_norm_definition(ng_tape *tape, const ng_node *node)
 
 static const ng_op group_norm_op = {.name = "group_norm",
                                     .backward = group_norm_op_backward,
-                                    .based = true,
                                     .definition = group_norm_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */

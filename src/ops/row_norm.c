@@ -146,19 +146,16 @@ static void row_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy,
 
 static const ng_op layer_norm_op = {.name = "layer_norm",
                                     .backward = row_norm_op_backward,
-                                    .based = true,
                                     .gradient = row_norm_gradient,
                                     .definition = row_norm_definition};
 
 static const ng_op rms_norm_op = {.name = "rms_norm",
                                   .backward = row_norm_op_backward,
-                                  .based = true,
                                   .gradient = row_norm_gradient,
                                   .definition = row_norm_definition};
 
 static const ng_op partial_rms_norm_op = {.name = "rms_norm",
                                           .backward = row_norm_op_backward,
-                                          .based = true,
                                           .definition = row_norm_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */

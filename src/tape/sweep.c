@@ -86,18 +86,15 @@ static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
 }
 
 /* Opens the gradient of x for a kernel, which writes it or adds to it. A gradient that belongs to
- * another tensor is copied, or is the slot's base if the kernel is `based`. */
-static bool open_slot(sweep *s, ng_tensor *x, bool based, ng_slot *slot)
+ * another tensor is copied. */
+static bool open_slot(sweep *s, ng_tensor *x, ng_slot *slot)
 {
     const ng_tensor *before = x->cotangent;
     *slot = (ng_slot){.accumulate = before != NULL};
     if (!x->cotangent_owned) {
         ng_tensor *own = before ? new_cotangent(s, x) : first_cotangent(s, x);
         if (!own) return false;
-        if (before && based)
-            slot->base = before->data;
-        else if (before)
-            memcpy(own->data, before->data, sweep_bytes(x));
+        if (before) memcpy(own->data, before->data, sweep_bytes(x));
         x->cotangent = own;
         x->cotangent_owned = true;
     }
@@ -118,7 +115,7 @@ static bool deliver(sweep *s, ng_tensor *x, ng_tensor *dx)
         return x->cotangent != NULL;
     }
     ng_slot slot;
-    if (!open_slot(s, x, false, &slot)) return false;
+    if (!open_slot(s, x, &slot)) return false;
     if (slot.accumulate)
         sweep_add(dx, slot.data);
     else
@@ -166,7 +163,7 @@ static bool run_kernel(sweep *s, const ng_node *node, ng_tensor *dy)
         if (appears_before(node, i)) {
             slots[i].data = ng_tape_memory(s->tape, sweep_bytes(x));
             if (!slots[i].data) return false;
-        } else if (!open_slot(s, x, i == 0 && node->op->based, &slots[i])) {
+        } else if (!open_slot(s, x, &slots[i])) {
             return false;
         }
     }
