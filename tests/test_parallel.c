@@ -364,69 +364,6 @@ LOOP_TEST(only_parameters_that_some_rank_or_piece_reached_have_gradients, 2)
     }
 }
 
-/* y = x. Its backward pass notes how many messages the group has sent. */
-typedef struct {
-    ng_group *group;
-    int64_t sent;
-} message_count;
-
-static ng_status message_count_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                        ng_slot *dx)
-{
-    (void)tape;
-    message_count *count = *(message_count *const *)node->attributes;
-    count->sent = ng_group_sent(count->group).messages;
-    memcpy(dx[0].data, ng_data_f32(dy), (size_t)ng_size(dy) * sizeof(float));
-    return NG_OK;
-}
-
-static ng_tensor *count_messages(ng_tape *tape, ng_tensor *x, message_count *count)
-{
-    static const ng_op op = {.name = "message count", .backward = message_count_backward};
-    ng_tensor *y = ng_result(tape, NG_F32, ng_shape_of(x));
-    memcpy(ng_data_f32(y), ng_data_f32(x), (size_t)ng_size(x) * sizeof(float));
-    return ng_record(tape, &op, y, &x, 1, &count, sizeof(message_count *));
-}
-
-enum { CHAIN = 4 };
-
-/* The first layer is completed last. The sums of the others have begun by then. */
-static ng_status ordered_program(ng_group *group, void *with)
-{
-    (void)with;
-    message_count count = {.group = group};
-    ng_module *layers[CHAIN];
-    for (int i = 0; i < CHAIN; i++) layers[i] = ng_linear_new(3, 3, .no_bias = true);
-    ng_module *net = ng_sequential_from(layers, CHAIN);
-    ng_parallel *parallel = ng_parallel_new(net, group, .bucket = 8);
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = ng_full_new(NG_F32, NG_SHAPE(2, 3), ng_group_rank(group) + 1);
-    double first[CHAIN] = {0};
-    for (int pass = 1; pass <= 3; pass++) {
-        ng_tensor *y = count_messages(tape, ng_forward(layers[0], tape, x), &count);
-        for (int i = 1; i < CHAIN; i++) y = ng_forward(layers[i], tape, y);
-        const int64_t before = ng_group_sent(group).messages;
-        expect(ng_parallel_backward(parallel, tape, ng_sum(tape, y)) == NG_OK);
-        expect(count.sent - before >= CHAIN - 1);
-        ng_named_tensor w;
-        for (int i = 0; ng_module_parameter(net, i, &w); i++) {
-            const double sum = ng_get(ng_grad(w.tensor), 5);
-            if (pass == 1) first[i] = sum;
-            expect(fabs(sum - pass * first[i]) <= 1e-5 * fabs(first[i]));
-        }
-        ng_tape_reset(tape);
-    }
-    ng_parallel_free(parallel);
-    ng_tape_free(tape), ng_tensor_free(x), ng_module_free(net);
-    return ng_error_status();
-}
-
-TEST(sums_begin_before_the_sweep_has_ended)
-{
-    const wire_outcome o = wire_run_members(2, 2, ordered_program, NULL);
-    assert_all_well(&o, 2);
-}
-
 /* ---- Differences and failures ---------------------------------------------------------------- */
 
 enum {

@@ -35,13 +35,11 @@ typedef struct {
 NG_API ng_parallel *ng_parallel_new_with(ng_module *module, ng_parallel_new_options options);
 
 /* Runs ng_backward of share * loss on every rank, and adds the sum over the ranks to the gradients.
- * Sums begin during the backward pass, as soon as gradients are complete. A parameter that no rank
- * has reached keeps its gradient. Leaves that are no parameters of the network get the gradient of
+ * A parameter that no rank has reached keeps its gradient. Leaves that are no parameters of the network get the gradient of
  * their own rank only.
  *
  * Call it on every rank, even after a failure or with a loss that is NULL: so the other ranks learn
- * of the failure. After an error no parameter's gradient has changed, except that one which an
- * optimizer has used may be gone, as after ng_backward.
+ * of the failure. After an error no parameter's gradient has changed.
  *
  * share  weight of this rank's loss: its samples over those of all ranks; default 1 / size, which
  *        gives the mean of the losses

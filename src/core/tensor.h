@@ -30,8 +30,7 @@ typedef struct {
     ng_tensor *grad;
     ng_grad_state grad_state;
     uint32_t grad_epoch;
-    struct ng_gradient_hook *hook; /* or NULL: tape/hook.h */
-    ng_tensor *tied;               /* or NULL: the parameter that is read in place of this one */
+    ng_tensor *tied;         /* or NULL: the parameter that is read in place of this one */
     ng_tensor *next_reached; /* during ng_backward: the leaf that was reached before this one */
     ng_tensor *next_owned;   /* after ng_tape_own: the tensor that the tape got before this one */
 } ng_leaf;

@@ -3,7 +3,6 @@
  * written. */
 #include "core/error.h"
 #include "kernels/kernels.h"
-#include "tape/hook.h"
 #include "tape/tape.h"
 #include <normgrad/ops.h>
 #include <string.h>
@@ -20,7 +19,6 @@ typedef struct {
     bool to_leaves;
     ng_tensor *reached; /* the leaves so far, linked by next_reached */
     bool zero_gradient; /* a gradient of zero has ended a path */
-    bool hooked;        /* leaves may have hooks */
 } sweep;
 
 static bool wants(const sweep *s, const ng_tensor *x)
@@ -77,10 +75,6 @@ static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
     ng_leaf *leaf = x->leaf;
     leaf->next_reached = s->reached;
     s->reached = x;
-    if (leaf->hook) {
-        leaf->hook->reached = true;
-        return leaf->hook->place;
-    }
     ng_tensor *grad = ng_tensor_grad_slot(x);
     return grad && leaf->grad_state == NG_GRAD_NEW ? new_cotangent(s, x) : grad;
 }
@@ -289,27 +283,6 @@ static bool run_node(sweep *s, const ng_node *node, ng_tensor *dy)
     return false;
 }
 
-static ng_gradient_hook *hook_of(const ng_tensor *x) { return x->leaf ? x->leaf->hook : NULL; }
-
-/* Finds the last op of the pass that adds to each leaf with a hook. */
-static void prepare_hooks(const ng_node *newest)
-{
-    for (const ng_node *node = newest; node; node = node->previous)
-        for (int i = 0; i < node->n_inputs; i++)
-            if (hook_of(node->inputs[i])) hook_of(node->inputs[i])->last = node;
-}
-
-/* Calls the hooks of the leaves that this op was the last to add to. */
-static void call_hooks(const ng_node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++) {
-        ng_gradient_hook *hook = hook_of(node->inputs[i]);
-        if (!hook || hook->last != node || hook->complete) continue;
-        hook->complete = true;
-        hook->call(hook);
-    }
-}
-
 /* Walks from `newest` back to `boundary`, which is not included. Cotangents and marks of tensors
  * computed outside this range stay, and the cotangents that were asked for; the others are cleared,
  * also after a failure. */
@@ -323,7 +296,6 @@ static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
             y->wanted = NG_UNWANTED;
             clear_cotangent(y);
         }
-        if (s->hooked && well) call_hooks(node);
     }
     return well;
 }
@@ -360,7 +332,6 @@ static bool run_sweep(sweep *s, ng_tensor *const *outputs, int n_outputs,
     const bool was = ng_tape_set_recording(tape, s->record);
     tape->replay.mode = NG_TAPE_LIVE;
     tape->gradients++;
-    if (s->hooked) prepare_hooks(newest);
     if (!s->to_leaves) mark(tape->first, newest);
     bool well = true;
     for (int i = 0; i < n_outputs && well; i++) {
@@ -392,7 +363,6 @@ static void finish_leaves(sweep *s, bool well)
     for (ng_tensor *x = s->reached; x; x = x->leaf->next_reached) {
         const ng_tensor *dx = x->cotangent;
         clear_cotangent(x);
-        if (x->leaf->hook) continue;
         if (well && dx != x->leaf->grad) sweep_add(dx, x->leaf->grad->data);
         if (well)
             ng_tensor_grad_arrived(x);
@@ -408,15 +378,14 @@ const char *ng_why_no_gradient(const ng_tape *tape)
     return "all that it depends on is frozen or constant (ng_unfreeze, ng_require_grad)";
 }
 
-static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_tensor *dy,
-                          bool hooked)
+static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_tensor *dy)
 {
     if (!y->requires_grad)
         return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient: %s",
                        function, ng_why_no_gradient(tape));
-    sweep s = {.function = function, .tape = tape, .to_leaves = true, .hooked = hooked};
+    sweep s = {.function = function, .tape = tape, .to_leaves = true};
     const bool well = run_sweep(&s, &y, 1, &dy);
-    if (well && !hooked && !s.reached && !s.zero_gradient)
+    if (well && !s.reached && !s.zero_gradient)
         return ng_fail(NG_EGRAD,
                        "%s: every parameter that it depends on is frozen now (ng_unfreeze)",
                        function);
@@ -432,12 +401,12 @@ ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy)
         return ng_newest_status();
     if (!ng_usable(function, "the output", 0, tape, y) || !cotangent_ok(function, tape, y, dy))
         return ng_newest_status();
-    return backward(function, tape, y, dy, false);
+    return backward(function, tape, y, dy);
 }
 
-ng_status ng_backward_of(const char *function, ng_tape *tape, ng_tensor *loss, double factor,
-                         bool hooked)
+ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
 {
+    static const char function[] = "ng_backward";
     if (!ng_given(function, "tape", tape) || !ng_given(function, "loss", loss))
         return ng_newest_status();
     if (!ng_usable(function, "the output", 0, tape, loss)) return ng_newest_status();
@@ -447,13 +416,8 @@ ng_status ng_backward_of(const char *function, ng_tape *tape, ng_tensor *loss, d
                        "(ng_backward_from takes a cotangent)",
                        function, ng_shape_print(loss->shape).text);
     tape->function = function;
-    ng_tensor *one = ng_result_full(tape, loss->dtype, loss->shape, factor);
-    return one ? backward(function, tape, loss, one, hooked) : ng_newest_status();
-}
-
-ng_status ng_backward(ng_tape *tape, ng_tensor *loss)
-{
-    return ng_backward_of("ng_backward", tape, loss, 1, false);
+    ng_tensor *one = ng_result_full(tape, loss->dtype, loss->shape, 1);
+    return one ? backward(function, tape, loss, one) : ng_newest_status();
 }
 
 /* ---- ng_gradients ---------------------------------------------------------------------------- */
