@@ -88,7 +88,8 @@ EXAMPLES := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/*.c
 CLAIMS   := $(filter-out lab,$(basename $(notdir $(sort $(wildcard examples/claims/*.c)))))
 EXPERIMENTS := $(CLAIMS:%=$(PROGRAMS)/%)
 GRADCHECK := $(filter $(PROGRAMS)/gradcheck,$(EXAMPLES))
-TEST_OBJECTS  := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/*.c)))
+CASES    := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/cases/*.c)))
+TEST_OBJECTS  := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/*.c))) $(CASES)
 BENCH_OBJECTS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/bench/*.c)))
 LAB      := $(OUT)/examples/claims/lab.o
 VERSION := $(subst $() ,.,$(strip $(shell sed -n 's/^.define NG_VERSION_[A-Z]* *//p' include/normgrad/core.h)))
@@ -183,6 +184,7 @@ $(CONFIGS) $(MPI_CONFIG): $(OUT)/%: src/%.in $(OUT)/flags $(OUT)/places
 	    -e 's|@SANITIZE@|$(filter -fsanitize%,$(FLAGS.$(VARIANT)))|' -e 's|@LIBS_PRIVATE@|-pthread $(LIBS)|' $< > $@
 $(EXAMPLES): $(PROGRAMS)/%: examples/%.c
 $(EXPERIMENTS): $(PROGRAMS)/%: examples/claims/%.c $(LAB)
+$(PROGRAMS)/gradcheck $(PROGRAMS)/gradcheck_error: $(CASES)
 $(EXAMPLES) $(EXPERIMENTS): $(STATIC) $(OUT)/flags | $(PROGRAMS)/ $(OUT)/examples/
 	$(call say,LINK $@)
 	$(Q)$(CC) $(program)
@@ -218,7 +220,7 @@ $(OUT)/tests/libnormgrad.a: $(STATIC) Makefile
 $(RUNNER): $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a
 	$(call say,LINK $@)
 	$(Q)$(link) $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a $(CHECK_LIBS) $(LIBS) $(LDLIBS) -o $@
-$(TEST_OBJECTS): | needs-check
+$(filter-out $(CASES),$(TEST_OBJECTS)): | needs-check
 # Each suite in one process: a process for each test takes most of the sanitizers' time (CK_FORK=yes).
 ## check-asan: the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 ## check-ubsan: the tests under UndefinedBehaviorSanitizer alone
@@ -377,6 +379,6 @@ help:
     install uninstall check-cxx check-install headers lint format clean help FORCE
 FORCE:
 
--include $(wildcard $(OUT)/src/*/*.d $(OUT)/tests/*.d $(OUT)/tests/bench/*.d $(OUT)/examples/*.d $(OUT)/examples/claims/*.d)
+-include $(wildcard $(OUT)/src/*/*.d $(OUT)/tests/*.d $(OUT)/tests/*/*.d $(OUT)/examples/*.d $(OUT)/examples/claims/*.d)
 
 endif

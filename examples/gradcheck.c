@@ -1,5 +1,6 @@
 /* Checks the gradients of every op and layer at first and second order, and tests the checker with
  * deliberately wrong gradients. */
+#include "../tests/cases/cases.h"
 #include "options.h"
 #include <limits.h>
 #include <unistd.h>
@@ -63,16 +64,17 @@ static void print(const char *name, const ng_check_report *report)
 
 /* Checks one case. Prints a line for the check by elements (by directions with --fast), and one for
  * each further mode that failed. */
-static void check_one(const ng_case *spec, const char *name, const options *chosen, totals *sum)
+static void check_one(const gradient_case *spec, const char *name, const options *chosen,
+                      totals *sum)
 {
     bool passed = true;
     ng_check_mode first = chosen->fast ? NG_CHECK_FAST : NG_CHECK_ELEMENTS;
     ng_check_mode last = chosen->fast ? NG_CHECK_FAST : NG_CHECK_TAYLOR;
     for (ng_check_mode mode = first; mode <= last; mode++) {
-        ng_check_report report = ng_check_case(spec, (ng_check_options){.order = chosen->order,
-                                                                        .mode = mode,
-                                                                        .seed = chosen->seed,
-                                                                        .detached_moves = true});
+        ng_check_report report = check_case(spec, (ng_check_options){.order = chosen->order,
+                                                                     .mode = mode,
+                                                                     .seed = chosen->seed,
+                                                                     .detached_moves = true});
         if (mode == first || !report.passed) print(name, &report);
         passed = passed && report.passed;
         sum->compared += report.compared;
@@ -81,22 +83,22 @@ static void check_one(const ng_case *spec, const char *name, const options *chos
     sum->wrong_cases += !passed;
 }
 
-static void check_broadcasting(const ng_case *spec, const options *chosen, totals *sum)
+static void check_broadcasting(const gradient_case *spec, const options *chosen, totals *sum)
 {
     static const char *const sides[] = {"left", "right", "both sides"};
-    for (int side = NG_BROADCAST_LEFT; side <= NG_BROADCAST_BOTH; side++) {
+    for (int side = BROADCAST_LEFT; side <= BROADCAST_BOTH; side++) {
         char name[96];
-        ng_case narrow = ng_case_broadcast(spec, (ng_broadcast_side)side);
+        gradient_case narrow = case_broadcast(spec, (broadcast_side)side);
         snprintf(name, sizeof name, "%s, broadcast on %s%s", spec->name, side < 2 ? "the " : "",
                  sides[side]);
         check_one(&narrow, name, chosen, sum);
     }
 }
 
-static void check_table(const char *title, const ng_case *case_at(int index), const options *chosen,
-                        totals *sum)
+static void check_table(const char *title, const gradient_case *case_at(int index),
+                        const options *chosen, totals *sum)
 {
-    const ng_case *spec;
+    const gradient_case *spec;
     bool begun = false;
     for (int i = 0; (spec = case_at(i)); i++) {
         if (!strstr(spec->name, chosen->only)) continue;
@@ -532,8 +534,8 @@ int main(int argc, char **argv)
     const options chosen = parse_options(argc, argv);
     totals sum = {0};
     on_terminal = isatty(STDOUT_FILENO);
-    check_table("Ops", ng_op_case, &chosen, &sum);
-    check_table("Layers", ng_layer_case, &chosen, &sum);
+    check_table("Ops", op_case, &chosen, &sum);
+    check_table("Layers", layer_case, &chosen, &sum);
     plant_faults(&chosen, &sum);
     return program_end(conclude(&chosen, &sum));
 }

@@ -3,11 +3,10 @@
  *     core.h       errors, threads, random numbers      nn.h           layers and networks
  *     tensor.h     arrays of numbers                    optim.h        optimizers and schedules
  *     tape.h       recording and gradients              gradcheck.h    the gradient checker
- *     ops.h        differentiable operations            cases.h        samples of ops and layers
+ *     ops.h        differentiable operations            group.h        groups of processes
  *     data.h       data sets and batches                training.h     saving and resuming
  *     history.h    curves in files                      derivatives.h  Jacobians, Hessians
  *     plot.h       figures; inside a network            parallel.h     training on a group
- *     group.h      groups of processes
  *
  * Names and calls:
  *
@@ -41,7 +40,6 @@
 #ifndef NORMGRAD_H
 #define NORMGRAD_H
 
-#include <normgrad/cases.h>
 #include <normgrad/core.h>
 #include <normgrad/data.h>
 #include <normgrad/derivatives.h>

@@ -3,7 +3,7 @@
 DIST = $(BUILD)/dist
 # In the order in which they are to be read. dist.awk refuses a list that lacks one.
 DIST_HEADERS = $(addprefix include/normgrad/,core.h tensor.h tape.h group.h ops.h derivatives.h nn.h optim.h \
-    parallel.h cases.h gradcheck.h data.h history.h plot.h training.h)
+    parallel.h gradcheck.h data.h history.h plot.h training.h)
 
 ## dist: the library as two files, build/dist/normgrad.h and normgrad.c; prints what each option saves
 dist: $(DIST)/normgrad.h $(DIST)/normgrad.c

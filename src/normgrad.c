@@ -71,7 +71,6 @@
 #include "ops/constants.c"
 #include "ops/products.c"
 #include "ops/matmul.c"
-#include "ops/table.c"
 
 /* Norms. */
 #include "ops/norm.c"
@@ -151,7 +150,6 @@
 #include "norms/weight_standardization.c"
 #include "norms/spectral_norm.c"
 #include "norms/norm_makers.c"
-#include "norms/table.c"
 
 /* Optimizers. */
 #include "optim/optimizer.c"
@@ -176,7 +174,6 @@
 #include "check/compare.c"
 #include "check/report.c"
 #include "check/module.c"
-#include "check/case.c"
 #include "check/sweep.c"
 
 /* Files. */

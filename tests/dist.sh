@@ -69,7 +69,7 @@ fi
 mkdir examples
 for source in "$tree"/examples/*.c; do
     name=$(basename "$source" .c)
-    gcc -O1 -I. "$source" gcc.o -lm -lpthread -o "examples/$name" || fail "$source does not compile"
+    gcc -O1 -I. "$source" $(grep -q cases/cases.h "$source" && echo "$tree"/tests/cases/*.c) gcc.o -lm -lpthread -o "examples/$name" || fail "$source does not compile"
 done
 examples/xor >xor.out || fail 'examples/xor fails'
 

@@ -20,13 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int case_count(const ng_case *case_at(int index))
-{
-    int count = 0;
-    while (case_at(count)) count++;
-    return count;
-}
-
 /* ---- Processes ---------------------------------------------------------------------------- */
 
 static pid_t of_test; /* 0 until it begins */

@@ -2,6 +2,7 @@
 #ifndef NG_TESTS_SUPPORT_H
 #define NG_TESTS_SUPPORT_H
 
+#include "cases/cases.h"
 #include <check.h>
 #include <math.h>
 #include <normgrad.h>
@@ -54,9 +55,6 @@ void enter_test(test_entry entry);
 
 /* Of a test case: begins and ends each test as above. */
 void add_fresh_start(TCase *tests);
-
-/* How many cases there are: case_count(ng_op_case). */
-int case_count(const ng_case *case_at(int index));
 
 /* ---- Processes ----------------------------------------------------------------------------
  *

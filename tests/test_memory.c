@@ -224,14 +224,14 @@ LOOP_TEST(a_run_that_is_refused_memory_leaks_nothing_and_can_go_on, 3)
 
 /* ---- Every layer ---------------------------------------------------------------------------- */
 
-LOOP_TEST(a_layer_is_built_whole_or_not_at_all, case_count(ng_layer_case))
+LOOP_TEST(a_layer_is_built_whole_or_not_at_all, case_count(layer_case))
 {
     static void (*const refuse_after[])(int64_t) = {allocations_fail_after,
                                                     allocations_fail_twice_after};
     for (int way = 0; way < 2; way++) {
         for (int64_t n = 0, refused = 1; refused; n++) {
             refuse_after[way](n);
-            ng_module *net = ng_layer_case(_i)->module();
+            ng_module *net = layer_case(_i)->module();
             refused = out_of_memory(!net);
             ng_module_free(net);
             ck_assert_int_eq(allocations_live(), 0);
@@ -246,16 +246,16 @@ typedef struct {
     ng_tensor *x, *condition;
 } trainee;
 
-static trainee trainee_new(const ng_case *spec)
+static trainee trainee_new(const gradient_case *spec)
 {
     ng_rng rng = ng_rng_seeded(5);
     trainee t = {.net = spec->module()};
     assert_ok(ng_module_to(t.net, NG_F64));
     if (spec->eval) ng_eval(t.net);
     if (ng_parameter_count(t.net) > 0) assert_ok(t.adam = ng_adam_new(t.net));
-    assert_ok(t.x = ng_case_input_new(&spec->inputs[0], &rng));
+    assert_ok(t.x = case_input_new(&spec->inputs[0], &rng));
     if (!spec->inputs[0].index) ng_require_grad(t.x);
-    if (spec->inputs[1].name) assert_ok(t.condition = ng_case_input_new(&spec->inputs[1], &rng));
+    if (spec->inputs[1].name) assert_ok(t.condition = case_input_new(&spec->inputs[1], &rng));
     return t;
 }
 
@@ -288,10 +288,10 @@ static double step_with_retries(trainee t, ng_tape *on)
     return value;
 }
 
-LOOP_TEST(training_a_layer_allocates_nothing_once_warm, case_count(ng_layer_case))
+LOOP_TEST(training_a_layer_allocates_nothing_once_warm, case_count(layer_case))
 {
     ng_tape *on = ng_tape_new();
-    trainee t = trainee_new(ng_layer_case(_i));
+    trainee t = trainee_new(layer_case(_i));
     int64_t warm = 0;
     for (int step = 0; step < 8; step++) {
         if (step == 2) warm = allocations_made();
@@ -303,13 +303,13 @@ LOOP_TEST(training_a_layer_allocates_nothing_once_warm, case_count(ng_layer_case
 
 /* In evaluation mode: in training, BatchNorm and dropout change state in a forward pass that may
  * fail later. */
-LOOP_TEST(a_layers_step_that_was_refused_memory_has_the_same_bits, case_count(ng_layer_case))
+LOOP_TEST(a_layers_step_that_was_refused_memory_has_the_same_bits, case_count(layer_case))
 {
     static outcome first, result;
     bool refused = true;
     for (int64_t n = -1; refused; n = next_to_refuse(n)) { /* -1: refused nothing */
         ng_tape *on = ng_tape_new();
-        trainee t = trainee_new(ng_layer_case(_i));
+        trainee t = trainee_new(layer_case(_i));
         ng_eval(t.net);
         if (n >= 0) allocations_fail_twice_after(n);
         result = (outcome){.loss = step_with_retries(t, on)};

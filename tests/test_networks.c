@@ -21,7 +21,7 @@ static int draw_parameters(ng_module *module, ng_tensor **values)
     return count;
 }
 
-static ng_module *layer_of(const ng_case *spec)
+static ng_module *layer_of(const gradient_case *spec)
 {
     ng_module *module = spec->module();
     assert_ok(ng_module_to(module, NG_F64));
@@ -33,13 +33,13 @@ static ng_module *layer_of(const ng_case *spec)
 FIXTURE(set_up, tear_down)
 
 /* Output and gradients are those of the layer whose parameters are the tensors. */
-LOOP_TEST(every_layer_is_a_function_of_its_parameters, case_count(ng_layer_case))
+LOOP_TEST(every_layer_is_a_function_of_its_parameters, case_count(layer_case))
 {
-    const ng_case *spec = ng_layer_case(_i);
+    const gradient_case *spec = layer_case(_i);
     ng_rng rng = ng_rng_seeded(5);
     ng_tensor *values[MOST], *gradients[MOST];
-    ng_tensor *x = own(ng_case_input_new(&spec->inputs[0], &rng));
-    ng_tensor *c = spec->inputs[1].name ? own(ng_case_input_new(&spec->inputs[1], &rng)) : NG_NONE;
+    ng_tensor *x = own(case_input_new(&spec->inputs[0], &rng));
+    ng_tensor *c = spec->inputs[1].name ? own(case_input_new(&spec->inputs[1], &rng)) : NG_NONE;
 
     ng_module *module = own(layer_of(spec));
     const int count = draw_parameters(module, values);
@@ -268,12 +268,12 @@ TEST(a_copied_network_gives_the_same_bits)
 
 /* For every layer, in training and evaluation: output, gradients and buffers have the same bits,
  * and the clone shares no tensor. */
-LOOP_TEST(a_clone_gives_the_same_bits_and_shares_nothing, case_count(ng_layer_case))
+LOOP_TEST(a_clone_gives_the_same_bits_and_shares_nothing, case_count(layer_case))
 {
-    const ng_case *spec = ng_layer_case(_i);
+    const gradient_case *spec = layer_case(_i);
     ng_rng rng = ng_rng_seeded(5);
-    ng_tensor *x = own(ng_case_input_new(&spec->inputs[0], &rng));
-    ng_tensor *c = spec->inputs[1].name ? own(ng_case_input_new(&spec->inputs[1], &rng)) : NG_NONE;
+    ng_tensor *x = own(case_input_new(&spec->inputs[0], &rng));
+    ng_tensor *c = spec->inputs[1].name ? own(case_input_new(&spec->inputs[1], &rng)) : NG_NONE;
     ng_module *module = layer_of(spec);
     assert_ok(ng_module_init(module, 6));
     ng_module *twin = own(ng_module_clone(module));

@@ -147,8 +147,8 @@ TEST(summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant)
 
 TEST(summary_describes_every_layer_of_the_table)
 {
-    const ng_case *spec;
-    for (int i = 0; (spec = ng_layer_case(i)); i++) {
+    const gradient_case *spec;
+    for (int i = 0; (spec = layer_case(i)); i++) {
         ng_module *layer = own(spec->module());
         assert_ok(layer);
         char *text = summary_of(layer);

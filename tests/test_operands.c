@@ -11,10 +11,10 @@
 /* ---- Cases, run on inputs of other shapes -------------------------------------------------- */
 
 /* The ops, then the layers. */
-static const ng_case *case_at(int index)
+static const gradient_case *case_at(int index)
 {
-    const int ops = case_count(ng_op_case);
-    return index < ops ? ng_op_case(index) : ng_layer_case(index - ops);
+    const int ops = case_count(op_case);
+    return index < ops ? op_case(index) : layer_case(index - ops);
 }
 
 /* How a case is run. */
@@ -27,13 +27,13 @@ typedef struct {
 /* What a run gives, as copies: the result, and the gradient to each input; NULL where an error
  * says why not. */
 typedef struct {
-    ng_tensor *y, *gradients[NG_CASE_INPUTS];
+    ng_tensor *y, *gradients[CASE_INPUTS];
 } outcome;
 
 static void outcome_free(outcome *o)
 {
     ng_tensor_free(o->y);
-    for (int i = 0; i < NG_CASE_INPUTS; i++) ng_tensor_free(o->gradients[i]);
+    for (int i = 0; i < CASE_INPUTS; i++) ng_tensor_free(o->gradients[i]);
 }
 
 /* A copy of a result; its absence and an error come together. */
@@ -45,9 +45,9 @@ static ng_tensor *told(const char *name, const ng_tensor *result)
     return result ? ng_copy_new(result, ng_dtype_of(result)) : NULL;
 }
 
-static ng_tensor *drawn(const ng_case_input *input, ng_rng *rng, const manner *how)
+static ng_tensor *drawn(const case_input *input, ng_rng *rng, const manner *how)
 {
-    ng_tensor *x = ng_case_input_new(input, rng);
+    ng_tensor *x = case_input_new(input, rng);
     assert_ok(x);
     if (input->index) return x;
     ng_tensor *converted = ng_copy_new(x, how->dtype);
@@ -55,18 +55,18 @@ static ng_tensor *drawn(const ng_case_input *input, ng_rng *rng, const manner *h
     return input->constant && !how->constants ? converted : ng_require_grad(converted);
 }
 
-static ng_tensor *called(const ng_case *spec, ng_module *module, ng_tensor **inputs)
+static ng_tensor *called(const gradient_case *spec, ng_module *module, ng_tensor **inputs)
 {
     if (spec->call) return spec->call(tape, inputs, NULL);
     if (spec->inputs[1].name) return ng_forward_conditioned(module, tape, inputs[0], inputs[1]);
     return ng_forward(module, tape, inputs[0]);
 }
 
-static outcome run(const ng_case *spec, const manner *how)
+static outcome run(const gradient_case *spec, const manner *how)
 {
-    ng_tensor *inputs[NG_CASE_INPUTS] = {NULL};
+    ng_tensor *inputs[CASE_INPUTS] = {NULL};
     ng_rng rng = ng_rng_seeded(7);
-    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
+    for (int i = 0; i < CASE_INPUTS && spec->inputs[i].name; i++)
         inputs[i] = drawn(&spec->inputs[i], &rng, how);
     ng_module *module = spec->module ? spec->module() : NULL;
     if (module) assert_ok(ng_module_to(module, how->dtype));
@@ -75,7 +75,7 @@ static outcome run(const ng_case *spec, const manner *how)
     ng_tape_seed(tape, 3);
     ng_tensor *y = called(spec, module, inputs);
     outcome o = {.y = told(spec->name, y)};
-    for (int i = 0; i < NG_CASE_INPUTS; i++) {
+    for (int i = 0; i < CASE_INPUTS; i++) {
         if (!y || !ng_requires_grad(y) || !inputs[i] || !ng_requires_grad(inputs[i])) continue;
         ng_tensor *dx =
             ng_gradient(tape, y, inputs[i], .record = how->record, .allow_unused = true);
@@ -83,7 +83,7 @@ static outcome run(const ng_case *spec, const manner *how)
         o.gradients[i] = told(spec->name, dx);
     }
     ng_tape_reset(tape); /* until then its operands live */
-    for (int i = 0; i < NG_CASE_INPUTS; i++) ng_tensor_free(inputs[i]);
+    for (int i = 0; i < CASE_INPUTS; i++) ng_tensor_free(inputs[i]);
     ng_module_free(module);
     return o;
 }
@@ -105,14 +105,14 @@ static void soil(int byte)
 }
 
 /* The same bits, whatever stood in the tape's memory before. */
-static void assert_well_defined(const ng_case *spec, const manner *how)
+static void assert_well_defined(const gradient_case *spec, const manner *how)
 {
     soil(0xff);
     outcome one = run(spec, how);
     soil(0x11);
     outcome two = run(spec, how);
     if (one.y) assert_same_bits(one.y, two.y);
-    for (int i = 0; i < NG_CASE_INPUTS; i++)
+    for (int i = 0; i < CASE_INPUTS; i++)
         if (one.gradients[i]) assert_same_bits(one.gradients[i], two.gradients[i]);
     outcome_free(&one);
     outcome_free(&two);
@@ -127,7 +127,7 @@ static const manner manners[] = {
 FIXTURE(set_up, tear_down)
 
 LOOP_TEST(every_element_that_a_case_gives_was_written,
-          (case_count(ng_op_case) + case_count(ng_layer_case)))
+          (case_count(op_case) + case_count(layer_case)))
 {
     EACH_MANNER(how) assert_well_defined(case_at(_i), how);
 }
@@ -145,11 +145,11 @@ static void leave_room(int64_t room)
 }
 
 /* Runs the case and its recorded gradients; returns whether all were given. */
-static bool is_given(const ng_case *spec, ng_module *module, ng_tensor **inputs)
+static bool is_given(const gradient_case *spec, ng_module *module, ng_tensor **inputs)
 {
-    ng_tensor *wanted[NG_CASE_INPUTS], *gradients[NG_CASE_INPUTS];
+    ng_tensor *wanted[CASE_INPUTS], *gradients[CASE_INPUTS];
     int count = 0;
-    for (int i = 0; i < NG_CASE_INPUTS && inputs[i]; i++)
+    for (int i = 0; i < CASE_INPUTS && inputs[i]; i++)
         if (ng_requires_grad(inputs[i])) wanted[count++] = inputs[i];
     ng_tape_seed(tape, 3);
     ng_tensor *y = called(spec, module, inputs);
@@ -160,12 +160,12 @@ static bool is_given(const ng_case *spec, ng_module *module, ng_tensor **inputs)
 
 /* With less and less room left on the tape, the next allocation, or that and all later ones, is
  * refused. */
-static void expect_refusals_reported(const ng_case *spec, void (*refuse_after)(int64_t))
+static void expect_refusals_reported(const gradient_case *spec, void (*refuse_after)(int64_t))
 {
     enum { STEP = 128 }; /* bytes: no tensor takes less */
-    ng_tensor *inputs[NG_CASE_INPUTS] = {NULL};
+    ng_tensor *inputs[CASE_INPUTS] = {NULL};
     ng_rng rng = ng_rng_seeded(7);
-    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
+    for (int i = 0; i < CASE_INPUTS && spec->inputs[i].name; i++)
         inputs[i] = drawn(&spec->inputs[i], &rng, &manners[0]);
     ng_module *module = spec->module ? spec->module() : NULL;
     if (module) assert_ok(ng_module_to(module, NG_F64));
@@ -184,12 +184,12 @@ static void expect_refusals_reported(const ng_case *spec, void (*refuse_after)(i
         ng_clear_error();
     }
     leave_room(0); /* the results go before their operands */
-    for (int i = 0; i < NG_CASE_INPUTS; i++) ng_tensor_free(inputs[i]);
+    for (int i = 0; i < CASE_INPUTS; i++) ng_tensor_free(inputs[i]);
     ng_module_free(module);
 }
 
 LOOP_TEST(every_case_reports_that_it_was_refused_memory,
-          (case_count(ng_op_case) + case_count(ng_layer_case)))
+          (case_count(op_case) + case_count(layer_case)))
 {
     expect_refusals_reported(case_at(_i), allocations_fail_after);
     expect_refusals_reported(case_at(_i), allocations_fail_twice_after);
@@ -199,31 +199,31 @@ LOOP_TEST(every_case_reports_that_it_was_refused_memory,
 
 /* The case with `from` replaced by `to` wherever it is the length of an axis; or along one axis
  * of one input. */
-static ng_case with_length(const ng_case *spec, int64_t from, int64_t to)
+static gradient_case with_length(const gradient_case *spec, int64_t from, int64_t to)
 {
-    ng_case other = *spec;
-    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
+    gradient_case other = *spec;
+    for (int i = 0; i < CASE_INPUTS && spec->inputs[i].name; i++)
         for (int d = 0; d < spec->inputs[i].shape.rank; d++)
             if (spec->inputs[i].shape.dim[d] == from) other.inputs[i].shape.dim[d] = to;
     return other;
 }
 
-static ng_case with_axis(const ng_case *spec, int input, int axis, int64_t to)
+static gradient_case with_axis(const gradient_case *spec, int input, int axis, int64_t to)
 {
-    ng_case other = *spec;
+    gradient_case other = *spec;
     other.inputs[input].shape.dim[axis] = to;
     return other;
 }
 
 /* Every axis of every input in turn, alone and with all axes of the same length. */
 LOOP_TEST(every_case_works_or_answers_where_an_axis_is_empty,
-          (case_count(ng_op_case) + case_count(ng_layer_case)))
+          (case_count(op_case) + case_count(layer_case)))
 {
-    const ng_case *spec = case_at(_i);
-    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
+    const gradient_case *spec = case_at(_i);
+    for (int i = 0; i < CASE_INPUTS && spec->inputs[i].name; i++)
         for (int d = 0; d < spec->inputs[i].shape.rank; d++) {
-            const ng_case alone = with_axis(spec, i, d, 0);
-            const ng_case joint = with_length(spec, spec->inputs[i].shape.dim[d], 0);
+            const gradient_case alone = with_axis(spec, i, d, 0);
+            const gradient_case joint = with_length(spec, spec->inputs[i].shape.dim[d], 0);
             EACH_MANNER(how)
             {
                 assert_well_defined(&alone, how);
@@ -233,9 +233,9 @@ LOOP_TEST(every_case_works_or_answers_where_an_axis_is_empty,
 }
 
 /* Whether inputs of these shapes can be made: they are empty, or no larger than in the table. */
-static bool can_be_made(const ng_case *spec)
+static bool can_be_made(const gradient_case *spec)
 {
-    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++) {
+    for (int i = 0; i < CASE_INPUTS && spec->inputs[i].name; i++) {
         const ng_shape shape = spec->inputs[i].shape;
         double size = 1, without_zeros = 1;
         for (int d = 0; d < shape.rank; d++) {
@@ -247,7 +247,7 @@ static bool can_be_made(const ng_case *spec)
     return true;
 }
 
-static void run_if_it_can_be_made(const ng_case *spec, const manner *how)
+static void run_if_it_can_be_made(const gradient_case *spec, const manner *how)
 {
     if (!can_be_made(spec)) return;
     outcome o = run(spec, how);
@@ -255,10 +255,10 @@ static void run_if_it_can_be_made(const ng_case *spec, const manner *how)
 }
 
 /* The lengths of the axes of all inputs, each once. */
-static int lengths_of(const ng_case *spec, int64_t lengths[NG_CASE_INPUTS * NG_MAX_RANK])
+static int lengths_of(const gradient_case *spec, int64_t lengths[CASE_INPUTS * NG_MAX_RANK])
 {
     int count = 0;
-    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++)
+    for (int i = 0; i < CASE_INPUTS && spec->inputs[i].name; i++)
         for (int d = 0; d < spec->inputs[i].shape.rank; d++) {
             const int64_t length = spec->inputs[i].shape.dim[d];
             int at = 0;
@@ -271,28 +271,28 @@ static int lengths_of(const ng_case *spec, int64_t lengths[NG_CASE_INPUTS * NG_M
 /* The same with another length 2^40: work for each of so many empty rows would not end. */
 static const int64_t huge = INT64_C(1) << 40;
 
-static void run_beside(const ng_case *empty, int64_t length)
+static void run_beside(const gradient_case *empty, int64_t length)
 {
-    const ng_case joint = with_length(empty, length, huge);
+    const gradient_case joint = with_length(empty, length, huge);
     for (int k = 0; k < 2; k++) run_if_it_can_be_made(&joint, &manners[k]);
-    for (int i = 0; i < NG_CASE_INPUTS && empty->inputs[i].name; i++)
+    for (int i = 0; i < CASE_INPUTS && empty->inputs[i].name; i++)
         for (int d = 0; d < empty->inputs[i].shape.rank; d++) {
             if (empty->inputs[i].shape.dim[d] != length) continue;
-            const ng_case alone = with_axis(empty, i, d, huge);
+            const gradient_case alone = with_axis(empty, i, d, huge);
             for (int k = 0; k < 2; k++) run_if_it_can_be_made(&alone, &manners[k]);
         }
 }
 
 /* One length or two are 0, a third is huge. */
 LOOP_TEST(every_case_is_done_at_once_with_what_is_empty_and_huge,
-          (case_count(ng_op_case) + case_count(ng_layer_case)))
+          (case_count(op_case) + case_count(layer_case)))
 {
-    int64_t lengths[NG_CASE_INPUTS * NG_MAX_RANK];
+    int64_t lengths[CASE_INPUTS * NG_MAX_RANK];
     const int count = lengths_of(case_at(_i), lengths);
     for (int a = 0; a < count; a++)
         for (int b = a; b < count; b++) {
-            const ng_case one = with_length(case_at(_i), lengths[a], 0);
-            const ng_case both = with_length(&one, lengths[b], 0);
+            const gradient_case one = with_length(case_at(_i), lengths[a], 0);
+            const gradient_case both = with_length(&one, lengths[b], 0);
             for (int c = 0; c < count; c++)
                 if (c != a && c != b && lengths[c] != 1) run_beside(&both, lengths[c]);
         }

@@ -987,14 +987,14 @@ TEST(one_element_tensors_reduce_to_themselves)
 /* One run of a case: its inputs, their gradients, and the op's result on the tape. */
 typedef struct {
     int count, n_wanted;
-    ng_tensor *inputs[NG_CASE_INPUTS], *wanted[NG_CASE_INPUTS], *gradients[NG_CASE_INPUTS];
+    ng_tensor *inputs[CASE_INPUTS], *wanted[CASE_INPUTS], *gradients[CASE_INPUTS];
     ng_tensor *y, *dy;
 } run;
 
 /* Values that float holds exactly, so that both dtypes see the same numbers. */
-static ng_tensor *drawn(const ng_case_input *input, ng_rng *rng, ng_dtype dtype)
+static ng_tensor *drawn(const case_input *input, ng_rng *rng, ng_dtype dtype)
 {
-    ng_tensor *x = own(ng_case_input_new(input, rng));
+    ng_tensor *x = own(case_input_new(input, rng));
     if (input->index) return x;
     ng_tensor *rounded = own(ng_copy_new(x, NG_F32));
     return dtype == NG_F32 ? rounded : own(ng_copy_new(rounded, NG_F64));
@@ -1014,11 +1014,11 @@ static void gradients_of(run *r, ng_tensor *y, bool record, ng_tensor **gradient
                            .record = record, .allow_unused = true));
 }
 
-static run run_case(const ng_case *spec, ng_dtype dtype)
+static run run_case(const gradient_case *spec, ng_dtype dtype)
 {
     run r = {.count = 0};
     ng_rng rng = ng_rng_seeded(7);
-    for (int i = 0; i < NG_CASE_INPUTS && spec->inputs[i].name; i++) {
+    for (int i = 0; i < CASE_INPUTS && spec->inputs[i].name; i++) {
         ng_tensor *x = drawn(&spec->inputs[i], &rng, dtype);
         r.inputs[r.count++] = x;
         if (spec->inputs[i].index || spec->inputs[i].constant) continue;
@@ -1034,10 +1034,10 @@ static run run_case(const ng_case *spec, ng_dtype dtype)
 }
 
 /* Kernels and definition round some tens of times in double, at values up to a few tens. */
-LOOP_TEST(every_case_agrees_with_its_definition, case_count(ng_op_case))
+LOOP_TEST(every_case_agrees_with_its_definition, case_count(op_case))
 {
     const double near = 1e-11;
-    const ng_case *spec = ng_op_case(_i);
+    const gradient_case *spec = op_case(_i);
     run r = run_case(spec, NG_F64);
     const ng_node *const last = tape->last;
     for (const ng_node *node = tape->first; node; node = node == last ? NULL : node->next) {
@@ -1045,7 +1045,7 @@ LOOP_TEST(every_case_agrees_with_its_definition, case_count(ng_op_case))
         ng_tensor *composed = node->op->definition(tape, node);
         assert_tensors_close(node->output, composed, near);
         if (node->output != r.y) continue;
-        ng_tensor *gradients[NG_CASE_INPUTS];
+        ng_tensor *gradients[CASE_INPUTS];
         gradients_of(&r, composed, false, gradients);
         for (int i = 0; i < r.n_wanted; i++)
             assert_tensors_close(r.gradients[i], gradients[i], near);
@@ -1053,11 +1053,11 @@ LOOP_TEST(every_case_agrees_with_its_definition, case_count(ng_op_case))
 }
 
 /* The op twice on the same inputs: the second backward kernel adds to the first one's gradients. */
-LOOP_TEST(every_case_adds_to_gradients_that_are_there, case_count(ng_op_case))
+LOOP_TEST(every_case_adds_to_gradients_that_are_there, case_count(op_case))
 {
-    const ng_case *spec = ng_op_case(_i);
+    const gradient_case *spec = op_case(_i);
     run r = run_case(spec, NG_F64);
-    ng_tensor *gradients[NG_CASE_INPUTS];
+    ng_tensor *gradients[CASE_INPUTS];
     ng_tape_seed(tape, 3);
     gradients_of(&r, ng_add(tape, r.y, spec->call(tape, r.inputs, NULL)), false, gradients);
     for (int i = 0; i < r.n_wanted; i++)
@@ -1084,9 +1084,9 @@ static void assert_float_near_double(const char *name, const ng_tensor *single,
                       ng_get(single, i), ng_get(exact, i));
 }
 
-LOOP_TEST(every_case_in_float_is_near_double, case_count(ng_op_case))
+LOOP_TEST(every_case_in_float_is_near_double, case_count(op_case))
 {
-    const ng_case *spec = ng_op_case(_i);
+    const gradient_case *spec = op_case(_i);
     const run single = run_case(spec, NG_F32), exact = run_case(spec, NG_F64);
     ck_assert_int_eq(ng_dtype_of(single.y), NG_F32);
     assert_float_near_double(spec->name, single.y, exact.y);
@@ -1095,14 +1095,14 @@ LOOP_TEST(every_case_in_float_is_near_double, case_count(ng_op_case))
 }
 
 /* The tape's memory is full of NaN. */
-LOOP_TEST(every_case_has_the_same_bits_in_memory_that_was_used, case_count(ng_op_case))
+LOOP_TEST(every_case_has_the_same_bits_in_memory_that_was_used, case_count(op_case))
 {
     enum { BYTES = 1 << 20 };
-    const ng_case *spec = ng_op_case(_i);
+    const gradient_case *spec = op_case(_i);
     for (int k = 0; k < 2; k++) {
         const ng_dtype dtype = k ? NG_F32 : NG_F64;
         const run fresh = run_case(spec, dtype);
-        const ng_tensor *y = own(ng_copy_new(fresh.y, dtype)), *gradients[NG_CASE_INPUTS];
+        const ng_tensor *y = own(ng_copy_new(fresh.y, dtype)), *gradients[CASE_INPUTS];
         for (int i = 0; i < fresh.n_wanted; i++)
             gradients[i] = own(ng_copy_new(fresh.gradients[i], dtype));
         for (int i = 0; i < 3; i++) { /* by then it is one piece */
@@ -1128,7 +1128,7 @@ static void assert_stops_at_itself(const run *r, bool record)
 /* The gradients to y and to the inputs that it is made of. */
 static void assert_goes_on_from_itself(const char *name, const run *r, bool record)
 {
-    ng_tensor *inputs[NG_CASE_INPUTS + 1] = {r->y}, *found[NG_CASE_INPUTS + 1];
+    ng_tensor *inputs[CASE_INPUTS + 1] = {r->y}, *found[CASE_INPUTS + 1];
     for (int i = 0; i < r->n_wanted; i++) inputs[i + 1] = r->wanted[i];
     ng_tensor *tripled = ng_mul_scalar(tape, r->y, 3);
     assert_ok(ng_gradients(tape, &tripled, 1, inputs, r->n_wanted + 1, found, .cotangents = &r->dy,
@@ -1138,10 +1138,10 @@ static void assert_goes_on_from_itself(const char *name, const run *r, bool reco
         assert_float_near_double(name, found[i + 1], ng_mul_scalar(tape, r->gradients[i], 3));
 }
 
-LOOP_TEST(the_gradient_to_every_results_own_node_is_the_cotangent, case_count(ng_op_case))
+LOOP_TEST(the_gradient_to_every_results_own_node_is_the_cotangent, case_count(op_case))
 {
     for (int k = 0; k < 4; k++) {
-        const ng_case *spec = ng_op_case(_i);
+        const gradient_case *spec = op_case(_i);
         const run r = run_case(spec, k & 1 ? NG_F32 : NG_F64);
         assert_stops_at_itself(&r, k & 2);
         assert_goes_on_from_itself(spec->name, &r, k & 2);
@@ -1150,10 +1150,10 @@ LOOP_TEST(the_gradient_to_every_results_own_node_is_the_cotangent, case_count(ng
 
 /* The gradients computed by kernels are those recorded by rules and definitions, together and of
  * each input alone. */
-LOOP_TEST(every_case_has_the_same_gradients_recorded_and_alone, case_count(ng_op_case))
+LOOP_TEST(every_case_has_the_same_gradients_recorded_and_alone, case_count(op_case))
 {
-    run r = run_case(ng_op_case(_i), NG_F64);
-    ng_tensor *recorded[NG_CASE_INPUTS];
+    run r = run_case(op_case(_i), NG_F64);
+    ng_tensor *recorded[CASE_INPUTS];
     gradients_of(&r, r.y, true, recorded);
     for (int i = 0; i < r.n_wanted; i++) assert_tensors_close(recorded[i], r.gradients[i], 1e-11);
     for (int i = 0; i < 2 * r.n_wanted; i++) {
@@ -1165,9 +1165,9 @@ LOOP_TEST(every_case_has_the_same_gradients_recorded_and_alone, case_count(ng_op
 
 /* A leaf that was frozen after it was recorded gets no gradient; where all are frozen, the pass is
  * an error. */
-LOOP_TEST(every_case_passes_over_leaves_that_were_frozen_since, case_count(ng_op_case))
+LOOP_TEST(every_case_passes_over_leaves_that_were_frozen_since, case_count(op_case))
 {
-    const run r = run_case(ng_op_case(_i), NG_F64);
+    const run r = run_case(op_case(_i), NG_F64);
     for (int i = 0; i < r.n_wanted; i++) r.wanted[i]->requires_grad = false;
     assert_fails(ng_backward_from(tape, r.y, r.dy), NG_EGRAD,
                  "ng_backward_from: every parameter that it depends on is frozen now");

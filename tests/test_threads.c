@@ -417,10 +417,10 @@ TEST(a_thread_with_a_small_stack_can_multiply)
 static void *check_attention(void *unused)
 {
     const ng_check_options options = {.mode = NG_CHECK_FAST};
-    const ng_case *spec;
-    for (int i = 0; (spec = ng_op_case(i)); i++)
+    const gradient_case *spec;
+    for (int i = 0; (spec = op_case(i)); i++)
         if (strstr(spec->name, "attention"))
-            ck_assert_msg(ng_check_case(spec, options).passed, "%s", spec->name);
+            ck_assert_msg(check_case(spec, options).passed, "%s", spec->name);
     return unused;
 }
 

@@ -1,5 +1,6 @@
 /* The error of a gradient check: that of a central difference by step size, for ten norms in double
  * and float, and Taylor's remainder for a right gradient and a slightly wrong one. */
+#include "../../tests/cases/cases.h"
 #include "lab.h"
 #include <float.h>
 #include <string.h>
@@ -61,7 +62,7 @@ static scaled scaled_of(int finding, double value)
 
 /* ---- The norms ------------------------------------------------------------------------------ */
 
-/* Cases of ng_op_case. Norms with a detached part are left out: their gradient is not the
+/* Cases of op_case. Norms with a detached part are left out: their gradient is not the
  * derivative of their value. */
 static const char *const swept_norms[] = {"layer_norm",   "rms_norm",
                                           "batch_norm",   "group_norm (N, C)",
@@ -74,10 +75,10 @@ enum { SWEPT_NORMS = sizeof swept_norms / sizeof *swept_norms };
 enum { SWEEP_STEPS = 113 };
 static double sweep_step(int index) { return pow(10, -index / 8.0); }
 
-static const ng_case *swept_case(const char *name)
+static const gradient_case *swept_case(const char *name)
 {
-    const ng_case *spec;
-    for (int i = 0; (spec = ng_op_case(i)); i++)
+    const gradient_case *spec;
+    for (int i = 0; (spec = op_case(i)); i++)
         if (strcmp(spec->name, name) == 0) return spec;
     return NULL;
 }
@@ -101,7 +102,7 @@ static ng_tensor *altered_call(ng_tape *tape, ng_tensor *const *in, void *contex
 {
     static const ng_op op = {.name = "altered norm", .definition = altered_definition};
     const altered_norm *altered = context;
-    ng_tensor *given[NG_CASE_INPUTS];
+    ng_tensor *given[CASE_INPUTS];
     const bool was = ng_tape_set_recording(tape, false);
     for (int i = 0; i < altered->inputs; i++)
         given[i] = ng_cast(tape, in[i], altered->in_float ? NG_F32 : NG_F64);
@@ -111,12 +112,12 @@ static ng_tensor *altered_call(ng_tape *tape, ng_tensor *const *in, void *contex
 }
 
 /* Draws the inputs of a case. Returns their number. */
-static int draw_inputs(const ng_case *spec, uint64_t seed, ng_tensor **inputs)
+static int draw_inputs(const gradient_case *spec, uint64_t seed, ng_tensor **inputs)
 {
     int count = 0;
     ng_rng rng = ng_rng_seeded(seed);
-    for (; count < NG_CASE_INPUTS && spec->inputs[count].name; count++)
-        inputs[count] = ng_case_input_new(&spec->inputs[count], &rng);
+    for (; count < CASE_INPUTS && spec->inputs[count].name; count++)
+        inputs[count] = case_input_new(&spec->inputs[count], &rng);
     return count;
 }
 
@@ -125,8 +126,8 @@ static int draw_inputs(const ng_case *spec, uint64_t seed, ng_tensor **inputs)
  * float. */
 static ng_status sweep_norm(const char *name, bool in_float, uint64_t seed, double *errors)
 {
-    const ng_case *spec = swept_case(name);
-    ng_tensor *inputs[NG_CASE_INPUTS];
+    const gradient_case *spec = swept_case(name);
+    ng_tensor *inputs[CASE_INPUTS];
     double steps[SWEEP_STEPS];
     for (int i = 0; i < SWEEP_STEPS; i++) steps[i] = sweep_step(i);
     const int count = draw_inputs(spec, seed, inputs);
@@ -186,10 +187,10 @@ static void measure_vees(int precision, double *found[FINDINGS])
 
 /* Returns the contraction of the norm's output at inputs + h directions with a cotangent. Sets
  * *slope, unless NULL, to its derivative along the directions by the exact gradient. */
-static double contracted(const ng_case *spec, ng_tensor **inputs, ng_tensor **directions, int count,
-                         double h, uint64_t seed, double *slope)
+static double contracted(const gradient_case *spec, ng_tensor **inputs, ng_tensor **directions,
+                         int count, double h, uint64_t seed, double *slope)
 {
-    ng_tensor *moved[NG_CASE_INPUTS], *gradients[NG_CASE_INPUTS];
+    ng_tensor *moved[CASE_INPUTS], *gradients[CASE_INPUTS];
     ng_tape *tape = ng_tape_new();
     ng_rng rng = ng_rng_seeded(seed ^ 0x5eed);
     for (int i = 0; i < count; i++)
@@ -217,10 +218,10 @@ static const struct {
 static double taylor_step(int index) { return pow(10, -index / 4.0); }
 
 /* Logs the remainders of one run, relative to the slope. */
-static void measure_remainders(const ng_case *spec, ng_tensor **inputs, int count, uint64_t seed,
-                               lab_curves *curves[GRADIENTS], int run)
+static void measure_remainders(const gradient_case *spec, ng_tensor **inputs, int count,
+                               uint64_t seed, lab_curves *curves[GRADIENTS], int run)
 {
-    ng_tensor *directions[NG_CASE_INPUTS];
+    ng_tensor *directions[CASE_INPUTS];
     ng_rng rng = ng_rng_seeded(seed ^ 0xd14ec7);
     double slope;
     for (int i = 0; i < count; i++)
@@ -243,9 +244,9 @@ static void measure_taylor(double *found[FINDINGS])
     for (int g = 0; g < GRADIENTS; g++)
         curves[g] = lab_curves_new("step", "%s", gradients[g].block);
     for (int run = 0; run < runs && lab_goes_on(); run++) {
-        const ng_case *spec = swept_case(swept_norms[run / lab_seeds()]);
+        const gradient_case *spec = swept_case(swept_norms[run / lab_seeds()]);
         const uint64_t seed = lab_seed(run % lab_seeds());
-        ng_tensor *inputs[NG_CASE_INPUTS];
+        ng_tensor *inputs[CASE_INPUTS];
         const int count = draw_inputs(spec, seed, inputs);
         for (int i = 0; i < count; i++) ng_require_grad(inputs[i]);
         measure_remainders(spec, inputs, count, seed, curves, run);

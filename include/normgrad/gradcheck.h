@@ -38,10 +38,12 @@
 #ifndef NORMGRAD_GRADCHECK_H
 #define NORMGRAD_GRADCHECK_H
 
-#include <normgrad/cases.h>
 #include <normgrad/nn.h>
 
 NG_BEGIN_C
+
+/* A function under test: computes its output on the tape from inputs and context. */
+typedef ng_tensor *ng_check_call(ng_tape *tape, ng_tensor *const *inputs, void *context);
 
 /* How much is compared. */
 typedef enum {
@@ -140,22 +142,6 @@ NG_API void ng_check_print_head(FILE *stream);
                         NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 NG_API ng_status ng_check_sweep_with(ng_check_call *call, const double *steps, double *errors,
                                      int n_steps, ng_check_options options);
-
-/* ---- Cases, of cases.h --------------------------------------------------------------------- */
-
-/* Draws one input of a case, float64 (int64 for indices); yours. */
-NG_API ng_tensor *ng_case_input_new(const ng_case_input *input, ng_rng *rng);
-
-/* Checks one case with these settings (their inputs are not used). */
-NG_API ng_check_report ng_check_case(const ng_case *spec, ng_check_options options);
-
-/* A case whose operands inputs[0] and inputs[1] have shapes that broadcast. */
-typedef enum {
-    NG_BROADCAST_LEFT = 0, /* inputs[0] loses its first dimension */
-    NG_BROADCAST_RIGHT,    /* the last dimension of inputs[1] is 1 */
-    NG_BROADCAST_BOTH      /* the last dimension of inputs[0] is 1, inputs[1] loses its first */
-} ng_broadcast_side;
-NG_API ng_case ng_case_broadcast(const ng_case *spec, ng_broadcast_side side);
 
 NG_END_C
 

@@ -189,8 +189,7 @@ typedef enum {
     NG_CHECK_COTANGENTS = 1,
     NG_CHECK_DIRECTIONS,
     NG_CHECK_PARAMETERS,
-    NG_CHECK_INPUT_VALUES,
-    NG_CHECK_SECOND_COTANGENTS,
+    NG_CHECK_SECOND_COTANGENTS = 5, /* 4: inputs that tests/cases/ draws */
     NG_CHECK_DISPLACEMENTS
 } ng_check_stream;
 static inline ng_rng ng_check_rng(uint64_t seed, ng_check_stream stream)

@@ -173,31 +173,4 @@ ng_module *ng_function_new(const char *name, ng_function *function)
     return ng_module_built(&self->base);
 }
 
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_leaky_relu, ng_leaky_relu_new(0.1))
-NG_CASE_MODULE(layer_case_elu, ng_elu_new(0.8))
-NG_CASE_MODULE(layer_case_celu, ng_celu_new(0.7))
-NG_CASE_MODULE(layer_case_prelu, ng_prelu_new(1))
-NG_CASE_MODULE(layer_case_prelu_of_channels, ng_prelu_new(4, .slope = 0.1))
-NG_CASE_MODULE(layer_case_function, ng_function_new("sin", ng_sin))
-
-const ng_case ng_layer_cases_activations[] = {
-    NG_CASE_LAYER("ReLU", ng_relu_new, NG_CASE_NOT_ZERO("x", 3, 4)),
-    NG_CASE_LAYER("LeakyReLU", layer_case_leaky_relu, NG_CASE_NOT_ZERO("x", 3, 4)),
-    NG_CASE_LAYER("GELU", ng_gelu_new, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("GELUTanh", ng_gelu_tanh_new, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("SiLU", ng_silu_new, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("Tanh", ng_tanh_new, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("Sigmoid", ng_sigmoid_new, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("Softplus", ng_softplus_new, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("GLU", ng_glu_new, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("ELU", layer_case_elu, NG_CASE_NOT_ZERO("x", 3, 4)),
-    NG_CASE_LAYER("CELU", layer_case_celu, NG_CASE_NOT_ZERO("x", 3, 4)),
-    NG_CASE_LAYER("PReLU", layer_case_prelu, NG_CASE_NOT_ZERO("x", 3, 4)),
-    NG_CASE_LAYER("PReLU (channels)", layer_case_prelu_of_channels, NG_CASE_NOT_ZERO("x", 2, 4, 3)),
-    NG_CASE_LAYER("Function (sin)", layer_case_function, NG_CASE_ANY("x", 3, 4)),
-};
-const int ng_layer_cases_activations_count = NG_CASE_COUNT(ng_layer_cases_activations);
-
 #undef ACTIVATION_CLASS

@@ -67,14 +67,3 @@ ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options option
     self->options = options;
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_adaptive_residual,
-               ng_adaptive_residual_new(ng_linear_new(4, 4), .dim = 4, .condition = 3))
-
-const ng_case ng_layer_cases_adaptive_residual[] = {
-    NG_CASE_LAYER("AdaptiveResidual", layer_case_adaptive_residual, NG_CASE_ANY("x", 2, 3, 4),
-                  NG_CASE_ANY("condition", 2, 1, 3)),
-};
-const int ng_layer_cases_adaptive_residual_count = NG_CASE_COUNT(ng_layer_cases_adaptive_residual);

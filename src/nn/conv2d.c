@@ -185,30 +185,6 @@ ng_module *ng_conv_transpose1d_new_with(int64_t in, int64_t out,
                                                    .no_bias = options.no_bias});
 }
 
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_conv2d, ng_conv2d_new(2, 3, 2))
-NG_CASE_MODULE(layer_case_conv2d_no_bias, ng_conv2d_new(2, 3, 1, .stride = 2, .no_bias = true))
-NG_CASE_MODULE(layer_case_conv2d_all, ng_conv2d_new(2, 4, 3, .kernel_w = 2, .stride_w = 2,
-                                                    .padding = 1, .dilation_w = 2, .groups = 2))
-NG_CASE_MODULE(layer_case_conv1d, ng_conv1d_new(2, 4, 3, .stride = 2, .padding = 1, .groups = 2))
-NG_CASE_MODULE(layer_case_transposed2d,
-               ng_conv_transpose2d_new(2, 2, 2, .stride = 2, .padding_w = 1, .output_padding_h = 1))
-NG_CASE_MODULE(layer_case_transposed1d,
-               ng_conv_transpose1d_new(2, 4, 3, .stride = 2, .padding = 1, .output_padding = 1,
-                                       .groups = 2, .no_bias = true))
-
-const ng_case ng_layer_cases_conv2d[] = {
-    NG_CASE_LAYER("Conv2d", layer_case_conv2d, NG_CASE_ANY("x", 2, 2, 3, 3)),
-    NG_CASE_LAYER("Conv2d (no bias)", layer_case_conv2d_no_bias, NG_CASE_ANY("x", 2, 2, 3, 3)),
-    NG_CASE_LAYER("Conv2d (stride, padding, dilation, groups)", layer_case_conv2d_all,
-                  NG_CASE_ANY("x", 1, 2, 3, 4)),
-    NG_CASE_LAYER("Conv1d", layer_case_conv1d, NG_CASE_ANY("x", 2, 2, 5)),
-    NG_CASE_LAYER("ConvTranspose2d", layer_case_transposed2d, NG_CASE_ANY("x", 1, 2, 2, 3)),
-    NG_CASE_LAYER("ConvTranspose1d", layer_case_transposed1d, NG_CASE_ANY("x", 2, 2, 3)),
-};
-const int ng_layer_cases_conv2d_count = NG_CASE_COUNT(ng_layer_cases_conv2d);
-
 #undef CONV_CLASS
 #undef WINDOW_OF
 #undef LINE_OF

@@ -28,13 +28,3 @@ ng_module *ng_dropout_new(double p)
     if (self) self->p = p;
     return self ? ng_module_built(&self->base) : NULL;
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_dropout, ng_dropout_new(0.3))
-
-const ng_case ng_layer_cases_dropout[] = {
-    NG_CASE_LAYER("Dropout", layer_case_dropout, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_EVAL("Dropout (eval)", layer_case_dropout, NG_CASE_ANY("x", 3, 4)),
-};
-const int ng_layer_cases_dropout_count = NG_CASE_COUNT(ng_layer_cases_dropout);

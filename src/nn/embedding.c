@@ -122,18 +122,3 @@ ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new_option
                ? embedding_create(function, &positions_class, length, options)
                : NULL;
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_embedding, ng_embedding_new(5, 3))
-NG_CASE_MODULE(layer_case_padded, ng_embedding_new(5, 3, .padded = true, .padding = 2))
-NG_CASE_MODULE(layer_case_learned_positions, ng_learned_positions_new(4, 2))
-
-const ng_case ng_layer_cases_embedding[] = {
-    NG_CASE_LAYER("Embedding", layer_case_embedding, NG_CASE_INDEX("ids", 5, 2, 3)),
-    NG_CASE_LAYER("Embedding (padding)", layer_case_padded, NG_CASE_INDEX("ids", 5, 3, 4)),
-    NG_CASE_LAYER("LearnedPositions", layer_case_learned_positions, NG_CASE_ANY("x", 2, 4, 2)),
-    NG_CASE_LAYER("LearnedPositions (shorter)", layer_case_learned_positions,
-                  NG_CASE_ANY("x", 2, 3, 2)),
-};
-const int ng_layer_cases_embedding_count = NG_CASE_COUNT(ng_layer_cases_embedding);

@@ -88,18 +88,3 @@ ng_module *ng_feed_forward_new_with(ng_feed_forward_new_options options)
         ng_module_add_parameter(base, "out_bias", NG_SHAPE(dim), .left_out = options.no_bias);
     return ng_module_built(base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_feed_forward, ng_feed_forward_new(3))
-NG_CASE_MODULE(layer_case_feed_forward_tanh,
-               ng_feed_forward_new(3, .hidden = 4, .activation = NG_FEED_FORWARD_GELU_TANH))
-NG_CASE_MODULE(layer_case_swiglu,
-               ng_feed_forward_new(3, .activation = NG_FEED_FORWARD_SWIGLU, .no_bias = true))
-
-const ng_case ng_layer_cases_feed_forward[] = {
-    NG_CASE_LAYER("FeedForward", layer_case_feed_forward, NG_CASE_ANY("x", 2, 3)),
-    NG_CASE_LAYER("FeedForward (GELUTanh)", layer_case_feed_forward_tanh, NG_CASE_ANY("x", 2, 3)),
-    NG_CASE_LAYER("FeedForward (SwiGLU)", layer_case_swiglu, NG_CASE_ANY("x", 1, 2, 3)),
-};
-const int ng_layer_cases_feed_forward_count = NG_CASE_COUNT(ng_layer_cases_feed_forward);

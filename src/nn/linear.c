@@ -74,15 +74,3 @@ ng_module *ng_linear_new_with(int64_t in, ng_linear_new_options options)
                                          .left_out = options.no_bias);
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_linear, ng_linear_new(4, 3))
-NG_CASE_MODULE(layer_case_linear_no_bias, ng_linear_new(4, 3, .no_bias = true))
-
-const ng_case ng_layer_cases_linear[] = {
-    NG_CASE_LAYER("Linear", layer_case_linear, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("Linear (batched)", layer_case_linear, NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE_LAYER("Linear (no bias)", layer_case_linear_no_bias, NG_CASE_ANY("x", 3, 4)),
-};
-const int ng_layer_cases_linear_count = NG_CASE_COUNT(ng_layer_cases_linear);

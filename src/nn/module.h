@@ -5,7 +5,6 @@
 #include "core/number.h"
 #include "core/tensor.h"
 #include "ops/settings.h"
-#include "tape/case.h"
 #include "tape/tape.h"
 #include <normgrad/nn.h>
 

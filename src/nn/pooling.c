@@ -170,34 +170,3 @@ static const ng_module_class flatten_class = {
     .name = "Flatten", .size = sizeof(ng_module), .forward = flatten_forward};
 
 ng_module *ng_flatten_new(void) { return ng_module_built(ng_module_new(&flatten_class)); }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_max_pool2d, ng_max_pool2d_new(2))
-NG_CASE_MODULE(layer_case_avg_pool2d,
-               ng_avg_pool2d_new(3, .kernel_w = 2, .stride = 2, .padding = 1))
-
-NG_CASE_MODULE(layer_case_max_pool1d, ng_max_pool1d_new(2, .ceil = true))
-NG_CASE_MODULE(layer_case_avg_pool1d,
-               ng_avg_pool1d_new(3, .stride = 1, .padding = 1, .exclude_padding = true))
-NG_CASE_MODULE(layer_case_adaptive_avg, ng_adaptive_avg_pool_new(NG_SHAPE(2, 3)))
-NG_CASE_MODULE(layer_case_adaptive_max, ng_adaptive_max_pool_new(NG_SHAPE(2)))
-
-NG_CASE_MODULE(layer_case_upsample, ng_upsample_new(2))
-NG_CASE_MODULE(layer_case_upsample_linear,
-               ng_upsample_new(3, .mode = NG_LINEAR, .align_corners = true))
-
-const ng_case ng_layer_cases_pooling[] = {
-    NG_CASE_LAYER("MaxPool2d", layer_case_max_pool2d, NG_CASE_ANY("x", 2, 2, 2, 4)),
-    NG_CASE_LAYER("AvgPool2d", layer_case_avg_pool2d, NG_CASE_ANY("x", 2, 1, 4, 4)),
-    NG_CASE_LAYER("MaxPool1d", layer_case_max_pool1d, NG_CASE_ANY("x", 2, 2, 5)),
-    NG_CASE_LAYER("AvgPool1d", layer_case_avg_pool1d, NG_CASE_ANY("x", 2, 2, 4)),
-    NG_CASE_LAYER("AdaptiveAvgPool", layer_case_adaptive_avg, NG_CASE_ANY("x", 1, 2, 3, 4)),
-    NG_CASE_LAYER("AdaptiveMaxPool", layer_case_adaptive_max, NG_CASE_ANY("x", 2, 2, 5)),
-    NG_CASE_LAYER("Upsample", layer_case_upsample, NG_CASE_ANY("x", 2, 2, 2, 1)),
-    NG_CASE_LAYER("Upsample (linear, corners)", layer_case_upsample_linear,
-                  NG_CASE_ANY("x", 1, 2, 2, 3)),
-    NG_CASE_LAYER("GlobalAvgPool", ng_global_avg_pool_new, NG_CASE_ANY("x", 2, 2, 2, 3)),
-    NG_CASE_LAYER("Flatten", ng_flatten_new, NG_CASE_ANY("x", 2, 2, 2, 1)),
-};
-const int ng_layer_cases_pooling_count = NG_CASE_COUNT(ng_layer_cases_pooling);

@@ -345,37 +345,4 @@ ng_module *ng_lstm_new_with(int64_t features, ng_recurrent_new_options options)
     return recurrent_new("ng_lstm_new", &lstm_class, NG_CELL_LSTM, features, options);
 }
 
-/* ---- Cases --------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_rnn, ng_rnn_new(2, 3, .relu = true, .no_bias = true))
-NG_CASE_MODULE(layer_case_gru, ng_gru_new(2, 2, .layers = 2, .bidirectional = true))
-NG_CASE_MODULE(layer_case_lstm, ng_lstm_new(2, 2, .layers = 2, .dropout = 0.3))
-NG_CASE_MODULE(layer_case_lstm_lengths, ng_lstm_new(2, 2, .bidirectional = true))
-NG_CASE_MODULE(layer_case_rnn_norm, ng_rnn_new(2, 3, .norm = ng_norm_layer))
-NG_CASE_MODULE(layer_case_gru_norm, ng_gru_new(2, 3, .norm = ng_norm_layer))
-NG_CASE_MODULE(layer_case_lstm_norm,
-               ng_lstm_new(2, 3, .norm = ng_norm_layer, .bidirectional = true))
-NG_CASE_MODULE(layer_case_lstm_rms, ng_lstm_new(2, 3, .norm = ng_norm_rms))
-
-/* Lengths from 1 to 3. */
-#define CASE_LENGTHS(rows)                                                                         \
-    {                                                                                              \
-        .name = "lengths", .shape = NG_CASE_SHAPE(rows), .low = 1, .high = 4, .index = true        \
-    }
-
-const ng_case ng_layer_cases_recurrent[] = {
-    NG_CASE_LAYER("RNN (relu, no bias)", layer_case_rnn, NG_CASE_ANY("x", 2, 3, 2)),
-    NG_CASE_LAYER("GRU (two layers, both directions)", layer_case_gru, NG_CASE_ANY("x", 2, 3, 2)),
-    NG_CASE_LAYER("LSTM (two layers, dropout)", layer_case_lstm, NG_CASE_ANY("x", 2, 3, 2)),
-    NG_CASE_LAYER("LSTM (both directions, lengths)", layer_case_lstm_lengths,
-                  NG_CASE_ANY("x", 3, 3, 2), CASE_LENGTHS(3)),
-    NG_CASE_LAYER("RNN (LayerNorm)", layer_case_rnn_norm, NG_CASE_ANY("x", 2, 3, 2)),
-    NG_CASE_LAYER("GRU (LayerNorm)", layer_case_gru_norm, NG_CASE_ANY("x", 2, 2, 2)),
-    NG_CASE_LAYER("LSTM (LayerNorm, both directions, lengths)", layer_case_lstm_norm,
-                  NG_CASE_ANY("x", 2, 3, 2), CASE_LENGTHS(2)),
-    NG_CASE_LAYER("LSTM (RMSNorm)", layer_case_lstm_rms, NG_CASE_ANY("x", 2, 2, 2)),
-};
-const int ng_layer_cases_recurrent_count = NG_CASE_COUNT(ng_layer_cases_recurrent);
-
-#undef CASE_LENGTHS
 #undef RECURRENT_CLASS

@@ -35,18 +35,3 @@ ng_module *ng_residual_new(ng_module *inner)
     self->inner = ng_module_add_child(&self->base, "inner", inner);
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_residual,
-               ng_residual_new(ng_sequential_new(ng_rms_norm_new(4), ng_linear_new(4, 4))))
-NG_CASE_MODULE(layer_case_residual_inner,
-               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3))
-NG_CASE_MODULE(layer_case_residual_conditioned, ng_residual_new(layer_case_residual_inner()))
-
-const ng_case ng_layer_cases_residual[] = {
-    NG_CASE_LAYER("Residual", layer_case_residual, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("Residual (conditioned)", layer_case_residual_conditioned, NG_CASE_ANY("x", 3, 4),
-                  NG_CASE_ANY("condition", 3, 3)),
-};
-const int ng_layer_cases_residual_count = NG_CASE_COUNT(ng_layer_cases_residual);

@@ -83,20 +83,3 @@ ng_status ng_list_add(ng_module *list, ng_module *module)
 {
     return container_add("ng_list_add", "list", &list_class, list, module);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_sequential, ng_sequential_new(ng_linear_new(4, 5), ng_layer_norm_new(5),
-                                                        ng_gelu_new(), ng_linear_new(5, 2)))
-NG_CASE_MODULE(layer_case_residual_convolution,
-               ng_sequential_new(ng_residual_new(ng_sequential_new(
-                                     ng_conv2d_new(2, 2, 3, .padding = 1, .no_bias = true),
-                                     ng_batch_norm_new(2), ng_silu_new())),
-                                 ng_global_avg_pool_new(), ng_linear_new(2, 2)))
-
-const ng_case ng_layer_cases_sequential[] = {
-    NG_CASE_LAYER("Sequential", layer_case_sequential, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("Sequential (residual convolution)", layer_case_residual_convolution,
-                  NG_CASE_ANY("x", 2, 2, 3, 3)),
-};
-const int ng_layer_cases_sequential_count = NG_CASE_COUNT(ng_layer_cases_sequential);

@@ -157,35 +157,3 @@ ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options op
     }
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_adaptive_projected, ng_adaptive_layer_norm_new(4))
-NG_CASE_MODULE(case_adaptive_conditioned,
-               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3))
-NG_CASE_MODULE(case_adaptive_gated, ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED,
-                                                               .condition = 3, .gate = true))
-NG_CASE_MODULE(case_adanorm, ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM))
-NG_CASE_MODULE(case_adanorm_differentiated,
-               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 1.5, .k = 0.3,
-                                          .differentiate = true))
-NG_CASE_MODULE(case_adanorm_raw,
-               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .raw = true))
-NG_CASE_MODULE(case_adanorm_raw_differentiated,
-               ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = 0.3, .raw = true,
-                                          .differentiate = true))
-
-const ng_case ng_layer_cases_adaptive_layer_norm[] = {
-    NG_CASE_LAYER("AdaptiveLayerNorm (projected)", case_adaptive_projected, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("AdaptiveLayerNorm (conditioned)", case_adaptive_conditioned,
-                  NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 1, 3)),
-    NG_CASE_LAYER("AdaptiveLayerNorm (gated)", case_adaptive_gated, NG_CASE_ANY("x", 3, 4),
-                  NG_CASE_ANY("condition", 3, 3)),
-    NG_CASE_LAYER("AdaNorm", case_adanorm, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("AdaNorm (differentiated)", case_adanorm_differentiated, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("AdaNorm (raw)", case_adanorm_raw, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("AdaNorm (raw, differentiated)", case_adanorm_raw_differentiated,
-                  NG_CASE_ANY("x", 3, 4)),
-};
-const int ng_layer_cases_adaptive_layer_norm_count =
-    NG_CASE_COUNT(ng_layer_cases_adaptive_layer_norm);

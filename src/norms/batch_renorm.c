@@ -86,33 +86,3 @@ ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options)
                                      options.no_affine, false);
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_batch_renorm, ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4))
-NG_CASE_MODULE(case_batch_renorm_warming_up, ng_batch_renorm_new(3, .warmup = 5))
-NG_CASE_MODULE(case_batch_renorm_no_affine, ng_batch_renorm_new(3, .no_affine = true))
-static ng_module *case_batch_renorm_seen(void)
-{
-    ng_module *module = ng_batch_renorm_new(3);
-    ng_fill(module ? ng_module_find(module, "running_mean") : NULL, 0.4);
-    ng_fill(module ? ng_module_find(module, "running_deviation") : NULL, 1.5);
-    return module;
-}
-
-NG_CASE_MODULE(case_batch_renorm_masked,
-               ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4, .masked = true))
-
-const ng_case ng_layer_cases_batch_renorm[] = {
-    NG_CASE_LAYER("BatchRenorm", case_batch_renorm, NG_CASE_ANY("x", 5, 3)),
-    NG_CASE_LAYER("BatchRenorm (N, C, H, W)", case_batch_renorm, NG_CASE_ANY("x", 2, 3, 2, 2)),
-    NG_CASE_LAYER("BatchRenorm (warming up)", case_batch_renorm_warming_up, NG_CASE_ANY("x", 5, 3)),
-    NG_CASE_LAYER("BatchRenorm (no affine)", case_batch_renorm_no_affine,
-                  NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE_EVAL("BatchRenorm (eval)", case_batch_renorm_seen, NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE_LAYER("BatchRenorm (masked)", case_batch_renorm_masked, NG_CASE_ANY("x", 7, 3),
-                  NG_CASE_INDEX("mask", 2, 7)),
-    NG_CASE_LAYER("BatchRenorm (masked, N, C, L)", case_batch_renorm_masked,
-                  NG_CASE_ANY("x", 2, 3, 6), NG_CASE_INDEX("mask", 2, 2, 6)),
-};
-const int ng_layer_cases_batch_renorm_count = NG_CASE_COUNT(ng_layer_cases_batch_renorm);

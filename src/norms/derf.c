@@ -50,14 +50,3 @@ ng_module *ng_derf_new_with(ng_derf_new_options options)
     self->beta = ng_module_add_parameter(base, "bias", row, .left_out = options.no_affine);
     return ng_module_built(base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_derf, ng_derf_new(5))
-NG_CASE_MODULE(case_derf_no_affine, ng_derf_new(5, .alpha = 0.8, .no_affine = true))
-
-const ng_case ng_layer_cases_derf[] = {
-    NG_CASE_LAYER("Derf", case_derf, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("Derf (no affine)", case_derf_no_affine, NG_CASE_ANY("x", 3, 5)),
-};
-const int ng_layer_cases_derf_count = NG_CASE_COUNT(ng_layer_cases_derf);

@@ -38,17 +38,3 @@ ng_module *ng_detach_norm_new_with(ng_detach_norm_new_options options)
     self->options = options;
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_detach_norm, ng_detach_norm_new(5))
-NG_CASE_MODULE(case_detach_norm_mean_flows, ng_detach_norm_new(5, .mean_flows = true))
-NG_CASE_MODULE(case_detach_norm_deviation_flows, ng_detach_norm_new(5, .deviation_flows = true))
-
-const ng_case ng_layer_cases_detach_norm[] = {
-    NG_CASE_LAYER("DetachNorm", case_detach_norm, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("DetachNorm (mean flows)", case_detach_norm_mean_flows, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("DetachNorm (deviation flows)", case_detach_norm_deviation_flows,
-                  NG_CASE_ANY("x", 3, 5)),
-};
-const int ng_layer_cases_detach_norm_count = NG_CASE_COUNT(ng_layer_cases_detach_norm);

@@ -48,14 +48,3 @@ ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options)
     self->beta = ng_module_add_parameter(base, "bias", row, .left_out = options.no_affine);
     return ng_module_built(base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_dynamic_tanh, ng_dynamic_tanh_new(5))
-NG_CASE_MODULE(case_dynamic_tanh_no_affine, ng_dynamic_tanh_new(5, .alpha = 0.8, .no_affine = true))
-
-const ng_case ng_layer_cases_dynamic_tanh[] = {
-    NG_CASE_LAYER("DynamicTanh", layer_case_dynamic_tanh, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("DynamicTanh (no affine)", case_dynamic_tanh_no_affine, NG_CASE_ANY("x", 3, 5)),
-};
-const int ng_layer_cases_dynamic_tanh_count = NG_CASE_COUNT(ng_layer_cases_dynamic_tanh);

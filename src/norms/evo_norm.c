@@ -119,15 +119,3 @@ ng_module *ng_evo_norm_new_with(ng_evo_norm_new_options options)
     if (!grouped) self->running_var = ng_module_add_buffer(&self->base, "running_var", shape, 1);
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_evo_b0, ng_evo_norm_new(3))
-NG_CASE_MODULE(case_evo_s0, ng_evo_norm_new(4, .groups = 2))
-
-const ng_case ng_layer_cases_evo_norm[] = {
-    NG_CASE_LAYER("EvoNormB0", case_evo_b0, NG_CASE_ANY("x", 2, 3, 2, 2)),
-    NG_CASE_EVAL("EvoNormB0 (eval)", case_evo_b0, NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE_LAYER("EvoNormS0", case_evo_s0, NG_CASE_ANY("x", 2, 4, 2, 2)),
-};
-const int ng_layer_cases_evo_norm_count = NG_CASE_COUNT(ng_layer_cases_evo_norm);

@@ -101,20 +101,3 @@ ng_tensor *ng_modulate(const ng_module *self, ng_module *modulation, ng_tape *ta
             self->type->name);
     return NULL;
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_film, ng_film_new(3, .condition = 2))
-NG_CASE_MODULE(case_film_features,
-               ng_film_new(3, .condition = 2, .features_last = true, .no_shift = true))
-
-const ng_case ng_layer_cases_film[] = {
-    NG_CASE_LAYER("FiLM (N, C)", case_film, NG_CASE_ANY("x", 4, 3), NG_CASE_ANY("condition", 4, 2)),
-    NG_CASE_LAYER("FiLM (N, C, H, W)", case_film, NG_CASE_ANY("x", 2, 3, 2, 2),
-                  NG_CASE_ANY("condition", 2, 2)),
-    NG_CASE_LAYER("FiLM (maps)", case_film, NG_CASE_ANY("x", 2, 3, 2, 3),
-                  NG_CASE_ANY("condition", 2, 2, 2, 3)),
-    NG_CASE_LAYER("FiLM (features last, no shift)", case_film_features, NG_CASE_ANY("x", 2, 4, 3),
-                  NG_CASE_ANY("condition", 2, 1, 2)),
-};
-const int ng_layer_cases_film_count = NG_CASE_COUNT(ng_layer_cases_film);

@@ -67,22 +67,3 @@ ng_module *ng_filter_response_norm_new_with(ng_filter_response_norm_new_options 
                                         .left_out = !options.learned_eps);
     return ng_module_built(base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_filter_response_norm, ng_filter_response_norm_new(3))
-NG_CASE_MODULE(case_filter_response_norm_learned,
-               ng_filter_response_norm_new(3, .eps = 0.1, .learned_eps = true))
-NG_CASE_MODULE(case_filter_response_norm_smooth,
-               ng_filter_response_norm_new(3, .no_threshold = true))
-
-const ng_case ng_layer_cases_filter_response_norm[] = {
-    NG_CASE_LAYER("FilterResponseNorm", case_filter_response_norm,
-                  NG_CASE_NOT_ZERO("x", 2, 3, 2, 2)),
-    NG_CASE_LAYER("FilterResponseNorm (learned eps)", case_filter_response_norm_learned,
-                  NG_CASE_NOT_ZERO("x", 2, 3, 4)),
-    NG_CASE_LAYER("FilterResponseNorm (no threshold)", case_filter_response_norm_smooth,
-                  NG_CASE_ANY("x", 2, 3, 4)),
-};
-const int ng_layer_cases_filter_response_norm_count =
-    NG_CASE_COUNT(ng_layer_cases_filter_response_norm);

@@ -59,19 +59,3 @@ ng_module *ng_gated_rms_norm_new_with(ng_gated_rms_norm_new_options options)
     self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim), .value = 1);
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_gated_rms_norm, ng_gated_rms_norm_new(4))
-NG_CASE_MODULE(case_gated_rms_norm_groups, ng_gated_rms_norm_new(6, .groups = 2))
-NG_CASE_MODULE(case_gated_rms_norm_first, ng_gated_rms_norm_new(4, .norm_first = true))
-
-const ng_case ng_layer_cases_gated_rms_norm[] = {
-    NG_CASE_LAYER("GatedRMSNorm", case_gated_rms_norm, NG_CASE_ANY("x", 2, 2, 4),
-                  NG_CASE_ANY("condition", 2, 2, 4)),
-    NG_CASE_LAYER("GatedRMSNorm (groups)", case_gated_rms_norm_groups, NG_CASE_ANY("x", 3, 6),
-                  NG_CASE_ANY("condition", 3, 6)),
-    NG_CASE_LAYER("GatedRMSNorm (norm first)", case_gated_rms_norm_first, NG_CASE_ANY("x", 3, 4),
-                  NG_CASE_ANY("condition", 3, 4)),
-};
-const int ng_layer_cases_gated_rms_norm_count = NG_CASE_COUNT(ng_layer_cases_gated_rms_norm);

@@ -51,15 +51,3 @@ ng_module *ng_global_response_norm_new_with(ng_global_response_norm_new_options 
     self->beta = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(options.channels));
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_global_response_norm, ng_global_response_norm_new(3, .eps = 0.1))
-
-const ng_case ng_layer_cases_global_response_norm[] = {
-    NG_CASE_LAYER("GlobalResponseNorm", case_global_response_norm, NG_CASE_ANY("x", 2, 3, 2, 2)),
-    NG_CASE_LAYER("GlobalResponseNorm (features)", case_global_response_norm,
-                  NG_CASE_NOT_ZERO("x", 2, 3)),
-};
-const int ng_layer_cases_global_response_norm_count =
-    NG_CASE_COUNT(ng_layer_cases_global_response_norm);

@@ -57,22 +57,3 @@ ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_options opti
                                                              .condition = options.condition});
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_group_norm_features, ng_group_norm_new(2, 6))
-NG_CASE_MODULE(case_group_norm, ng_group_norm_new(2, 4))
-NG_CASE_MODULE(case_group_norm_no_affine, ng_group_norm_new(2, 4, .no_affine = true))
-NG_CASE_MODULE(case_group_norm_conditional, ng_group_norm_new(2, 4, .condition = 3))
-
-const ng_case ng_layer_cases_group_norm[] = {
-    NG_CASE_LAYER("GroupNorm (N, C)", case_group_norm_features, NG_CASE_ANY("x", 3, 6)),
-    NG_CASE_LAYER("GroupNorm (N, C, L)", case_group_norm, NG_CASE_ANY("x", 2, 4, 3)),
-    NG_CASE_LAYER("GroupNorm (N, C, H, W)", case_group_norm, NG_CASE_ANY("x", 2, 4, 2, 2)),
-    NG_CASE_LAYER("GroupNorm (no affine)", case_group_norm_no_affine, NG_CASE_ANY("x", 2, 4, 3)),
-    NG_CASE_LAYER("GroupNorm (conditional)", case_group_norm_conditional, NG_CASE_ANY("x", 2, 4, 3),
-                  NG_CASE_ANY("condition", 2, 3)),
-    NG_CASE_LAYER("GroupNorm (maps)", case_group_norm_conditional, NG_CASE_ANY("x", 2, 4, 2, 2),
-                  NG_CASE_ANY("condition", 2, 3, 2, 2)),
-};
-const int ng_layer_cases_group_norm_count = NG_CASE_COUNT(ng_layer_cases_group_norm);

@@ -102,25 +102,3 @@ ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
                                                              .condition = options.condition});
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_instance_norm, ng_instance_norm_new(3))
-NG_CASE_MODULE(case_instance_norm_affine, ng_instance_norm_new(3, .affine = true))
-NG_CASE_MODULE(case_instance_norm_running,
-               ng_instance_norm_new(3, .affine = true, .running_stats = true))
-NG_CASE_MODULE(case_instance_norm_conditional, ng_instance_norm_new(3, .condition = 2))
-NG_CASE_MODULE(case_instance_norm_style, ng_instance_norm_new(3, .style = true))
-
-const ng_case ng_layer_cases_instance_norm[] = {
-    NG_CASE_LAYER("InstanceNorm (N, C, L)", case_instance_norm, NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE_LAYER("InstanceNorm (affine)", case_instance_norm_affine, NG_CASE_ANY("x", 2, 3, 2, 2)),
-    NG_CASE_LAYER("InstanceNorm (running)", case_instance_norm_running, NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE_EVAL("InstanceNorm (running, eval)", case_instance_norm_running,
-                 NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE_LAYER("InstanceNorm (conditional)", case_instance_norm_conditional,
-                  NG_CASE_ANY("x", 2, 3, 4), NG_CASE_ANY("condition", 2, 2)),
-    NG_CASE_LAYER("InstanceNorm (style)", case_instance_norm_style, NG_CASE_ANY("x", 2, 3, 2, 2),
-                  NG_CASE_ANY("style", 2, 3, 5)),
-};
-const int ng_layer_cases_instance_norm_count = NG_CASE_COUNT(ng_layer_cases_instance_norm);

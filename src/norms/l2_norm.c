@@ -59,16 +59,3 @@ ng_module *ng_l2_norm_new_with(ng_l2_norm_new_options options)
                                           .left_out = options.no_affine);
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_l2_norm, ng_l2_norm_new(5, .scale = 3))
-NG_CASE_MODULE(case_l2_norm_no_affine, ng_l2_norm_new(5, .no_affine = true))
-NG_CASE_MODULE(case_l2_norm_channels, ng_l2_norm_new(3, .channels_first = true))
-
-const ng_case ng_layer_cases_l2_norm[] = {
-    NG_CASE_LAYER("L2Norm", case_l2_norm, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("L2Norm (no affine)", case_l2_norm_no_affine, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("L2Norm (channels first)", case_l2_norm_channels, NG_CASE_ANY("x", 2, 3, 2, 2)),
-};
-const int ng_layer_cases_l2_norm_count = NG_CASE_COUNT(ng_layer_cases_l2_norm);

@@ -106,26 +106,3 @@ ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
                                                               .shape = NG_SHAPE(options.dim)},
                              options.channels_first);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_layer_norm, ng_layer_norm_new(5))
-NG_CASE_MODULE(case_layer_norm_over, ng_layer_norm_over_new(NG_SHAPE(2, 3)))
-NG_CASE_MODULE(case_layer_norm_no_bias, ng_layer_norm_new(5, .no_bias = true))
-NG_CASE_MODULE(case_layer_norm_no_affine, ng_layer_norm_new(5, .no_affine = true))
-NG_CASE_MODULE(layer_case_layer_norm_unbiased, ng_layer_norm_new(5, .unbiased = true))
-NG_CASE_MODULE(case_layer_norm_channels, ng_layer_norm_new(3, .channels_first = true))
-NG_CASE_MODULE(case_layer_norm_unit_offset, ng_layer_norm_new(5, .unit_offset = true))
-
-const ng_case ng_layer_cases_layer_norm[] = {
-    NG_CASE_LAYER("LayerNorm", layer_case_layer_norm, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("LayerNorm (batched)", layer_case_layer_norm, NG_CASE_ANY("x", 2, 2, 5)),
-    NG_CASE_LAYER("LayerNorm (over 2 dims)", case_layer_norm_over, NG_CASE_ANY("x", 2, 2, 3)),
-    NG_CASE_LAYER("LayerNorm (no bias)", case_layer_norm_no_bias, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("LayerNorm (no affine)", case_layer_norm_no_affine, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("LayerNorm (unbiased)", layer_case_layer_norm_unbiased, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("LayerNorm (channels first)", case_layer_norm_channels,
-                  NG_CASE_ANY("x", 2, 3, 2, 2)),
-    NG_CASE_LAYER("LayerNorm (unit offset)", case_layer_norm_unit_offset, NG_CASE_ANY("x", 3, 5)),
-};
-const int ng_layer_cases_layer_norm_count = NG_CASE_COUNT(ng_layer_cases_layer_norm);

@@ -36,14 +36,3 @@ ng_module *ng_local_response_norm_new_with(ng_local_response_norm_new_options op
     self->options = of_op;
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_local_response_norm,
-               ng_local_response_norm_new(3, .alpha = 0.7, .beta = 0.6, .k = 0.8))
-
-const ng_case ng_layer_cases_local_response_norm[] = {
-    NG_CASE_LAYER("LocalResponseNorm", case_local_response_norm, NG_CASE_ANY("x", 2, 5, 2, 2)),
-};
-const int ng_layer_cases_local_response_norm_count =
-    NG_CASE_COUNT(ng_layer_cases_local_response_norm);

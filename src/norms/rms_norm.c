@@ -72,21 +72,3 @@ ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
                                                              .no_shift = true});
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_rms_norm, ng_rms_norm_new(5))
-NG_CASE_MODULE(case_rms_norm_no_affine, ng_rms_norm_new(5, .no_affine = true))
-NG_CASE_MODULE(layer_case_rms_norm_partial, ng_rms_norm_new(5, .partial = 0.6))
-NG_CASE_MODULE(case_rms_norm_unit_offset, ng_rms_norm_new(5, .unit_offset = true))
-NG_CASE_MODULE(case_rms_norm_conditional, ng_rms_norm_new(5, .condition = 2))
-
-const ng_case ng_layer_cases_rms_norm[] = {
-    NG_CASE_LAYER("RMSNorm", layer_case_rms_norm, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("RMSNorm (no affine)", case_rms_norm_no_affine, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("RMSNorm (partial)", layer_case_rms_norm_partial, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("RMSNorm (unit offset)", case_rms_norm_unit_offset, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE_LAYER("RMSNorm (conditional)", case_rms_norm_conditional, NG_CASE_ANY("x", 2, 3, 5),
-                  NG_CASE_ANY("condition", 2, 1, 2)),
-};
-const int ng_layer_cases_rms_norm_count = NG_CASE_COUNT(ng_layer_cases_rms_norm);

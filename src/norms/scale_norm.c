@@ -43,12 +43,3 @@ ng_module *ng_scale_norm_new_with(ng_scale_norm_new_options options)
                                 .value = ng_option(options.length, sqrt((double)options.dim)));
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_scale_norm, ng_scale_norm_new(5))
-
-const ng_case ng_layer_cases_scale_norm[] = {
-    NG_CASE_LAYER("ScaleNorm", layer_case_scale_norm, NG_CASE_ANY("x", 3, 5)),
-};
-const int ng_layer_cases_scale_norm_count = NG_CASE_COUNT(ng_layer_cases_scale_norm);

@@ -150,25 +150,3 @@ ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options)
     self->options = options;
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases ---------------------------------------------------------------------------------- */
-
-/* u is away from the first singular vector, where its part in the gradient would be 0. */
-static ng_module *layer_case_spectral_norm(void)
-{
-    ng_module *module = ng_spectral_norm_new(ng_linear_new(4, 3));
-    if (module) ng_fill(ng_module_find(module, "u"), 0.5);
-    return module;
-}
-NG_CASE_MODULE(case_spectral_norm_iterated,
-               ng_spectral_norm_new(ng_linear_new(4, 3, .no_bias = true), .iterations = 3))
-NG_CASE_MODULE(case_spectral_norm_conv2d, ng_spectral_norm_new(ng_conv2d_new(2, 3, 2)))
-
-const ng_case ng_layer_cases_spectral_norm[] = {
-    NG_CASE_LAYER("SpectralNorm", layer_case_spectral_norm, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("SpectralNorm (3 iterations)", case_spectral_norm_iterated,
-                  NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_EVAL("SpectralNorm (eval)", layer_case_spectral_norm, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("SpectralNorm (Conv2d)", case_spectral_norm_conv2d, NG_CASE_ANY("x", 2, 2, 3, 3)),
-};
-const int ng_layer_cases_spectral_norm_count = NG_CASE_COUNT(ng_layer_cases_spectral_norm);

@@ -75,18 +75,3 @@ ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options)
     ng_module_add_child(&self->base, "inner", options.inner);
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases ---------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(layer_case_weight_norm, ng_weight_norm_new(ng_linear_new(4, 3)))
-NG_CASE_MODULE(case_weight_norm_whole, ng_weight_norm_new(ng_linear_new(4, 3), .whole = true))
-NG_CASE_MODULE(case_weight_norm_centred, ng_weight_norm_new(ng_linear_new(4, 3), .centred = true))
-NG_CASE_MODULE(case_weight_norm_conv2d, ng_weight_norm_new(ng_conv2d_new(2, 3, 2)))
-
-const ng_case ng_layer_cases_weight_norm[] = {
-    NG_CASE_LAYER("WeightNorm", layer_case_weight_norm, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("WeightNorm (whole)", case_weight_norm_whole, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("WeightNorm (centred)", case_weight_norm_centred, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("WeightNorm (Conv2d)", case_weight_norm_conv2d, NG_CASE_ANY("x", 2, 2, 3, 3)),
-};
-const int ng_layer_cases_weight_norm_count = NG_CASE_COUNT(ng_layer_cases_weight_norm);

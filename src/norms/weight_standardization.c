@@ -48,17 +48,3 @@ ng_module *ng_weight_standardization_new_with(ng_weight_standardization_new_opti
     ng_module_add_child(&self->base, "inner", options.inner);
     return ng_module_built(&self->base);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_MODULE(case_weight_standardization, ng_weight_standardization_new(ng_linear_new(4, 3)))
-NG_CASE_MODULE(case_weight_standardization_conv2d,
-               ng_weight_standardization_new(ng_conv2d_new(2, 3, 2)))
-
-const ng_case ng_layer_cases_weight_standardization[] = {
-    NG_CASE_LAYER("WeightStandardization", case_weight_standardization, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE_LAYER("WeightStandardization (Conv2d)", case_weight_standardization_conv2d,
-                  NG_CASE_ANY("x", 2, 2, 3, 3)),
-};
-const int ng_layer_cases_weight_standardization_count =
-    NG_CASE_COUNT(ng_layer_cases_weight_standardization);

@@ -62,17 +62,3 @@ ng_tensor *ng_adaptive_max_pool(ng_tape *tape, ng_tensor *x, ng_shape size)
         .function = "ng_adaptive_max_pool", .adaptive = true, .size = size, .max = true};
     return ng_pooled(tape, x, &call);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_adaptive_avg, ng_adaptive_avg_pool(tape, in[0], NG_SHAPE(3, 2)))
-NG_CASE_CALL(case_adaptive_avg_line, ng_adaptive_avg_pool(tape, in[0], NG_SHAPE(4)))
-NG_CASE_CALL(case_adaptive_max, ng_adaptive_max_pool(tape, in[0], NG_SHAPE(3, 2)))
-
-const ng_case ng_op_cases_adaptive_pool[] = {
-    NG_CASE("adaptive_avg_pool", case_adaptive_avg, NG_CASE_ANY("x", 2, 2, 5, 4)),
-    NG_CASE("adaptive_avg_pool (line)", case_adaptive_avg_line, NG_CASE_ANY("x", 2, 2, 6)),
-    NG_CASE("adaptive_avg_pool (longer line)", case_adaptive_avg_line, NG_CASE_ANY("x", 2, 2, 3)),
-    NG_CASE("adaptive_max_pool", case_adaptive_max, NG_CASE_ANY("x", 2, 2, 5, 4)),
-};
-const int ng_op_cases_adaptive_pool_count = NG_CASE_COUNT(ng_op_cases_adaptive_pool);

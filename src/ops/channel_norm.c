@@ -140,20 +140,3 @@ ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_ten
     if (gamma->data || beta->data) ng_channel_affine(y, gamma, beta, y->data);
     return ng_record(tape, &channel_norm_op, y, inputs, 3, &saved, sizeof saved);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_both, ng_channel_norm(tape, in[0], in[1], in[2], 1e-5))
-NG_CASE_CALL(case_no_gamma, ng_channel_norm(tape, in[0], NG_NONE, in[1], 1e-5))
-NG_CASE_CALL(case_plain, ng_channel_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
-
-const ng_case ng_op_cases_channel_norm[] = {
-    NG_CASE("channel_norm (N, C)", case_both, NG_CASE_ANY("x", 3, 5), NG_CASE_ANY("gamma", 5),
-            NG_CASE_ANY("beta", 5)),
-    NG_CASE("channel_norm (N, C, H, W)", case_both, NG_CASE_ANY("x", 2, 3, 2, 3),
-            NG_CASE_ANY("gamma", 3), NG_CASE_ANY("beta", 3)),
-    NG_CASE("channel_norm (no gamma)", case_no_gamma, NG_CASE_ANY("x", 2, 3, 4),
-            NG_CASE_ANY("beta", 3)),
-    NG_CASE("channel_norm (no affine)", case_plain, NG_CASE_ANY("x", 2, 3, 4)),
-};
-const int ng_op_cases_channel_norm_count = NG_CASE_COUNT(ng_op_cases_channel_norm);

@@ -64,23 +64,3 @@ ng_tensor *ng_shift(ng_tape *tape, ng_tensor *x, int axis, int64_t by)
     const int64_t up = by >= 0 ? 0 : by > -length ? -by : length;
     return ng_pad(tape, ng_slice(tape, x, along, up, length - down), along, down, up);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_combine, ng_combine(tape, in, (const double[]){2, -0.5, 3}, 3))
-NG_CASE_CALL(case_combine_one, ng_combine(tape, in, (const double[]){-2}, 1))
-NG_CASE_CALL(case_combine_twice, ng_combine(tape, ((ng_tensor *[]){in[0], in[1], in[0]}),
-                                            (const double[]){2, 1, -4}, 3))
-NG_CASE_CALL(case_shift, ng_shift(tape, in[0], 1, 1))
-NG_CASE_CALL(case_shift_back, ng_shift(tape, in[0], -1, -2))
-
-const ng_case ng_op_cases_combine[] = {
-    NG_CASE("combine", case_combine, NG_CASE_ANY("a", 3, 4), NG_CASE_ANY("b", 3, 4),
-            NG_CASE_ANY("c", 3, 4)),
-    NG_CASE("combine (one)", case_combine_one, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE("combine (one tensor twice)", case_combine_twice, NG_CASE_ANY("a", 5),
-            NG_CASE_ANY("b", 5)),
-    NG_CASE("shift", case_shift, NG_CASE_ANY("x", 2, 3, 2)),
-    NG_CASE("shift (back, last axis)", case_shift_back, NG_CASE_ANY("x", 2, 5)),
-};
-const int ng_op_cases_combine_count = NG_CASE_COUNT(ng_op_cases_combine);

@@ -141,36 +141,3 @@ ng_tensor *ng_conv_transpose1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weig
                                                     .window = NG_CONV_LINE(options),
                                                     .output_padding = {0, options.output_padding}});
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_transpose_plain, ng_conv_transpose2d(tape, in[0], in[1], in[2]))
-NG_CASE_CALL(case_no_bias, ng_conv_transpose2d(tape, in[0], in[1], NG_NONE, .stride = 2))
-NG_CASE_CALL(case_stride, ng_conv_transpose2d(tape, in[0], in[1], in[2], .stride = 2, .padding = 1,
-                                              .output_padding = 1))
-NG_CASE_CALL(case_all, ng_conv_transpose2d(tape, in[0], in[1], in[2], .stride_w = 3, .padding_h = 1,
-                                           .dilation = 2, .output_padding_w = 2, .groups = 2))
-NG_CASE_CALL(case_transpose_line, ng_conv_transpose1d(tape, in[0], in[1], in[2]))
-NG_CASE_CALL(case_transpose_line_all,
-             ng_conv_transpose1d(tape, in[0], in[1], in[2], .stride = 3, .padding = 1,
-                                 .dilation = 2, .output_padding = 1, .groups = 2))
-
-#define X(...) NG_CASE_ANY("x", __VA_ARGS__)
-#define WEIGHT(...) NG_CASE_ANY("weight", __VA_ARGS__)
-#define BIAS NG_CASE_ANY("bias", 2)
-
-const ng_case ng_op_cases_conv_transpose[] = {
-    NG_CASE("conv_transpose2d", case_transpose_plain, X(2, 3, 2, 3), WEIGHT(3, 2, 2, 2), BIAS),
-    NG_CASE("conv_transpose2d (no bias)", case_no_bias, X(2, 1, 2, 2), WEIGHT(1, 2, 3, 2)),
-    NG_CASE("conv_transpose2d (stride, padding, output padding)", case_stride, X(1, 2, 2, 3),
-            WEIGHT(2, 2, 3, 3), BIAS),
-    NG_CASE("conv_transpose2d (stride, padding, dilation, groups)", case_all, X(1, 4, 3, 2),
-            WEIGHT(4, 1, 2, 2), BIAS),
-    NG_CASE("conv_transpose1d", case_transpose_line, X(2, 3, 3), WEIGHT(3, 2, 2), BIAS),
-    NG_CASE("conv_transpose1d (stride, padding, dilation, groups)", case_transpose_line_all,
-            X(2, 2, 3), WEIGHT(2, 1, 3), BIAS),
-};
-const int ng_op_cases_conv_transpose_count = NG_CASE_COUNT(ng_op_cases_conv_transpose);
-#undef X
-#undef WEIGHT
-#undef BIAS

@@ -230,33 +230,3 @@ ng_tensor *ng_jvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, in
     cotangent->requires_grad = false; /* it is no leaf to anybody else */
     return product;
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-/* sum tanh(x w)^2: a function that is nonlinear in both operands. */
-static ng_tensor *curved(ng_tape *tape, ng_tensor *const *in)
-{
-    return ng_tanh(tape, ng_matmul(tape, in[0], in[1]));
-}
-
-static ng_tensor *case_hvp(ng_tape *tape, ng_tensor *const *in, void *context)
-{
-    (void)context;
-    ng_tensor *products[2], *y = ng_sum(tape, ng_square(tape, curved(tape, in)));
-    if (!y || ng_hvp(tape, y, in, 2, in + 2, products, .record = true) != NG_OK) return NULL;
-    return ng_concat(tape, products, 2, 0);
-}
-
-NG_CASE_CALL(case_jacobian, ng_jacobian(tape, curved(tape, in), in[0], .record = true))
-NG_CASE_CALL(case_hessian, ng_hessian(tape, ng_sum(tape, curved(tape, in)), in[1], .record = true))
-NG_CASE_CALL(case_jvp, ng_jvp(tape, curved(tape, in), in, 2, in + 2, .record = true))
-
-const ng_case ng_op_cases_derivatives[] = {
-    NG_CASE("jacobian", case_jacobian, NG_CASE_ANY("x", 2, 2), NG_CASE_ANY("w", 2, 2)),
-    NG_CASE("hessian", case_hessian, NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2)),
-    NG_CASE("hvp", case_hvp, NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2),
-            NG_CASE_ANY("vx", 3, 2), NG_CASE_ANY("vw", 2, 2)),
-    NG_CASE("jvp", case_jvp, NG_CASE_ANY("x", 3, 2), NG_CASE_ANY("w", 2, 2),
-            NG_CASE_ANY("vx", 3, 2), NG_CASE_ANY("vw", 2, 2)),
-};
-const int ng_op_cases_derivatives_count = NG_CASE_COUNT(ng_op_cases_derivatives);

@@ -22,12 +22,3 @@ ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p)
     if (y) tape->rng = rng;
     return y;
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_dropout, ng_dropout(tape, in[0], 0.3))
-
-const ng_case ng_op_cases_dropout[] = {
-    NG_CASE("dropout", case_dropout, NG_CASE_ANY("x", 5, 7)),
-};
-const int ng_op_cases_dropout_count = NG_CASE_COUNT(ng_op_cases_dropout);

@@ -116,33 +116,3 @@ ng_tensor *ng_instance_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_te
         .groups = has_channels ? x->shape.dim[1] : 1, .eps = eps, .beta = beta};
     return group_norm("ng_instance_norm", tape, x, gamma, &options);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_group, ng_group_norm(tape, in[0], in[1], in[2], .groups = 2, .eps = 1e-5))
-NG_CASE_CALL(case_group_no_gamma,
-             ng_group_norm(tape, in[0], NG_NONE, in[1], .groups = 2, .eps = 1e-5))
-NG_CASE_CALL(case_group_no_beta,
-             ng_group_norm(tape, in[0], in[1], NG_NONE, .groups = 1, .eps = 1e-5))
-NG_CASE_CALL(case_group_plain,
-             ng_group_norm(tape, in[0], NG_NONE, NG_NONE, .groups = 2, .eps = 1e-5))
-NG_CASE_CALL(case_instance, ng_instance_norm(tape, in[0], in[1], in[2], 1e-5))
-NG_CASE_CALL(case_instance_plain, ng_instance_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
-
-#define GAMMA(channels) NG_CASE_ANY("gamma", channels)
-#define BETA(channels) NG_CASE_ANY("beta", channels)
-
-const ng_case ng_op_cases_group_norm[] = {
-    NG_CASE("group_norm (N, C)", case_group, NG_CASE_ANY("x", 2, 6), GAMMA(6), BETA(6)),
-    NG_CASE("group_norm (N, C, L)", case_group, NG_CASE_ANY("x", 2, 4, 3), GAMMA(4), BETA(4)),
-    NG_CASE("group_norm (N, C, H, W)", case_group, NG_CASE_ANY("x", 2, 4, 2, 3), GAMMA(4), BETA(4)),
-    NG_CASE("group_norm (no gamma)", case_group_no_gamma, NG_CASE_ANY("x", 2, 4, 3), BETA(4)),
-    NG_CASE("group_norm (no beta, one group)", case_group_no_beta, NG_CASE_ANY("x", 2, 3, 3),
-            GAMMA(3)),
-    NG_CASE("group_norm (no affine)", case_group_plain, NG_CASE_ANY("x", 2, 4, 3)),
-    NG_CASE("instance_norm (N, C, L)", case_instance, NG_CASE_ANY("x", 2, 3, 5), GAMMA(3), BETA(3)),
-    NG_CASE("instance_norm (N, C, H, W)", case_instance, NG_CASE_ANY("x", 2, 2, 3, 2), GAMMA(2),
-            BETA(2)),
-    NG_CASE("instance_norm (no affine)", case_instance_plain, NG_CASE_ANY("x", 2, 3, 5)),
-};
-const int ng_op_cases_group_norm_count = NG_CASE_COUNT(ng_op_cases_group_norm);

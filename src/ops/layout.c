@@ -389,36 +389,3 @@ ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis
     }
     return ng_record(tape, &concat_op, y, parts, count, &along, sizeof along);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_reshape, ng_reshape(tape, in[0], NG_SHAPE(4, -1)))
-NG_CASE_CALL(case_permute, ng_permute(tape, in[0], NG_AXES(2, 0, 1)))
-NG_CASE_CALL(case_flip, ng_flip(tape, in[0], NG_AXES(-1, 0)))
-NG_CASE_CALL(case_transpose, ng_transpose(tape, in[0], 1, -1))
-NG_CASE_CALL(case_broadcast_to, ng_broadcast_to(tape, in[0], NG_SHAPE(2, 3, 4)))
-NG_CASE_CALL(case_slice, ng_slice(tape, in[0], 1, 1, 3))
-NG_CASE_CALL(case_slice_negative, ng_slice(tape, in[0], -1, -3, -1))
-NG_CASE_CALL(case_slice_end, ng_slice(tape, in[0], 0, 1, NG_END))
-NG_CASE_CALL(case_pad, ng_pad(tape, in[0], 1, 1, 2))
-NG_CASE_CALL(case_concat, ng_concat(tape, in, 2, 0))
-NG_CASE_CALL(case_concat_three, ng_concat(tape, in, 3, 1))
-NG_CASE_CALL(case_concat_twice, ng_concat(tape, ((ng_tensor *[]){in[0], in[1], in[0]}), 3, -1))
-
-const ng_case ng_op_cases_layout[] = {
-    NG_CASE("reshape", case_reshape, NG_CASE_ANY("x", 3, 2, 4)),
-    NG_CASE("permute", case_permute, NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE("transpose", case_transpose, NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE("flip", case_flip, NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE("broadcast_to", case_broadcast_to, NG_CASE_ANY("x", 3, 1)),
-    NG_CASE("slice", case_slice, NG_CASE_ANY("x", 2, 4, 3)),
-    NG_CASE("slice (negative bounds)", case_slice_negative, NG_CASE_ANY("x", 2, 2, 4)),
-    NG_CASE("slice (to the end)", case_slice_end, NG_CASE_ANY("x", 3, 4)),
-    NG_CASE("pad", case_pad, NG_CASE_ANY("x", 2, 3, 2)),
-    NG_CASE("concat", case_concat, NG_CASE_ANY("a", 1, 3), NG_CASE_ANY("b", 2, 3)),
-    NG_CASE("concat (three, middle axis)", case_concat_three, NG_CASE_ANY("a", 2, 1, 3),
-            NG_CASE_ANY("b", 2, 2, 3), NG_CASE_ANY("c", 2, 3, 3)),
-    NG_CASE("concat (one part twice)", case_concat_twice, NG_CASE_ANY("a", 2, 2),
-            NG_CASE_ANY("b", 2, 3)),
-};
-const int ng_op_cases_layout_count = NG_CASE_COUNT(ng_op_cases_layout);

@@ -143,37 +143,3 @@ ng_tensor *ng_gaussian_nll_with(ng_tape *tape, ng_tensor *x, ng_tensor *target,
     if (options.full) losses = ng_add_scalar(tape, losses, half_log_two_pi);
     return ng_reduced(tape, losses, options.reduction);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_hinge, ng_hinge(tape, in[0], ng_sign(tape, in[1])))
-NG_CASE_CALL(case_hinge_classes, ng_hinge(tape, in[0], in[1], .reduction = NG_EACH, .margin = 2))
-NG_CASE_CALL(case_hinge_embedding, ng_hinge_embedding(tape, in[0], ng_sign(tape, in[1])))
-NG_CASE_CALL(case_cosine_embedding,
-             ng_cosine_embedding(tape, in[0], in[1], ng_sign(tape, in[2]), .margin = -0.5))
-NG_CASE_CALL(case_triplet, ng_triplet(tape, in[0], in[1], in[2], .margin = 2))
-NG_CASE_CALL(case_triplet_swap, ng_triplet(tape, in[0], in[1], in[2], .margin = 3, .order = 3,
-                                           .swap = true, .reduction = NG_EACH))
-NG_CASE_CALL(case_gaussian, ng_gaussian_nll(tape, in[0], in[1], in[2]))
-NG_CASE_CALL(case_gaussian_each,
-             ng_gaussian_nll(tape, in[0], in[1], in[2], .full = true, .reduction = NG_EACH))
-
-#define TRIPLET                                                                                    \
-    NG_CASE_ANY("anchor", 3, 4), NG_CASE_ANY("positive", 3, 4), NG_CASE_ANY("negative", 3, 4)
-
-const ng_case ng_op_cases_margins[] = {
-    NG_CASE("hinge", case_hinge, NG_CASE_ANY("x", 3, 4), NG_CASE_CONSTANT("target", 3, 4)),
-    NG_CASE("hinge (each, classes)", case_hinge_classes, NG_CASE_ANY("x", 3, 4),
-            NG_CASE_INDEX("target", 4, 3)),
-    NG_CASE("hinge_embedding", case_hinge_embedding, NG_CASE_ANY("x", 3, 4),
-            NG_CASE_CONSTANT("target", 3, 4)),
-    NG_CASE("cosine_embedding", case_cosine_embedding, NG_CASE_ANY("a", 4, 3),
-            NG_CASE_ANY("b", 4, 3), NG_CASE_CONSTANT("target", 4)),
-    NG_CASE("triplet", case_triplet, TRIPLET),
-    NG_CASE("triplet (each, swap, order 3)", case_triplet_swap, TRIPLET),
-    NG_CASE("gaussian_nll", case_gaussian, NG_CASE_ANY("x", 3, 4), NG_CASE_ANY("target", 3, 4),
-            NG_CASE_POSITIVE("var", 3, 4)),
-    NG_CASE("gaussian_nll (each, one variance a row)", case_gaussian_each, NG_CASE_ANY("x", 3, 4),
-            NG_CASE_ANY("target", 3, 4), NG_CASE_POSITIVE("var", 3, 1)),
-};
-const int ng_op_cases_margins_count = NG_CASE_COUNT(ng_op_cases_margins);

@@ -5,7 +5,6 @@
 #include "core/error.h"
 #include "kernels/kernels.h"
 #include "ops/settings.h"
-#include "tape/case.h"
 #include "tape/tape.h"
 #include <normgrad/ops.h>
 

@@ -185,24 +185,3 @@ ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, int64_t k, ng_top_k_option
     }
     return taken(tape, x, along, k, !options.smallest, options.index);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_take, ng_take_along_axis(tape, in[0], in[1], 1))
-NG_CASE_CALL(case_scatter, ng_scatter_add_along_axis(tape, in[0], in[1], 1, 4))
-NG_CASE_CALL(case_sort, ng_sort(tape, in[0], 1))
-NG_CASE_CALL(case_sort_descending, ng_sort(tape, in[0], 0, .descending = true))
-NG_CASE_CALL(case_top_k, ng_top_k(tape, in[0], 2, -1))
-NG_CASE_CALL(case_smallest, ng_top_k(tape, in[0], 3, 0, .smallest = true))
-
-const ng_case ng_op_cases_order[] = {
-    NG_CASE("take_along_axis", case_take, NG_CASE_ANY("x", 2, 4, 3),
-            NG_CASE_INDEX("index", 4, 2, 5, 3)),
-    NG_CASE("scatter_add_along_axis", case_scatter, NG_CASE_ANY("x", 2, 5, 3),
-            NG_CASE_INDEX("index", 4, 2, 5, 3)),
-    NG_CASE("sort", case_sort, NG_CASE_ANY("x", 2, 5, 3)),
-    NG_CASE("sort (descending, first axis)", case_sort_descending, NG_CASE_ANY("x", 6, 2)),
-    NG_CASE("top_k", case_top_k, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE("top_k (smallest)", case_smallest, NG_CASE_ANY("x", 5, 2)),
-};
-const int ng_op_cases_order_count = NG_CASE_COUNT(ng_op_cases_order);

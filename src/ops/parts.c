@@ -165,35 +165,3 @@ ng_tensor *ng_triu(ng_tape *tape, ng_tensor *x, int64_t diagonal)
 {
     return triangular("ng_triu", tape, x, diagonal, true);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_squeeze, ng_squeeze(tape, in[0], 1))
-NG_CASE_CALL(case_unsqueeze, ng_unsqueeze(tape, in[0], -1))
-NG_CASE_CALL(case_stack, ng_stack(tape, in, 3, 1))
-NG_CASE_CALL(case_roll, ng_roll(tape, in[0], -2, 1))
-NG_CASE_CALL(case_repeat, ng_repeat(tape, in[0], NG_SHAPE(2, 1, 3)))
-NG_CASE_CALL(case_tril, ng_tril(tape, in[0], 0))
-NG_CASE_CALL(case_triu, ng_triu(tape, in[0], 1))
-
-/* Product of two chunks. */
-static ng_tensor *case_chunk(ng_tape *tape, ng_tensor *const *in, void *context)
-{
-    (void)context;
-    ng_tensor *chunks[3];
-    if (ng_chunk(tape, in[0], 3, 1, chunks) != NG_OK) return NULL;
-    return ng_concat(tape, NG_TENSORS(ng_mul(tape, chunks[1], chunks[0]), chunks[2]), 1);
-}
-
-const ng_case ng_op_cases_parts[] = {
-    NG_CASE("squeeze", case_squeeze, NG_CASE_ANY("x", 3, 1, 2)),
-    NG_CASE("unsqueeze", case_unsqueeze, NG_CASE_ANY("x", 3, 2)),
-    NG_CASE("stack", case_stack, NG_CASE_ANY("a", 2, 3), NG_CASE_ANY("b", 2, 3),
-            NG_CASE_ANY("c", 2, 3)),
-    NG_CASE("chunk", case_chunk, NG_CASE_ANY("x", 2, 6)),
-    NG_CASE("roll", case_roll, NG_CASE_ANY("x", 2, 5)),
-    NG_CASE("repeat", case_repeat, NG_CASE_ANY("x", 3, 2)),
-    NG_CASE("tril", case_tril, NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE("triu", case_triu, NG_CASE_ANY("x", 4, 3)),
-};
-const int ng_op_cases_parts_count = NG_CASE_COUNT(ng_op_cases_parts);

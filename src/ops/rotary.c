@@ -86,14 +86,3 @@ ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options)
     if (!ng_above_zero("ng_rotary", "base", a.base)) return NULL;
     return rotary_rotate(tape, x, &a);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_rotary, ng_rotary(tape, in[0]))
-NG_CASE_CALL(case_rotary_part, ng_rotary(tape, in[0], .dim = 2, .over = 4, .base = 50, .start = 3))
-
-const ng_case ng_op_cases_rotary[] = {
-    NG_CASE("rotary", case_rotary, NG_CASE_ANY("x", 2, 3, 4)),
-    NG_CASE("rotary (heads, part of the features)", case_rotary_part, NG_CASE_ANY("x", 2, 3, 5)),
-};
-const int ng_op_cases_rotary_count = NG_CASE_COUNT(ng_op_cases_rotary);

@@ -194,28 +194,3 @@ COMPARISON(greater, NG_BINARY_GREATER)
 COMPARISON(greater_equal, NG_BINARY_GREATER_EQUAL)
 COMPARISON(less, NG_BINARY_LESS)
 COMPARISON(equal, NG_BINARY_EQUAL)
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-static ng_tensor *case_where(ng_tape *tape, ng_tensor *const *in, void *context)
-{
-    (void)context;
-    ng_tensor *zero = ng_full(tape, ng_dtype_of(in[0]), NG_SCALAR, 0);
-    return ng_where(tape, ng_greater(tape, in[0], zero), in[1], in[2]);
-}
-
-NG_CASE_CALL(case_gather, ng_gather_rows(tape, in[0], in[1]))
-NG_CASE_CALL(case_scatter_rows, ng_scatter_add_rows(tape, in[0], in[1], 5))
-
-const ng_case ng_op_cases_select[] = {
-    NG_CASE("gather_rows", case_gather, NG_CASE_ANY("table", 5, 3), NG_CASE_INDEX("index", 5, 4)),
-    NG_CASE("gather_rows (two-dimensional index)", case_gather, NG_CASE_ANY("table", 5, 2, 2),
-            NG_CASE_INDEX("index", 5, 2, 3)),
-    NG_CASE("scatter_add_rows", case_scatter_rows, NG_CASE_ANY("x", 7, 3),
-            NG_CASE_INDEX("index", 5, 7)),
-    NG_CASE("where", case_where, NG_CASE_CONSTANT("condition", 3, 4), NG_CASE_ANY("a", 3, 4),
-            NG_CASE_ANY("b", 3, 4)),
-    NG_CASE("where (broadcasting)", case_where, NG_CASE_CONSTANT("condition", 3, 1),
-            NG_CASE_ANY("a", 4), NG_CASE_ANY("b", 2, 1, 1)),
-};
-const int ng_op_cases_select_count = NG_CASE_COUNT(ng_op_cases_select);

@@ -86,24 +86,3 @@ ng_tensor *ng_log_softmax(ng_tape *tape, ng_tensor *x, int axis)
 {
     return softmax_along("ng_log_softmax", tape, x, axis, true);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_softmax, ng_softmax(tape, in[0], -1))
-NG_CASE_CALL(case_softmax_first, ng_softmax(tape, in[0], 0))
-NG_CASE_CALL(case_softmax_middle, ng_softmax(tape, in[0], 1))
-NG_CASE_CALL(case_log_softmax_middle, ng_log_softmax(tape, in[0], 1))
-NG_CASE_CALL(case_log_softmax, ng_log_softmax(tape, in[0], -1))
-NG_CASE_CALL(case_log_softmax_first, ng_log_softmax(tape, in[0], 0))
-
-const ng_case ng_op_cases_softmax[] = {
-    NG_CASE("softmax", case_softmax, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE("softmax (axis 0)", case_softmax_first, NG_CASE_ANY("x", 4, 3)),
-    NG_CASE("softmax (axis 1 of 3)", case_softmax_middle, NG_CASE_ANY("x", 2, 4, 3)),
-    NG_CASE("softmax (axis 1 of 3, columns)", case_softmax_middle, NG_CASE_ANY("x", 2, 3, 9)),
-    NG_CASE("log_softmax (axis 1 of 3, columns)", case_log_softmax_middle,
-            NG_CASE_ANY("x", 2, 3, 9)),
-    NG_CASE("log_softmax", case_log_softmax, NG_CASE_ANY("x", 3, 5)),
-    NG_CASE("log_softmax (axis 0)", case_log_softmax_first, NG_CASE_ANY("x", 4, 3)),
-};
-const int ng_op_cases_softmax_count = NG_CASE_COUNT(ng_op_cases_softmax);

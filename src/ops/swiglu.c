@@ -38,13 +38,3 @@ ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x)
     ng_kernels_for(x->dtype)->swiglu(x->data, y->data, n > 0 ? y->size / n : 0, n);
     return ng_record(tape, &swiglu_op, y, &x, 1, NULL, 0);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_swiglu, ng_swiglu(tape, in[0]))
-
-const ng_case ng_op_cases_swiglu[] = {
-    NG_CASE("swiglu", case_swiglu, NG_CASE_ANY("x", 2, 3, 8)),
-    NG_CASE("swiglu (one row)", case_swiglu, NG_CASE_ANY("x", 6)),
-};
-const int ng_op_cases_swiglu_count = NG_CASE_COUNT(ng_op_cases_swiglu);

@@ -172,22 +172,3 @@ ng_tensor *ng_upsample_with(ng_tape *tape, ng_tensor *x, ng_upsample_options opt
     }
     return interpolate(function, tape, x, &o);
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_nearest, ng_upsample(tape, in[0], 2))
-NG_CASE_CALL(case_upsample_linear, ng_upsample(tape, in[0], 2, .mode = NG_LINEAR))
-NG_CASE_CALL(case_corners, ng_upsample(tape, in[0], 3, .mode = NG_LINEAR, .align_corners = true))
-NG_CASE_CALL(case_to_size, ng_interpolate(tape, in[0], NG_SHAPE(5, 2)))
-NG_CASE_CALL(case_linear_to_size, ng_interpolate(tape, in[0], NG_SHAPE(2, 5), .mode = NG_LINEAR))
-
-const ng_case ng_op_cases_upsample[] = {
-    NG_CASE("upsample", case_nearest, NG_CASE_ANY("x", 2, 2, 2, 3)),
-    NG_CASE("upsample (lines)", case_nearest, NG_CASE_ANY("x", 2, 2, 3)),
-    NG_CASE("upsample (bilinear)", case_upsample_linear, NG_CASE_ANY("x", 1, 2, 2, 3)),
-    NG_CASE("upsample (linear, lines)", case_upsample_linear, NG_CASE_ANY("x", 2, 2, 3)),
-    NG_CASE("upsample (bilinear, corners)", case_corners, NG_CASE_ANY("x", 1, 2, 2, 3)),
-    NG_CASE("interpolate", case_to_size, NG_CASE_ANY("x", 1, 2, 3, 4)),
-    NG_CASE("interpolate (bilinear)", case_linear_to_size, NG_CASE_ANY("x", 1, 2, 3, 4)),
-};
-const int ng_op_cases_upsample_count = NG_CASE_COUNT(ng_op_cases_upsample);

@@ -87,20 +87,3 @@ ng_tensor *ng_spectral_norm(ng_tape *tape, ng_tensor *w, ng_tensor *u, ng_tensor
     ng_tensor *y = ng_reshape(tape, ng_div(tape, matrix, sigma), w->shape);
     return y && y->dtype != w->dtype ? ng_cast(tape, y, w->dtype) : y;
 }
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-NG_CASE_CALL(case_weight_norm, ng_weight_norm(tape, in[0], in[1]))
-NG_CASE_CALL(case_spectral_norm, ng_spectral_norm(tape, in[0], in[1], in[2]))
-
-const ng_case ng_op_cases_weight_norm[] = {
-    NG_CASE("weight_norm", case_weight_norm, NG_CASE_ANY("v", 3, 4), NG_CASE_ANY("g", 3)),
-    NG_CASE("weight_norm (kernel)", case_weight_norm, NG_CASE_ANY("v", 2, 3, 2, 2),
-            NG_CASE_ANY("g", 2)),
-    NG_CASE("weight_norm (whole)", case_weight_norm, NG_CASE_ANY("v", 3, 4), NG_CASE_ANY("g", 1)),
-    NG_CASE("spectral_norm", case_spectral_norm, NG_CASE_POSITIVE("w", 3, 4),
-            NG_CASE_POSITIVE_CONSTANT("u", 3), NG_CASE_POSITIVE_CONSTANT("v", 4)),
-    NG_CASE("spectral_norm (kernel)", case_spectral_norm, NG_CASE_POSITIVE("w", 2, 2, 1, 2),
-            NG_CASE_POSITIVE_CONSTANT("u", 2), NG_CASE_POSITIVE_CONSTANT("v", 4)),
-};
-const int ng_op_cases_weight_norm_count = NG_CASE_COUNT(ng_op_cases_weight_norm);

@@ -1,0 +1,96 @@
+/* The cases one after the other; their inputs drawn; a case checked. */
+#include "table.h"
+#include <math.h>
+
+/* The case of this index in lists, which end with an empty one. Otherwise subtracts from *index how
+ * many they have. */
+static const gradient_case *case_in(const case_list *lists, int *index)
+{
+    for (; lists->cases; lists++) {
+        if (*index < lists->count) return &lists->cases[*index];
+        *index -= lists->count;
+    }
+    return NULL;
+}
+
+const gradient_case *op_case(int index)
+{
+    const gradient_case *found = case_in(ops_lists, &index);
+    if (!found) found = case_in(norm_ops_lists, &index);
+    return found ? found : case_in(fused_lists, &index);
+}
+
+const gradient_case *layer_case(int index)
+{
+    const gradient_case *found = case_in(nn_lists, &index);
+    return found ? found : case_in(norms_lists, &index);
+}
+
+int case_count(const gradient_case *case_at(int index))
+{
+    int count = 0;
+    while (case_at(count)) count++;
+    return count;
+}
+
+ng_tensor *case_input_new(const case_input *input, ng_rng *rng)
+{
+    const double low = input->low, high = input->high;
+    const bool normal = low == 0 && high == 0;
+    if (!normal && !(low < high)) return NULL;
+    ng_tensor *x = ng_zeros_new(input->index ? NG_I64 : NG_F64, input->shape);
+    for (int64_t i = 0; i < ng_size(x); i++) {
+        if (input->index) {
+            ng_data_i64(x)[i] = (int64_t)low + ng_rng_below(rng, (int64_t)(high - low));
+            continue;
+        }
+        double value = 0;
+        for (int draws = 0; draws == 0 || fabs(value) < input->avoid; draws++) {
+            if (draws == 1000) return ng_tensor_free(x), NULL;
+            value = normal ? ng_rng_normal(rng) : low + (high - low) * ng_rng_uniform(rng);
+        }
+        ng_data_f64(x)[i] = value;
+    }
+    return x;
+}
+
+ng_check_report check_case(const gradient_case *spec, ng_check_options options)
+{
+    ng_tensor *inputs[CASE_INPUTS];
+    const char *names[CASE_INPUTS];
+    bool constant[CASE_INPUTS];
+    int n = 0;
+    /* Other numbers than the checker draws from the seed: a norm's gradient does not see a
+     * cotangent that is equal to x. */
+    ng_rng rng = ng_rng_seeded((options.seed + 1) * 0x9e3779b97f4a7c15 + 4 * 0xd1b54a32d192ed03);
+    for (; n < CASE_INPUTS && spec->inputs[n].name; n++) {
+        names[n] = spec->inputs[n].name;
+        constant[n] = spec->inputs[n].constant;
+        inputs[n] = case_input_new(&spec->inputs[n], &rng);
+    }
+    options.inputs = inputs;
+    options.n_inputs = n;
+    options.names = names;
+    options.constant = constant;
+    ng_module *module = spec->module ? spec->module() : NULL;
+    if (module && spec->eval) ng_eval(module);
+    ng_check_report report = spec->module ? ng_check_module_with(module, options)
+                                          : ng_check_function_with(spec->call, options);
+    ng_module_free(module);
+    for (int i = 0; i < n; i++) ng_tensor_free(inputs[i]);
+    return report;
+}
+
+gradient_case case_broadcast(const gradient_case *spec, broadcast_side side)
+{
+    gradient_case result = *spec;
+    ng_shape *left = &result.inputs[0].shape, *right = &result.inputs[1].shape;
+    ng_shape *shorter = side == BROADCAST_LEFT ? left : side == BROADCAST_BOTH ? right : NULL;
+    ng_shape *narrow = side == BROADCAST_RIGHT ? right : side == BROADCAST_BOTH ? left : NULL;
+    if (shorter) {
+        for (int i = 1; i < shorter->rank; i++) shorter->dim[i - 1] = shorter->dim[i];
+        shorter->dim[--shorter->rank] = 0;
+    }
+    if (narrow) narrow->dim[narrow->rank - 1] = 1;
+    return result;
+}

@@ -1,0 +1,49 @@
+/* Every op of the library, and every layer in each of its modes, with inputs to try it on. The
+ * tests and the gradcheck program loop over them. */
+#ifndef NG_TESTS_CASES_H
+#define NG_TESTS_CASES_H
+
+#include <normgrad.h>
+
+/* One input of a case. */
+typedef struct {
+    const char *name; /* "gamma"; NULL ends the list */
+    ng_shape shape;
+    double low, high; /* drawn uniformly from [low, high); both 0: normal values */
+    double avoid;     /* keep |value| above this, to stay clear of a kink at 0 */
+    bool index;       /* int64 values in low .. high - 1 */
+    bool constant;    /* handed on, not differentiated */
+} case_input;
+
+/* An op or a layer, and what it is tried on. */
+enum { CASE_INPUTS = 8 }; /* the most a case may have */
+typedef struct {
+    const char *name;           /* "matmul (transposed b)" */
+    ng_check_call *call;        /* an op; or */
+    ng_module *(*module)(void); /* a layer: inputs[0] is its x, inputs[1] its condition */
+    bool eval;                  /* the layer's mode */
+    bool broadcasts;            /* two operands: also tried with each of case_broadcast's shapes */
+    case_input inputs[CASE_INPUTS]; /* up to the first without a name */
+} gradient_case;
+
+/* One case after the other, from 0; NULL past the last. */
+const gradient_case *op_case(int index);
+const gradient_case *layer_case(int index);
+/* How many there are: case_count(op_case). */
+int case_count(const gradient_case *case_at(int index));
+
+/* Draws one input, float64 (int64 for indices). NULL if there are no such values. */
+ng_tensor *case_input_new(const case_input *input, ng_rng *rng);
+
+/* Checks one case with these settings (their inputs are not used). */
+ng_check_report check_case(const gradient_case *spec, ng_check_options options);
+
+/* The case with shapes of inputs[0] and inputs[1] that broadcast. */
+typedef enum {
+    BROADCAST_LEFT = 0, /* inputs[0] loses its first dimension */
+    BROADCAST_RIGHT,    /* the last dimension of inputs[1] is 1 */
+    BROADCAST_BOTH      /* the last dimension of inputs[0] is 1, inputs[1] loses its first */
+} broadcast_side;
+gradient_case case_broadcast(const gradient_case *spec, broadcast_side side);
+
+#endif
