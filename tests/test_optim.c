@@ -417,6 +417,22 @@ TEST(an_optimizer_moves_a_layer_that_is_added_deep_inside)
     assert_same_bits(added.weight, first.weight);
 }
 
+/* The tie takes a parameter away and the new layer adds one: there are as many as before. */
+TEST(an_optimizer_moves_a_layer_that_takes_the_place_of_a_tied_weight)
+{
+    ng_module *net = own(ng_sequential_new(ng_linear_new(3, 3), ng_linear_new(3, 3)));
+    ng_optimizer *sgd = own(ng_sgd_new(net, .lr = 0.5));
+    assert_ok(ng_module_tie(net, "1.weight", "0.weight"));
+    assert_ok(ng_sequential_add(net, ng_prelu_new(1)));
+    ng_tensor *slope = ng_module_find(net, "2.weight"),
+              *x = ng_full(tape, NG_F32, NG_SHAPE(2, 3), -1);
+    const double before = ng_get(slope, 0);
+    ng_tensor *y = ng_forward(net, tape, x);
+    assert_ok(ng_backward(tape, ng_dot(tape, y, y)));
+    assert_ok(ng_optimizer_step(sgd));
+    ck_assert_double_ne(ng_get(slope, 0), before);
+}
+
 TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
 {
     bench b = bench_new(NG_F64);

@@ -159,9 +159,12 @@ static void *remember_failure(ng_module *self)
     return NULL;
 }
 
-static void count_parameters(ng_module *self, int64_t more)
+void ng_module_restructured(ng_module *self, int64_t more)
 {
-    for (; self; self = self->registry->parent) self->registry->parameters += more;
+    for (; self; self = self->registry->parent) {
+        self->registry->parameters += more;
+        self->registry->structure++;
+    }
 }
 
 /* Adds the prepared entry, whose tensor the module owns from now on. */
@@ -171,7 +174,7 @@ static void add_entry(ng_module *self, ng_entry *entry, ng_entry_kind kind, ng_t
     entry->tensor = tensor;
     tensor->module_owned = true;
     self->registry->count++;
-    if (kind == NG_ENTRY_PARAMETER) count_parameters(self, 1);
+    ng_module_restructured(self, kind == NG_ENTRY_PARAMETER ? 1 : 0);
 }
 
 ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char *name,
@@ -398,7 +401,7 @@ ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *chi
     child->registry->place = self->registry->count++;
     child->registry->parent = self;
     child->registry->path = entry->path;
-    count_parameters(self, child->registry->parameters);
+    ng_module_restructured(self, child->registry->parameters);
     int height = child->registry->height + 1;
     for (ng_module *above = self; above; above = above->registry->parent, height++)
         if (above->registry->height < height) above->registry->height = height;

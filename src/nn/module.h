@@ -46,6 +46,7 @@ struct ng_registry {
     int place;           /* of the module among its parent's entries */
     int height;          /* levels of children below */
     int64_t parameters;  /* registered in the whole tree */
+    uint64_t structure;  /* its version: raised by what is registered, tied or adopted in the tree */
     uint32_t drawn;      /* the sum of its tensors' versions at initialization */
     bool failed;         /* something could not be registered or drawn */
     bool seeded;         /* initialized by ng_module_init: adoption keeps the values */
@@ -100,6 +101,9 @@ char *ng_module_settings(const char *function, const ng_module *module);
  * ng_module_built fails. */
 ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char *name,
                                ng_entry_kind kind, ng_dtype dtype, ng_shape shape);
+
+/* Notes in self and all modules above that their trees have changed: they have `more` parameters. */
+void ng_module_restructured(ng_module *self, int64_t more);
 
 /* Registers a tensor of the caller's as a parameter; false with an error. */
 bool ng_module_take_parameter(const char *function, ng_module *self, const char *name,

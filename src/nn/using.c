@@ -45,7 +45,7 @@ ng_status ng_module_tie(ng_module *module, const char *name, const char *to)
     from.entry->kind = NG_ENTRY_TIED;
     own->leaf->tied = shared;
     own->requires_grad = false;
-    for (ng_module *m = from.owner; m; m = m->registry->parent) m->registry->parameters--;
+    ng_module_restructured(from.owner, -1);
     return NG_OK;
 }
 

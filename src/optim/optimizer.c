@@ -170,7 +170,7 @@ static bool collect(const char *function, ng_optimizer *self)
     self->state = state;
     self->moved = list;
     self->count = count;
-    self->parameters = self->module->registry->parameters;
+    self->structure = self->module->registry->structure;
     return true;
 }
 
@@ -245,8 +245,7 @@ static ng_status follow_dtype(const char *function, ng_optimizer *self)
 bool ng_optimizer_current(const char *function, ng_optimizer *self)
 {
     if (follow_dtype(function, self) != NG_OK) return false;
-    const bool grown = self->parameters != self->module->registry->parameters;
-    return !grown || collect(function, self);
+    return self->structure == self->module->registry->structure || collect(function, self);
 }
 
 bool ng_has_new_gradient(const ng_moved *moved)

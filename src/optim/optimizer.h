@@ -85,7 +85,7 @@ typedef struct {
 struct ng_optimizer {
     const ng_optimizer_class *type;
     ng_module *module;
-    int64_t parameters;  /* of the module's tree when they were collected */
+    uint64_t structure;  /* the version of the module's tree when its parameters were collected */
     double lr, first_lr; /* the base rate; that it was made with */
     ng_schedule schedule;
     int64_t steps;
@@ -111,7 +111,7 @@ ng_optimizer *ng_optimizer_checked(const char *function, ng_optimizer *self);
  * number. */
 int ng_optimizer_settings(const ng_optimizer *self, ng_setting settings[NG_SETTINGS]);
 
-/* Collects parameters that were added to the module, and follows a change of dtype before the first
+/* Collects the parameters again if the module's tree has changed, and follows a change of dtype before the first
  * step; false with an error in the name of `function`. */
 bool ng_optimizer_current(const char *function, ng_optimizer *self);
 
