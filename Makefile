@@ -233,7 +233,7 @@ check-asan check-ubsan check-tsan: check-%:
 # Only with the baseline kernels: valgrind does not know all other instructions. It runs one thread at
 # a time. In a forked child it takes for lost what the parent's threads hold: tests that fork are left out.
 ## check-valgrind: the tests under valgrind's memcheck
-check-valgrind: export RUN_UNDER := valgrind --quiet --error-exitcode=1 --suppressions=tests/valgrind.supp \
+check-valgrind: export RUN_UNDER := valgrind --quiet --error-exitcode=1 \
     --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect
 check-valgrind: needs-valgrind
 	$(again) BUILD=$(BUILD)/valgrind ISAS=baseline CK_FORK=no CK_EXCLUDE_TAGS=fork OMP_NUM_THREADS=1 suite

@@ -66,15 +66,20 @@ static void log_trials(ng_history *history, const char *name, ng_module *net, ng
     }
 }
 
+static ng_module *network(uint64_t seed)
+{
+    ng_module *net = ng_sequential_new(ng_linear_new(1, 40), ng_relu_new(), ng_linear_new(40, 40),
+                                       ng_relu_new(), ng_linear_new(40, 1));
+    ng_module_init(net, seed);
+    return net;
+}
+
 int main(int argc, char **argv)
 {
     static const char what[] =
         "Learns initial weights from which one step fits a sine to ten points.";
     experiment e = experiment_begin(argc, argv, "maml", what, 6000);
-    ng_module *net = ng_sequential_new(ng_linear_new(1, 40), ng_relu_new(), ng_linear_new(40, 40),
-                                       ng_relu_new(), ng_linear_new(40, 1));
-    ng_module_init(net, e.seed);
-    ng_module *untrained = ng_module_clone(net);
+    ng_module *net = network(e.seed), *untrained = network(e.seed);
     ng_optimizer *adam = ng_adam_new(net, .lr = 1e-3);
     ng_tape *tape = ng_tape_new();
     ng_rng rng = ng_rng_seeded(e.seed);

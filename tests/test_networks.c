@@ -1,5 +1,5 @@
-/* Networks as functions of their parameters; copies, averages and clones of networks; functions as
- * layers. */
+/* Networks as functions of their parameters; copies and averages of networks; functions as layers.
+ */
 #include "fixture.h"
 #include "support.h"
 #include <math.h>
@@ -267,8 +267,8 @@ TEST(a_copied_network_gives_the_same_bits)
 }
 
 /* For every layer, in training and evaluation: output, gradients and buffers have the same bits,
- * and the clone shares no tensor. */
-LOOP_TEST(a_clone_gives_the_same_bits_and_shares_nothing, case_count(layer_case))
+ * and the two share no tensor. */
+LOOP_TEST(every_copied_layer_gives_the_same_bits, case_count(layer_case))
 {
     const gradient_case *spec = layer_case(_i);
     ng_rng rng = ng_rng_seeded(5);
@@ -276,8 +276,8 @@ LOOP_TEST(a_clone_gives_the_same_bits_and_shares_nothing, case_count(layer_case)
     ng_tensor *c = spec->inputs[1].name ? own(case_input_new(&spec->inputs[1], &rng)) : NG_NONE;
     ng_module *module = layer_of(spec);
     assert_ok(ng_module_init(module, 6));
-    ng_module *twin = own(ng_module_clone(module));
-    assert_ok(twin);
+    ng_module *twin = own(layer_of(spec));
+    assert_ok(ng_module_copy(twin, module));
 
     ng_tape_seed(tape, 3);
     ng_tensor *y = ng_forward_conditioned(module, tape, x, c);
@@ -305,23 +305,6 @@ LOOP_TEST(a_clone_gives_the_same_bits_and_shares_nothing, case_count(layer_case)
     ng_tape_reset(tape);
 }
 
-TEST(a_clone_is_trained_as_its_network_would_be)
-{
-    ng_module *net =
-        own(ng_sequential_new(ng_linear_new(3, 4), ng_batch_norm_new(4), ng_relu_new()));
-    ng_freeze(ng_module_child(net, 1));
-    ng_eval(net);
-    ng_module *twin = ng_module_clone(ng_module_child(net, 0)), *whole = own(ng_module_clone(net));
-    ck_assert(!whole->training && ng_module_child(whole, 1)->frozen);
-    ck_assert(!ng_requires_grad(ng_module_find(whole, "1.weight")));
-    ck_assert_str_eq(ng_module_child_name(whole, 1), "1");
-    ck_assert_int_eq(ng_parameter_count(whole), ng_parameter_count(net));
-
-    /* It may be given away, under a path of its own; weights that nobody has set follow it. */
-    ng_module *pair = own(ng_sequential_new(ng_relu_new(), twin));
-    ck_assert_ptr_nonnull(ng_module_find(pair, "1.weight"));
-}
-
 TEST(a_list_is_called_one_by_one)
 {
     ng_module *list = own(ng_list_new(ng_linear_new(2, 3), ng_linear_new(2, 4)));
@@ -336,92 +319,6 @@ TEST(a_list_is_called_one_by_one)
     ng_module *sequential = own(ng_sequential_new(ng_relu_new()));
     assert_refused(ng_list_add(sequential, ng_relu_new()),
                    "ng_list_add: the module is a Sequential, expected a List");
-}
-
-static void destroy_nothing(ng_module *self) { (void)self; }
-
-/* y = factors[0] weight x; the factors are in memory of the module's own, whose allocation may
- * fail. */
-typedef struct {
-    ng_module base;
-    ng_tensor *weight;
-    double *factors;
-} scaler;
-static int scalers_living;
-static bool scaler_refused;
-
-static ng_tensor *scaler_forward(ng_module *self, ng_tape *on, ng_tensor *x)
-{
-    const scaler *s = (const scaler *)self;
-    return ng_mul_scalar(on, ng_mul(on, x, ng_parameter_value(on, s->weight)), s->factors[0]);
-}
-static void scaler_destroy(ng_module *self)
-{
-    scalers_living -= ((scaler *)self)->factors != NULL;
-    free(((scaler *)self)->factors);
-}
-static ng_status scaler_clone(ng_module *self, const ng_module *from)
-{
-    double *factors = scaler_refused ? NULL : malloc(sizeof *factors);
-    if (!factors) return ng_fail(NG_ENOMEM, "scaler: out of memory");
-    factors[0] = ((const scaler *)from)->factors[0];
-    ((scaler *)self)->factors = factors;
-    scalers_living++;
-    return NG_OK;
-}
-static const ng_module_class scaler_class = {.name = "Scaler",
-                                             .size = sizeof(scaler),
-                                             .forward = scaler_forward,
-                                             .destroy = scaler_destroy,
-                                             .clone = scaler_clone};
-static ng_module *scaler_new(double factor)
-{
-    scaler *self = (scaler *)ng_module_new(&scaler_class);
-    self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(2), .value = 3);
-    self->factors = malloc(sizeof *self->factors);
-    ck_assert_ptr_nonnull(self->factors);
-    self->factors[0] = factor;
-    scalers_living++;
-    return ng_module_built(&self->base);
-}
-
-TEST(a_class_clones_memory_of_its_own)
-{
-    scalers_living = 0;
-    ng_module *net = ng_sequential_new(scaler_new(5), ng_relu_new(), scaler_new(2));
-    ng_module *twin = ng_module_clone(net);
-    ck_assert_int_eq(scalers_living, 4);
-    ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(1, 2), 1);
-    ((scaler *)ng_module_child(net, 0))->factors[0] = 7;
-    ng_fill(ng_module_find(net, "0.weight"), 1);
-    assert_close(ng_get(ng_forward(twin, tape, x), 0), 5 * 3 * 2 * 3, 0);
-    ng_module_free(net);
-    assert_close(ng_get(ng_forward(twin, tape, x), 0), 5 * 3 * 2 * 3, 0);
-    scaler_refused = true;
-    assert_fails(ng_module_clone(twin), NG_ENOMEM, "scaler: out of memory");
-    scaler_refused = false;
-    ck_assert_int_eq(scalers_living, 2);
-    ng_module_free(twin);
-    ck_assert_int_eq(scalers_living, 0);
-}
-
-TEST(a_clone_that_cannot_be_made_is_an_error)
-{
-    static const ng_module_class keeper = {
-        .name = "Keeper", .size = sizeof(ng_module), .destroy = destroy_nothing};
-    ng_module *net = ng_sequential_new(ng_linear_new(2, 2), ng_module_new(&keeper));
-    assert_refused(ng_module_clone(net),
-                   "ng_module_clone: the class Keeper has .destroy, expected .clone as well");
-    ng_module_free(net);
-
-    net = ng_transformer_new(5, .dim = 8, .heads = 2, .layers = 1);
-    for (int64_t n = 0, refused = 1; refused; n = next_to_refuse(n)) {
-        allocations_fail_after(n);
-        ng_module *twin = ng_module_clone(net);
-        refused = out_of_memory(!twin);
-        ng_module_free(twin);
-    }
-    ng_module_free(net);
 }
 
 TEST(a_graph_notices_that_its_network_was_copied_into)
@@ -598,13 +495,13 @@ TEST(networks_that_differ_are_an_error_and_unchanged)
     } wrong[] = {
         {NULL, NG_ENULL, "from is NULL"},
         {ng_linear_new(3, 4), NG_EVALUE,
-         "to, a Sequential, has 0.weight, but from, a Linear, has weight in its place"},
+         "has the parameter 0.weight, but from, a Linear, has the parameter weight"},
         {ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(5)), NG_ESHAPE,
          "1.weight is (4,) in to, but (5,) in from"},
         {ng_sequential_new(ng_linear_new(3, 4), ng_rms_norm_new(4)), NG_EVALUE,
-         "has 1.bias, but from, a Sequential, has nothing more"},
+         "has the parameter 1.bias, but from, a Sequential, has nothing more"},
         {ng_sequential_new(ng_linear_new(3, 4), ng_batch_norm_new(4)), NG_EVALUE,
-         "has nothing more, but from, a Sequential, has 1.running_mean"},
+         "has nothing more, but from, a Sequential, has the buffer 1.running_mean"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_fails(ng_module_copy(net, wrong[i].from), wrong[i].status, wrong[i].says);

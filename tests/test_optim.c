@@ -781,7 +781,7 @@ TEST(a_group_has_its_own_rate_and_decay)
     const double lr[3] = {0.1, 0.1, 0.01}, decay[3] = {0.5, NG_ZERO, 0.25};
     ng_optimizer *one[3];
     for (int i = 0; i < 3; i++) {
-        alike[i] = own(ng_module_clone(net));
+        alike[i] = own(ng_sequential_new(ng_linear_new(2, 2), ng_linear_new(2, 1)));
         one[i] = own(ng_adamw_new(alike[i], .lr = lr[i], .weight_decay = decay[i]));
     }
     ng_named_tensor p, q;

@@ -301,7 +301,8 @@ TEST(a_tied_weight_is_one_parameter)
     assert_same_bits(weight, ng_module_find(alone, "0.weight"));
 
     ng_tensor *ids = ng_from(tape, NG_I64, NG_SHAPE(3), NG_VALUES(4, 0, 4));
-    twin = own(ng_module_clone(net));
+    twin = own(tied());
+    assert_ok(ng_module_copy(twin, net));
     ng_optimizer *sgd = ng_sgd_new(twin, .lr = 0.5);
     assert_same_bits(ng_forward(twin, tape, ids), ng_forward(net, tape, ids));
     assert_ok(ng_backward(tape, ng_cross_entropy(tape, ng_forward(twin, tape, ids), ids)));
@@ -312,6 +313,13 @@ TEST(a_tied_weight_is_one_parameter)
     assert_ok(ng_module_copy(net, twin));
     assert_same_bits(weight, moved);
     ng_optimizer_free(sgd);
+}
+
+static ng_module *square_net(int layers)
+{
+    ng_module *net = ng_sequential_from(NULL, 0);
+    for (int i = 0; i < layers; i++) assert_ok(ng_sequential_add(net, ng_linear_new(3, 3)));
+    return net;
 }
 
 TEST(what_cannot_be_tied_is_refused)
@@ -327,8 +335,15 @@ TEST(what_cannot_be_tied_is_refused)
     assert_ok(ng_module_tie(net, "1.weight", "0.weight"));
     assert_fails(ng_module_tie(net, "1.weight", "0.weight"), NG_ESTATE, "the first not tied yet");
     assert_fails(ng_module_tie(net, "0.weight", "1.weight"), NG_ESTATE, "expected two parameters");
-    assert_fails(ng_module_clone(ng_module_child(net, 1)), NG_EVALUE,
-                 "ng_module_clone: weight is tied to a parameter outside of the Linear");
+    ng_module *free_one = own(square_net(2)), *bound = own(square_net(2));
+    assert_ok(ng_module_tie(bound, "1.weight", "0.weight"));
+    assert_fails(ng_module_copy(bound, free_one), NG_EVALUE,
+                 "has the tied 1.weight, but from, a Sequential, has the parameter 1.weight");
+    ng_module *three = own(square_net(3)), *same = own(square_net(3));
+    assert_ok(ng_module_tie(three, "2.weight", "0.weight"));
+    assert_ok(ng_module_tie(same, "2.weight", "1.weight"));
+    assert_fails(ng_module_copy(three, same), NG_EVALUE,
+                 "2.weight is tied to 0.weight in to, but to 1.weight in from");
 }
 
 TEST(the_row_of_padding_is_zero_and_stays_so)

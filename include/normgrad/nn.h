@@ -92,8 +92,7 @@ NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
  *     ng_module_tie(net, "head.weight", "embedding.weight")    Press & Wolf 2017
  * Both are parameters somewhere in the module, of one shape; else NG_EVALUE or NG_ESHAPE. From then
  * on the first is no parameter: optimizers, files and ng_module_init do not see it, and
- * ng_module_find gives the other by its name. Its memory stays. A clone of a part of the network
- * that has only the first is NG_EVALUE. */
+ * ng_module_find gives the other by its name. Its memory stays. */
 NG_API ng_status ng_module_tie(ng_module *module, const char *name, const char *to);
 
 /* Frees a module with its children, parameters and buffers. Does nothing to a child of another
@@ -182,16 +181,10 @@ NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
 #endif
 
 /* Copies the parameters and buffers of `from` into `to`, a network of the same structure, converted
- * to its dtype: to keep the best network so far, for a target network, for a common start. A
- * tensor that only one of them has, or of another shape, and a value beyond the range of that dtype
+ * to its dtype: to keep the best network so far, for a target network, for a common start. Make
+ * the other network as the first was made. A tensor that only one of them has, or of another shape, and a value beyond the range of that dtype
  * are errors that name the tensor, and nothing is changed. */
 NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *from);
-
-/* A new network, yours, with the same structure, settings, dtype, modes and values, and without
- * gradients. The struct of a class of yours is copied byte for byte; pointers in it to a parameter,
- * buffer or child of the network are changed to the copy's. A class with a destroy function needs a
- * clone function, which copies the memory that destroy frees; without one it is NG_EVALUE. */
-NG_API ng_module *ng_module_clone(const ng_module *module);
 
 /* The moving average of a network's parameters, to = decay to + (1 - decay) from; buffers are
  * copied. Call it after each step with a decay such as 0.999. The copied running statistics of a
@@ -338,7 +331,7 @@ NG_API ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options);
  * batches. Frozen layers, those without running statistics and BatchRenorm do not change, nor do
  * the modes of the modules.
  *
- * It calls ng_forward of a clone of the network. All ranks of a group call it together. NG_EVALUE
+ * It calls ng_forward in evaluation. All ranks of a group call it together. NG_EVALUE
  * if there is no BatchNorm to recompute; NG_ESHAPE for fewer than two values per channel. After an
  * error the statistics are what they were. */
 struct ng_dataset; /* data.h */
@@ -1061,7 +1054,7 @@ typedef struct {
                                       ng_tensor *condition);
 
     /* Draws the module's own parameters. A parameter that it leaves alone has the value with which
-     * it was registered. Children are drawn before. Optional, like the next three. */
+     * it was registered. Children are drawn before. Optional, like the next two. */
     void (*init)(ng_module *self, ng_rng *rng);
 
     /* Frees what is not registered; also of an instance that is still zeroed. */
@@ -1072,10 +1065,6 @@ typedef struct {
      * text (ng_module_load does not). If it fills all bytes, the function is called again with
      * more. */
     void (*describe)(const ng_module *self, char *text, size_t bytes);
-
-    /* In ng_module_clone: self is a copy of `from` that still shares its memory. Gives self memory
-     * of its own. If there is none, frees what it has got and returns an error (ng_fail). */
-    ng_status (*clone)(ng_module *self, const ng_module *from);
 } ng_module_class;
 
 /* What every module begins with. */

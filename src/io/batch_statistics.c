@@ -1,44 +1,71 @@
 /* Recomputes the running statistics of a network's BatchNorms over a data set.
  *
- * What a layer is given depends on the statistics of the layers before it. So a copy of the network
- * runs on all data once for each BatchNorm: after pass k at least the first k have their final
- * statistics. In a pass each layer collects the moments of its inputs, batch by batch. */
+ * What a layer is given depends on the statistics of the layers before it. So the network runs on
+ * all data once for each BatchNorm, in evaluation: after pass k at least the first k have their
+ * final statistics. In a pass each layer collects the moments of its inputs, batch by batch. */
 #include "io/dataset.h"
 #include "norms/batch_state.h"
 #include <string.h>
 
 static const char recomputing[] = "ng_batch_norm_recompute";
 
-/* The same BatchNorm in the copy and in the network. */
+/* A BatchNorm, and its statistics before: mean and spread of each channel, number of batches. */
 typedef struct {
-    ng_batch_state *copy, *own;
+    ng_batch_state *state;
+    double *before;
 } recomputed;
 
-/* Finds the layers of the network and of its copy, unless that is NULL; `to` may be NULL. Returns
- * their number. */
-static int find_batch_norms(ng_module *net, ng_module *copy, recomputed *to)
+/* Finds the layers of the network, with `to` not NULL, and returns their number. */
+static int find_batch_norms(const ng_module *net, recomputed *to)
 {
     int count = 0;
     const ng_module *module;
     for (int i = 0; (module = ng_module_layer(net, i)); i++) {
         ng_batch_state *state = ng_batch_norm_state(module);
-        if (!state) continue;
-        if (to) to[count].own = state;
-        if (to && copy) to[count].copy = ng_batch_norm_state(ng_module_layer(copy, i));
-        count++;
+        if (state && to) to[count].state = state;
+        count += state != NULL;
     }
     return count;
 }
 
-/* Gives a layer of the copy the statistics that it and the other ranks have collected. */
+/* Makes the memory of a layer, and keeps its statistics. */
+static bool begin_layer(recomputed *layer)
+{
+    ng_batch_state *state = layer->state;
+    const int64_t channels = state->mean->size;
+    layer->before = ng_calloc(recomputing, 2 * channels + 1, sizeof *layer->before);
+    state->moments = ng_calloc(recomputing, channels, sizeof(ng_moments));
+    if (!layer->before || !state->moments) return false;
+    for (int64_t c = 0; c < channels; c++) {
+        layer->before[c] = ng_tensor_load(state->mean, c);
+        layer->before[channels + c] = ng_tensor_load(state->spread, c);
+    }
+    layer->before[2 * channels] = ng_item(state->batches);
+    return true;
+}
+
+/* Frees the memory of a layer; after an error it has its statistics again. */
+static void end_layer(recomputed *layer, bool ok)
+{
+    ng_batch_state *state = layer->state;
+    const int64_t channels = state->mean->size;
+    for (int64_t c = 0; c < channels && layer->before && state->moments && !ok; c++) {
+        ng_tensor_store(state->mean, c, layer->before[c]);
+        ng_tensor_store(state->spread, c, layer->before[channels + c]);
+        ng_tensor_store(state->batches, 0, layer->before[2 * channels]);
+    }
+    ng_free(layer->before), ng_free(state->moments);
+    state->moments = NULL;
+}
+
+/* Gives a layer the statistics that it and the other ranks have collected. */
 static bool take_statistics(const recomputed *layer, int64_t batches)
 {
-    const ng_batch_state *state = layer->copy;
-    const int64_t channels = layer->own->mean->size;
-    ng_moments *all = state ? state->moments : NULL;
+    const ng_batch_state *state = layer->state;
+    const int64_t channels = state->mean->size;
+    ng_moments *all = state->moments;
     const ng_collective together = {.how = NG_COMBINE_MOMENTS, .data = all, .count = channels};
-    if (layer->own->group && ng_group_combine(layer->own->group, recomputing, together))
-        return false;
+    if (state->group && ng_group_combine(state->group, recomputing, together)) return false;
     if (all[0].n < 2) {
         ng_fail(NG_ESHAPE,
                 "%s: a BatchNorm of %lld channels was given %g values per channel, expected 2 or "
@@ -70,28 +97,36 @@ static bool run_on_all(ng_module *net, ng_tape *tape, ng_dataset *data, int64_t 
 }
 
 /* A rank that has failed takes part in the next call of its group, which then fails on all. */
-static bool recompute_all(const recomputed *layers, int count, ng_module *copy, ng_dataset *data,
-                          int64_t size)
+static bool recompute_all(ng_module *net, recomputed *layers, int count, ng_dataset *data,
+                          int64_t size, bool ok)
 {
-    ng_tape *tape = ng_tape_new();
-    bool ok = copy && tape;
-    if (ok) ng_eval(copy), ng_tape_set_recording(tape, false);
-    for (int i = 0; i < count && ok; i++) {
-        ng_batch_state *state = layers[i].copy;
-        ok = (state->moments = ng_calloc(recomputing, state->mean->size, sizeof(ng_moments)));
-    }
+    ng_tape *tape = ok ? ng_tape_new() : NULL;
+    ok = tape != NULL;
+    if (ok) ng_tape_set_recording(tape, false);
+    for (int i = 0; i < count; i++) ok = begin_layer(&layers[i]) && ok;
     for (int pass = 0; pass < count && (ok || pass == 0); pass++) {
-        ok = ok && run_on_all(copy, tape, data, size);
+        ok = ok && run_on_all(net, tape, data, size);
         for (int i = 0; i < count; i++) {
-            const bool grouped = layers[i].own->group;
+            const bool grouped = layers[i].state->group;
             if (ok || grouped)
                 ok = take_statistics(&layers[i], (ng_dataset_count(data) + size - 1) / size) && ok;
             if (!ok && grouped) break;
         }
     }
-    for (int i = 0; i < count && copy; i++) ng_free(layers[i].copy->moments);
+    for (int i = 0; i < count; i++) end_layer(&layers[i], ok);
     ng_tape_free(tape);
     return ok;
+}
+
+/* Exchanges the modes of all modules with those in the list. */
+static void swap_modes(ng_module *net, bool *training)
+{
+    ng_module *module;
+    for (int i = 0; (module = (ng_module *)ng_module_layer(net, i)); i++) {
+        const bool was = module->training;
+        module->training = training[i];
+        training[i] = was;
+    }
 }
 
 ng_status ng_batch_norm_recompute(ng_module *net, ng_dataset *dataset, int64_t batch)
@@ -99,20 +134,19 @@ ng_status ng_batch_norm_recompute(ng_module *net, ng_dataset *dataset, int64_t b
     if (!ng_given(recomputing, "net", net) || !ng_given(recomputing, "dataset", dataset) ||
         !ng_option_positive(recomputing, "batch", batch, "samples"))
         return ng_newest_status();
-    const int count = find_batch_norms(net, NULL, NULL);
+    const int count = find_batch_norms(net, NULL);
     if (count == 0)
         return ng_fail(NG_EVALUE, "%s: no BatchNorm has running statistics that are not frozen",
                        recomputing);
+    int modules = 0;
+    while (ng_module_layer(net, modules)) modules++;
     recomputed *layers = ng_calloc(recomputing, count, sizeof *layers);
     if (!layers) return NG_ENOMEM;
-    ng_module *copy = ng_module_clone(net);
-    find_batch_norms(net, copy, layers);
-    const bool ok = recompute_all(layers, count, copy, dataset, batch);
-    for (int i = 0; i < count && ok; i++) {
-        ng_copy_values(layers[i].own->mean, layers[i].copy->mean);
-        ng_copy_values(layers[i].own->spread, layers[i].copy->spread);
-        ng_copy_values(layers[i].own->batches, layers[i].copy->batches);
-    }
-    ng_free(layers), ng_module_free(copy);
+    bool *training = ng_calloc(recomputing, modules, sizeof *training);
+    find_batch_norms(net, layers);
+    if (training) swap_modes(net, training);
+    const bool ok = recompute_all(net, layers, count, dataset, batch, training);
+    if (training) swap_modes(net, training);
+    ng_free(training), ng_free(layers);
     return ok ? NG_OK : ng_newest_status();
 }

@@ -489,11 +489,10 @@ static ng_optimizer *optimizer_of(player *p, ng_module *net)
     }
 }
 
-/* A few steps of a copy of it; what they give does not matter. */
-static void train(player *p, ng_module *layer, ng_tensor *x)
+/* A few steps; what they give does not matter. */
+static void train(player *p, ng_module *net, ng_tensor *x)
 {
-    ng_module *net = ng_module_clone(layer);
-    ng_optimizer *optimizer = net ? optimizer_of(p, net) : NULL;
+    ng_optimizer *optimizer = optimizer_of(p, net);
     fuzz_check(optimizer);
     for (int i = 0; optimizer && i < 3; i++) {
         ng_tensor *y = ng_forward(net, p->tape, x);
@@ -503,7 +502,6 @@ static void train(player *p, ng_module *layer, ng_tensor *x)
         ng_clear_error();
     }
     ng_optimizer_free(optimizer);
-    ng_module_free(net);
 }
 
 static ng_tensor *layers(player *p)
