@@ -1259,7 +1259,7 @@ void compare_products(void)
     check_gemm(130, 67, 259);
     check_gemm(27, 39, 1021); /* rows 4096 bytes apart in float */
     check_gemm(5, 1030, 40);
-    for (int64_t few_of = 1; few_of <= 4; few_of++) { /* rows, or terms, by a path of their own */
+    for (int64_t few_of = 1; few_of <= 4; few_of++) {
         check_gemm(few_of, 131, 1021);
         check_gemm(261, 131, few_of);
     }
@@ -1282,6 +1282,34 @@ LOOP_TEST(large_products_match_plain_loops, TABLES)
             sum += get(a, at / n * depth + p) * get(b, at % n * depth + p);
         expect("gemm", c, at, sum, 2, 1 + (double)depth / 2);
     }
+}
+
+/* Row by row, and in batches of other sizes: with B read as it is, turned, and A turned. */
+LOOP_TEST(a_row_of_a_product_has_the_same_bits_in_any_batch, TABLES)
+{
+    if (!use_table(_i)) return;
+    static const int64_t shapes[][2] = {{10, 7}, {33, 40}, {96, 300}, {131, 1021}};
+    const int64_t bytes = (int64_t)ng_dtype_bytes(dtype);
+    for (int layout = 0; layout < 4; layout++)
+        for (int s = 0; s < 4; s++) {
+            enum { ROWS = 130 };
+            const bool ta = layout & 1, tb = layout & 2;
+            const int64_t n = shapes[s][0], depth = shapes[s][1];
+            const char *a = uniform(ROWS * depth, -1, 1), *b = uniform(n * depth, -1, 1);
+            char *all = make(ROWS * n), *some = make(ROWS * n);
+            const ng_factor right = {b, tb ? depth : n, tb};
+            k->gemm(&(ng_product){
+                ROWS, n, depth, {a, ta ? ROWS : depth, ta}, right, NULL, all, n, false});
+            static const int64_t batches[] = {1, 2, 3, 4, 5, 11, 12, 13, 31, 70};
+            for (int i = 0; i < 10; i++) {
+                const int64_t count = batches[i], first = ROWS - count;
+                const ng_factor left = {a + (ta ? first : first * depth) * bytes, ta ? ROWS : depth,
+                                        ta};
+                k->gemm(&(ng_product){count, n, depth, left, right, NULL, some, n, false});
+                ck_assert_mem_eq(some, all + first * n * bytes, (size_t)(count * n * bytes));
+            }
+            release();
+        }
 }
 
 LOOP_TEST(matrix_products_pass_nan_on, TABLES)

@@ -351,7 +351,7 @@ LOOP_TEST(fewer_threads_than_wanted_are_no_error, 4)
 /* The product (m, k) by (k, n) of matrices that are large enough for packing, in four layouts. */
 static void multiply(int layout, ng_dtype dtype, ng_tensor *a, ng_tensor *b, ng_tensor *c)
 {
-    enum { M = 200, N = 150, K = 300 };
+    enum { M = 1000, N = 150, K = 300 };
     const bool ta = layout & 1, tb = layout & 2;
     const void *x = dtype == NG_F32 ? (void *)ng_data_f32(a) : (void *)ng_data_f64(a);
     const void *y = dtype == NG_F32 ? (void *)ng_data_f32(b) : (void *)ng_data_f64(b);
@@ -364,10 +364,10 @@ LOOP_TEST(a_product_without_memory_for_packing_has_the_same_bits, 8)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     ng_rng rng = ng_rng_seeded(3);
-    ng_tensor *a = own(ng_normal_new(dtype, NG_SHAPE(60000), 0, 1, &rng));
+    ng_tensor *a = own(ng_normal_new(dtype, NG_SHAPE(300000), 0, 1, &rng));
     ng_tensor *b = own(ng_normal_new(dtype, NG_SHAPE(45000), 0, 1, &rng));
-    ng_tensor *packed = own(ng_zeros_new(dtype, NG_SHAPE(30000)));
-    ng_tensor *bare = own(ng_zeros_new(dtype, NG_SHAPE(30000)));
+    ng_tensor *packed = own(ng_zeros_new(dtype, NG_SHAPE(150000)));
+    ng_tensor *bare = own(ng_zeros_new(dtype, NG_SHAPE(150000)));
     multiply(_i / 2, dtype, a, b, packed);
     ck_assert_int_gt(allocations_made(), 0);
     ng_set_threads(2);
@@ -404,9 +404,9 @@ static void run_on_stack(size_t bytes, void *(*function)(void *), void *argument
 /* The library's thread-local memory is part of a thread's stack. */
 TEST(a_thread_with_a_small_stack_can_multiply)
 {
-    ng_tensor *x[] = {own(ng_ones_new(NG_F32, NG_SHAPE(60000))),
+    ng_tensor *x[] = {own(ng_ones_new(NG_F32, NG_SHAPE(300000))),
                       own(ng_ones_new(NG_F32, NG_SHAPE(45000))),
-                      own(ng_zeros_new(NG_F32, NG_SHAPE(30000)))};
+                      own(ng_zeros_new(NG_F32, NG_SHAPE(150000)))};
     ng_set_threads(2);
     run_on_stack(65536, multiply_once, x);
     assert_close(ng_get(x[2], 12345), 300, 1e-6);

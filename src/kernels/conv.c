@@ -126,11 +126,9 @@ static char *conv_out(const conv_work *w, void *array, int64_t index)
 }
 
 /* C = A B (+ C), each matrix without gaps. */
-static void conv_multiply(const conv_work *w, ng_product p)
+static void conv_multiply(const conv_work *w, ng_product product)
 {
-    p.a.row = p.a.transposed ? p.m : p.k;
-    p.b.row = p.b.transposed ? p.k : p.n;
-    p.c_row = p.n;
+    const ng_product p = ng_without_gaps(product);
     w->kernels->gemm(&p);
 }
 

@@ -198,6 +198,15 @@ typedef struct {
     bool accumulate;
 } ng_product;
 
+/* The product p of matrices without gaps. */
+static inline ng_product ng_without_gaps(ng_product p)
+{
+    p.a.row = p.a.transposed ? p.m : p.k;
+    p.b.row = p.b.transposed ? p.k : p.n;
+    p.c_row = p.n;
+    return p;
+}
+
 /* A window that moves over planes (height, width); each pair is (rows, columns). Output (r, c) sees
  * the elements (r stride - padding + i dilation, ...) for i < kernel; outside the plane is 0. */
 typedef struct {

@@ -83,11 +83,9 @@ int64_t ng_recurrent_parts(const ng_recurrent_shape *shape)
 }
 
 /* C = A B (+ C, or + bias), each matrix without gaps. */
-static void recurrent_multiply(const recurrent_work *w, ng_product p)
+static void recurrent_multiply(const recurrent_work *w, ng_product product)
 {
-    p.a.row = p.a.transposed ? p.m : p.k;
-    p.b.row = p.b.transposed ? p.k : p.n;
-    p.c_row = p.n;
+    const ng_product p = ng_without_gaps(product);
     w->kernels->gemm(&p);
 }
 

@@ -26,9 +26,9 @@ static int64_t muon_scratch(const ng_tensor *weight)
 static void muon_product(const ng_kernels *kernels, int64_t m, int64_t n, int64_t k, ng_factor a,
                          ng_factor b, void *c, bool accumulate)
 {
-    const ng_product product = {
-        .m = m, .n = n, .k = k, .a = a, .b = b, .c = c, .c_row = n, .accumulate = accumulate};
-    kernels->gemm(&product);
+    const ng_product p = ng_without_gaps(
+        (ng_product){.m = m, .n = n, .k = k, .a = a, .b = b, .c = c, .accumulate = accumulate});
+    kernels->gemm(&p);
 }
 
 /* x (rows, columns) becomes the factor of its polar decomposition, nearly; `next` is of its size,
