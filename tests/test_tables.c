@@ -728,51 +728,6 @@ static void compare_unfold(void)
 }
 #define compare_fold compare_unfold
 
-/* ---- Convolution tap by tap ---- */
-
-static const ng_conv_shape tapped[] = {
-    {{4, {7, 9}, {7, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, 3, 4, 4, 4},   /* depthwise */
-    {{3, {9, 12}, {8, 10}, {2, 5}, {1, 1}, {0, 3}, {1, 2}}, 2, 3, 6, 3}, /* two outputs each */
-    {{6, {5, 4}, {9, 8}, {3, 3}, {1, 1}, {3, 3}, {1, 1}}, 2, 6, 4, 2},   /* three channels */
-    {{5, {1, 70}, {1, 71}, {1, 4}, {1, 1}, {0, 2}, {1, 1}}, 2, 5, 5, 5}, /* lines */
-    {{4, {7, 9}, {4, 5}, {3, 3}, {2, 2}, {1, 1}, {1, 1}}, 3, 4, 4, 4},   /* a stride */
-    {{17, {4, 3}, {4, 3}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
-     1,
-     17,
-     17,
-     17},                                                              /* blocks of two groups */
-    {{2, {2, 2}, {1, 1}, {2, 2}, {1, 1}, {4, 4}, {9, 9}}, 2, 2, 2, 2}, /* padding alone */
-    {{3, {5, 5}, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, 0, 3, 3, 3}, /* no images */
-};
-enum { TAPPED = sizeof tapped / sizeof tapped[0] };
-
-typedef struct {
-    char *x, *weight, *bias, *dy;
-    long double *y, *dx, *dweight; /* what is expected */
-} tapped_arrays;
-
-/* Every product of a convolution, added where it belongs; y also has the products with padding. */
-static void refer_to_taps(const ng_conv_shape *s, const tapped_arrays *a)
-{
-    const ng_windows *w = &s->windows;
-    const int64_t out = w->out[0] * w->out[1], plane = w->size[0] * w->size[1];
-    const int64_t inputs = s->channels / s->groups, taps = w->kernel[0] * w->kernel[1];
-    for (int64_t i = 0; i < s->images * s->outputs * out; i++) {
-        const int64_t o = i / out % s->outputs, image = i / out / s->outputs;
-        const int64_t first = image * s->channels + o / (s->outputs / s->groups) * inputs;
-        a->y[i] = get(a->bias, o);
-        for (int64_t c = 0; c < inputs; c++)
-            for (int64_t t = 0; t < taps; t++) {
-                const int64_t at = seen(w, t, i % out / w->out[1], i % w->out[1]);
-                const int64_t weight = (o * inputs + c) * taps + t, x = (first + c) * plane + at;
-                a->y[i] += get(a->weight, weight) * (at < 0 ? 0 : get(a->x, x));
-                if (at < 0) continue;
-                a->dx[x] += get(a->weight, weight) * get(a->dy, i);
-                a->dweight[weight] += get(a->x, x) * get(a->dy, i);
-            }
-    }
-}
-
 /* As expect(), also of infinities. */
 static void expect_sum(const char *what, const char *y, int64_t i, long double sum, double terms)
 {
@@ -782,43 +737,6 @@ static void expect_sum(const char *what, const char *y, int64_t i, long double s
     else
         expect(what, y, i, sum, 4, terms);
 }
-
-/* With an infinity in x dweight is not compared. */
-static void check_taps(const ng_conv_shape *s, bool infinite, bool add)
-{
-    const ng_windows *w = &s->windows;
-    const int64_t out = w->out[0] * w->out[1], inputs = s->channels / s->groups;
-    const int64_t size = s->images * s->channels * w->size[0] * w->size[1];
-    const int64_t count = s->images * s->outputs * out;
-    const int64_t weights = s->outputs * inputs * w->kernel[0] * w->kernel[1];
-    tapped_arrays a = {uniform(size, -1, 1),       uniform(weights, -1, 1),
-                       uniform(s->outputs, -1, 1), uniform(count, -1, 1),
-                       keep(count, sizeof *a.y),   keep(size, sizeof *a.y),
-                       keep(weights, sizeof *a.y)};
-    if (infinite && size > 0) put(a.x, w->size[1] - 1, -inf); /* at the end of a row */
-    char *y = make(count), *dx = constant(size, 1), *dweight = constant(weights, 1);
-    void *scratch = make(ng_conv_scratch(dtype, s, true) / (int64_t)ng_dtype_bytes(dtype) + 1);
-    scratch = (char *)scratch + (8 - (uintptr_t)scratch % 8) % 8;
-    k->conv_taps(s, a.x, a.weight, a.bias, y, scratch);
-    const ng_conv_gradients to = {.dx = {dx, add}, .dweight = {dweight, add}};
-    k->conv_taps_backward(s, a.x, a.weight, a.dy, to, scratch);
-    refer_to_taps(s, &a);
-    for (int64_t i = 0; i < count; i++)
-        expect_sum("y", y, i, a.y[i], (double)(weights / s->outputs));
-    for (int64_t i = 0; i < size; i++)
-        expect_sum("dx", dx, i, a.dx[i] + add, (double)(weights / s->channels) + 1);
-    for (int64_t i = 0; i < weights && !infinite; i++)
-        expect_sum("dweight", dweight, i, a.dweight[i] + add, (double)(s->images * out) + 1);
-    release();
-}
-
-static void compare_conv_taps(void)
-{
-    for (int i = 0; i < TAPPED; i++)
-        for (int infinite = 0; infinite < 2; infinite++)
-            check_taps(&tapped[i], infinite, (i + infinite) % 2);
-}
-#define compare_conv_taps_backward compare_conv_taps
 
 /* Elements have few different values, so that several of a window are its largest. */
 static void check_pools(const ng_windows *w, bool add)

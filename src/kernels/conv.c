@@ -10,18 +10,17 @@
  * for each group of channels. Several small images make a bundle: their columns stand side by side,
  * and L is the sum of theirs. Threads share blocks of images; each block has memory for a bundle
  * and for its part of dW. Bundles and blocks depend on the shape alone, and the parts are added in
- * order. Groups of few channels are computed by taps.inc. */
+ * order. */
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
 #include <string.h>
 
 enum {
-    CONV_BLOCKS = 16,     /* at most */
-    CONV_SUMS = 1 << 20,  /* at most so many elements in all blocks' parts of dW */
-    CONV_PLACES = 128,    /* of a bundle: a product that is wide enough to be fast, and in cache */
-    CONV_LARGE = 1 << 23, /* multiplications for an image, from which on threads share each product
+    CONV_BLOCKS = 16,    /* at most */
+    CONV_SUMS = 1 << 20, /* at most so many elements in all blocks' parts of dW */
+    CONV_PLACES = 128,   /* of a bundle: a product that is wide enough to be fast, and in cache */
+    CONV_LARGE = 1 << 23 /* multiplications for an image, from which on threads share each product
                              and there is one block: its memory is large */
-    CONV_FEW = 8          /* channels and outputs of a group: too few for a fast product */
 };
 
 typedef struct {
@@ -86,27 +85,10 @@ static conv_work conv_work_of(ng_dtype dtype, const ng_conv_shape *shape)
     return w;
 }
 
-/* ---- Tap by tap ---------------------------------------------------------------------------- */
-
-static bool has_few_channels(const ng_conv_shape *s)
-{
-    const ng_windows *w = &s->windows;
-    const double padded = ((double)w->size[0] + 2 * (double)w->padding[0]) *
-                          ((double)w->size[1] + 2 * (double)w->padding[1]);
-    return s->groups > 1 && s->channels / s->groups <= CONV_FEW &&
-           s->outputs / s->groups <= CONV_FEW && w->stride[0] * w->stride[1] <= 4 &&
-           padded <= 1024 + 2 * (double)w->size[0] * (double)w->size[1];
-}
-
 int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backward)
 {
     const int64_t sums = shape->images * shape->outputs;
     const conv_work w = conv_work_of(dtype, shape);
-    if (has_few_channels(shape)) {
-        const int64_t taps = shape->windows.kernel[0] * shape->windows.kernel[1];
-        return whole_lines(&w, sums) + (taps + weight_size(&w)) * (int64_t)sizeof(double) +
-               whole_lines(&w, ng_tap_blocks(shape) * 4 * ng_tap_grid(shape));
-    }
     const int64_t memory = w.blocks * block_bytes(&w);
     if (!backward) return memory;
     return memory + whole_lines(&w, w.blocks * weight_size(&w)) + whole_lines(&w, sums);
@@ -261,10 +243,6 @@ static void conv_span(const void *arguments, int64_t begin, int64_t end)
 void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
              const void *bias, void *y, void *scratch)
 {
-    if (has_few_channels(shape)) {
-        ng_kernels_for(dtype)->conv_taps(shape, x, weight, bias, y, scratch);
-        return;
-    }
     conv_work w = conv_work_of(dtype, shape);
     w.x = x, w.weight = weight, w.bias = bias, w.y = y, w.scratch = scratch;
     conv_share(conv_span, &w);
@@ -311,12 +289,6 @@ void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x,
 {
     conv_work w = conv_work_of(dtype, shape);
     w.x = x, w.weight = weight, w.dy = dy, w.to = to, w.scratch = scratch;
-    const bool taps = has_few_channels(shape);
-    char *sums = taps ? w.scratch : parts_of(&w) + whole_lines(&w, w.blocks * weight_size(&w));
-    if (taps && (to.dx.data || to.dweight.data))
-        w.kernels->conv_taps_backward(shape, x, weight, dy, to,
-                                      w.scratch + whole_lines(&w, shape->images * shape->outputs));
-    else if (to.dx.data || to.dweight.data)
-        products_backward(&w);
-    if (to.dbias.data) sum_bias(&w, sums);
+    if (to.dx.data || to.dweight.data) products_backward(&w);
+    if (to.dbias.data) sum_bias(&w, parts_of(&w) + whole_lines(&w, w.blocks * weight_size(&w)));
 }

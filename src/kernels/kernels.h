@@ -234,19 +234,6 @@ typedef struct {
     ng_slot dx, dweight, dbias;
 } ng_conv_gradients;
 
-/* taps.inc: elements of a padded plane with those behind it that whole vectors reach, and blocks of
- * groups, each of which has memory for four such planes. */
-#define NG_TAP_SLACK 64
-static inline int64_t ng_tap_grid(const ng_conv_shape *s)
-{
-    const ng_windows *w = &s->windows;
-    return (w->size[0] + 2 * w->padding[0]) * (w->size[1] + 2 * w->padding[1]) + NG_TAP_SLACK;
-}
-static inline int64_t ng_tap_blocks(const ng_conv_shape *s)
-{
-    return s->groups < 16 ? s->groups : 16;
-}
-
 /* Elements from one batch, head and row (position) of a tensor to the next. */
 typedef struct {
     int64_t batch, head, row;

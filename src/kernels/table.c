@@ -19,7 +19,6 @@
 #include "kernels/tanh_norm.inc"
 #include "kernels/attention.inc"
 #include "kernels/recurrent.inc"
-#include "kernels/taps.inc"
 #include "kernels/image.inc"
 #include "kernels/resize.inc"
 #include "kernels/update.inc"
