@@ -665,7 +665,35 @@ static ng_tensor *weight_row_lengths(ng_tensor *w)
     return ng_sqrt(tape, ng_sum(tape, ng_square(tape, w), .axes = NG_AXES(1)));
 }
 
-/* g follows the weight, also when the layer is added to another module and initialized again. */
+/* The largest singular value of a matrix (out, n), by power iteration in double. */
+static double spectral_norm_of(const ng_tensor *w)
+{
+    enum { MOST = 64 };
+    const int64_t out = ng_dim(w, 0), n = ng_size(w) / out;
+    double v[MOST], u[MOST], length = 0;
+    for (int64_t j = 0; j < n; j++) v[j] = cos(1.0 + (double)j);
+    for (int step = 0; step < 2000; step++) {
+        double squares = 0;
+        for (int64_t i = 0; i < out; i++) u[i] = 0;
+        for (int64_t i = 0; i < out * n; i++) u[i / n] += ng_get(w, i) * v[i % n];
+        for (int64_t j = 0; j < n; j++) v[j] = 0;
+        for (int64_t i = 0; i < out * n; i++) v[i % n] += ng_get(w, i) * u[i / n];
+        for (int64_t j = 0; j < n; j++) squares += v[j] * v[j];
+        length = sqrt(squares);
+        for (int64_t j = 0; j < n; j++) v[j] /= length;
+    }
+    return sqrt(length);
+}
+
+/* The weight that a layer around a Linear without bias uses: its output for the unit matrix. */
+static ng_tensor *weight_in_use(ng_module *layer, ng_dtype dtype, int64_t in)
+{
+    ng_tensor *eye = own(ng_zeros_new(dtype, NG_SHAPE(in, in)));
+    for (int64_t i = 0; i < in; i++) ng_set(eye, i * in + i, 1);
+    return ng_forward(layer, tape, eye);
+}
+
+/* g follows the weight, also when the network is initialized again. */
 TEST(weight_norm_starts_as_its_inner_layer)
 {
     ng_module *net = own(ng_sequential_new(
@@ -679,6 +707,35 @@ TEST(weight_norm_starts_as_its_inner_layer)
         assert_tensors_close(ng_forward(net, tape, x), ng_linear(tape, ng_relu(tape, x), v, b),
                              1e-5);
     }
+}
+
+/* Also where the weight that is read in the place of a tied one is drawn after it. */
+TEST(reparameterizations_start_from_a_tied_weight)
+{
+    for (int round = 0; round < 2; round++) {
+        ng_module *net = own(ng_sequential_new(
+            ng_weight_norm_new(ng_linear_new(16, 16)), ng_spectral_norm_new(ng_linear_new(16, 16)),
+            ng_linear_new(16, 16, .init = NG_INIT_XAVIER_NORMAL)));
+        assert_ok(ng_module_tie(net, "0.inner.weight", "2.weight"));
+        assert_ok(ng_module_tie(net, "1.inner.weight", "2.weight"));
+        if (round) assert_ok(ng_module_init(net, 5));
+        ng_tensor *w = ng_module_find(net, "2.weight");
+        assert_tensors_close(ng_module_find(net, "0.g"), weight_row_lengths(w), 1e-6);
+        ng_tensor *wv = ng_matmul(tape, w, ng_unsqueeze(tape, ng_module_find(net, "1.v"), 1));
+        ng_tensor *sigma = ng_dot(tape, ng_module_find(net, "1.u"), ng_squeeze(tape, wv, 1));
+        assert_close(ng_item(sigma), spectral_norm_of(w), 0.03);
+    }
+}
+
+TEST(an_initialization_that_fails_says_so)
+{
+    ng_module *net = own(ng_spectral_norm_new(ng_linear_new(5, 4)));
+    allocations_fail_after(0);
+    ck_assert_int_eq(ng_module_init(net, 3), NG_ENOMEM);
+    ck_assert_ptr_null(ng_module_find(net, "u"));
+    allocations_succeed();
+    assert_error(NG_ENOMEM, "out of memory");
+    assert_ok(ng_module_find(net, "u"));
 }
 
 /* A step along v changes its length only: the gradient is orthogonal to v. */
@@ -766,34 +823,6 @@ TEST(a_weight_without_rows_is_refused)
     }
 }
 
-/* The largest singular value of a matrix (out, n), by power iteration in double. */
-static double spectral_norm_of(const ng_tensor *w)
-{
-    enum { MOST = 64 };
-    const int64_t out = ng_dim(w, 0), n = ng_size(w) / out;
-    double v[MOST], u[MOST], length = 0;
-    for (int64_t j = 0; j < n; j++) v[j] = cos(1.0 + (double)j);
-    for (int step = 0; step < 2000; step++) {
-        double squares = 0;
-        for (int64_t i = 0; i < out; i++) u[i] = 0;
-        for (int64_t i = 0; i < out * n; i++) u[i / n] += ng_get(w, i) * v[i % n];
-        for (int64_t j = 0; j < n; j++) v[j] = 0;
-        for (int64_t i = 0; i < out * n; i++) v[i % n] += ng_get(w, i) * u[i / n];
-        for (int64_t j = 0; j < n; j++) squares += v[j] * v[j];
-        length = sqrt(squares);
-        for (int64_t j = 0; j < n; j++) v[j] /= length;
-    }
-    return sqrt(length);
-}
-
-/* The weight that a layer around a Linear without bias uses: its output for the unit matrix. */
-static ng_tensor *weight_in_use(ng_module *layer, ng_dtype dtype, int64_t in)
-{
-    ng_tensor *eye = own(ng_zeros_new(dtype, NG_SHAPE(in, in)));
-    for (int64_t i = 0; i < in; i++) ng_set(eye, i * in + i, 1);
-    return ng_forward(layer, tape, eye);
-}
-
 /* Alone, in a network, and initialized again: u and v belong to the current weight. */
 TEST(spectral_norm_works_in_evaluation_before_any_training)
 {
@@ -854,17 +883,15 @@ TEST(weight_norm_of_a_row_of_zeros_is_zero)
     }
 }
 
-/* When the layer is added to a network, g is the length of the weight that was set. */
 TEST(weight_norm_starts_from_a_weight_of_any_size)
 {
     const double scales[] = {1e200, 1e-200};
     for (int k = 0; k < 2; k++) {
-        ng_module *layer = ng_weight_norm_new(ng_linear_new(3, 1));
+        ng_module *layer = own(ng_weight_norm_new(
+            ng_linear_new(3, 1, .init = NG_INIT_CONSTANT, .init_value = scales[k])));
         assert_ok(ng_module_to(layer, NG_F64));
-        for (int i = 0; i < 3; i++)
-            ng_set(ng_module_find(layer, "inner.weight"), i, scales[k] * (i + 1));
-        ng_module *net = own(ng_sequential_new(layer));
-        assert_values(ng_module_find(net, "0.g"), 1e-14, scales[k] * sqrt(14));
+        assert_ok(ng_module_init(layer, 1));
+        assert_values(ng_module_find(layer, "g"), 1e-14, scales[k] * sqrt(3));
     }
 }
 

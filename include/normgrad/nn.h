@@ -74,17 +74,15 @@ NG_API void ng_unfreeze(ng_module *module);
  * is NG_EVALUE, as in ng_module_load. On failure nothing has changed. */
 NG_API ng_status ng_module_to(ng_module *module, ng_dtype dtype);
 
-/* Draws every parameter anew and resets the buffers, as in a new module. The random streams depend
- * only on `seed` and the parameter's path: the same network with the same seed has the same
- * weights.
+/* Draws every parameter anew and resets the buffers. The random streams depend only on `seed` and
+ * the path of the layer: the same network with the same seed has the same weights.
  *
- * A new module is drawn with seed 0. When it is given to another module it is drawn again by its
- * new path, so that two equal layers of a network differ. A layer keeps its values if one of them
- * was set since it was drawn: by ng_module_init, a file, ng_copy_values or a similar call, or by a
- * write to ng_data_f32's memory followed by ng_touch.
- *
- * Two equal networks that are made one after the other have equal weights until each has a seed:
- *     for (int i = 0; i < 5; i++) ng_module_init(ensemble[i] = make_network(), i); */
+ * A network without a seed is drawn once, with seed 0, at its first use: when it is called, put in
+ * evaluation, converted, copied, saved or loaded, when one of its tensors is looked at, or when an
+ * optimizer is made for it. So equal layers of one network differ, and equal networks have equal
+ * weights until each has a seed:
+ *     for (int i = 0; i < 5; i++) ng_module_init(ensemble[i] = make_network(), i);
+ * A layer that is used before it is given to another module keeps its values. */
 NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
 
 /* Makes one parameter of two: the layer that has `name` reads that of the other name instead, which
@@ -195,8 +193,7 @@ NG_API NG_MUST_CHECK ng_status ng_module_average(ng_module *to, const ng_module 
 
 /* ---- Layers -------------------------------------------------------------------------------
  *
- * Weights are drawn when a layer is made and when it is given to another module. No constructor
- * takes a seed: ng_module_init(net, seed) draws a network's weights by a seed. */
+ * No constructor takes a seed: ng_module_init(net, seed) draws the weights of a network. */
 
 /* How a weight is drawn. fan_in and fan_out are the sizes of what it reads and what it feeds. */
 typedef enum {
@@ -673,8 +670,8 @@ NG_API ng_module *ng_weight_standardization_new_with(ng_weight_standardization_n
 /* SpectralNorm of such a module: weight = W / sigma, where W is inner.weight read as a matrix
  * (out, n) and sigma = u^T W v. Of a transposed convolution W is (in, n); PyTorch has (out, n).
  * Buffers u and v estimate W's first singular vectors. They are drawn at random and iterated 50
- * times when the layer is made and by ng_module_init, so that evaluation works at once. Each
- * forward pass in training starts with one more iteration:
+ * times when the weights are drawn, so that evaluation works at once. Each forward pass in
+ * training starts with one more iteration:
  *     v = W^T u / ||W^T u||   u = W v / ||W v||
  * Evaluation, a frozen layer and a W of zeros (whose weight in use is 0) leave u and v as they
  * are. u and v are constants in the gradient. Miyato et al. 2018. */
@@ -1053,8 +1050,8 @@ typedef struct {
     ng_tensor *(*forward_conditioned)(ng_module *self, ng_tape *tape, ng_tensor *x,
                                       ng_tensor *condition);
 
-    /* Draws the module's own parameters. A parameter that it leaves alone has the value with which
-     * it was registered. Children are drawn before. Optional, like the next two. */
+    /* Draws the module's own parameters, at the first use and in ng_module_init. A parameter that it
+     * leaves alone has the value with which it was registered. Children are drawn before. Optional, like the next two. */
     void (*init)(ng_module *self, ng_rng *rng);
 
     /* Frees what is not registered; also of an instance that is still zeroed. */
@@ -1107,7 +1104,7 @@ NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_modu
  * every parameter through it: an op on a parameter that is replaced is NG_ESTATE. */
 NG_API ng_tensor *ng_parameter_value(ng_tape *tape, ng_tensor *parameter);
 
-/* Ends a constructor: draws the parameters and returns self. If anything could not be registered
+/* Ends a constructor: returns self. If anything could not be registered
  * since self was made, frees it and returns NULL. */
 NG_API ng_module *ng_module_built(ng_module *self);
 

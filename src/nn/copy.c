@@ -75,7 +75,8 @@ static void average(ng_tensor *to, const ng_tensor *from, double decay)
 static ng_status copy_or_average(const char *function, ng_module *to, const ng_module *from,
                                  double decay)
 {
-    if (!ng_given(function, "to", to) || !ng_given(function, "from", from))
+    if (!ng_given(function, "to", to) || !ng_given(function, "from", from) ||
+        !ng_module_ready(to) || !ng_module_ready(from))
         return ng_newest_status();
     const ng_status status = trees_match(function, to, from);
     if (status != NG_OK || to == from) return status;

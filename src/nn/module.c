@@ -245,71 +245,74 @@ static ng_rng stream_of(uint64_t seed, const char *path)
     return ng_rng_seeded(hash ^ (seed * 0x9e3779b97f4a7c15u));
 }
 
-static uint32_t versions_of(const ng_module *self)
+static bool has_tied(const ng_module *root)
 {
-    uint32_t sum = 0;
-    for (int i = 0; i < self->registry->count; i++) {
-        const ng_tensor *tensor = self->registry->entries[i].tensor;
-        if (tensor) sum += tensor->version;
-    }
-    return sum;
+    for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);)
+        if (w.entry->kind == NG_ENTRY_TIED) return true;
+    return false;
 }
 
-/* Initializes a module after its children, whose values it may use. */
-static void draw_module(ng_module *self, uint64_t seed, const char *path)
-{
-    if (self->type->init) {
-        ng_rng rng = stream_of(seed, path);
-        self->type->init(self, &rng);
-    }
-    self->registry->drawn = versions_of(self);
-}
-
-/* After adoption: a module of which no value was set since it was drawn is drawn again by its new
- * path, so that equal layers of one network start with different weights. */
-static bool draw_again(const ng_module *root, ng_module *self)
+/* Draws the modules that are not drawn yet, each after its children, whose values it may use. */
+static void draw_tree(const ng_module *root, ng_module *self, uint64_t seed)
 {
     for (int i = 0; i < self->registry->count; i++) {
         ng_module *child = self->registry->entries[i].child;
-        if (child && !draw_again(root, child)) return false;
+        if (child) draw_tree(root, child, seed);
     }
-    const struct ng_registry *registry = self->registry;
-    if (!registry->seeded && registry->drawn == versions_of(self))
-        draw_module(self, 0, ng_module_path(root, self));
-    return !self->registry->failed;
+    if (self->registry->drawn || !self->type->init) return;
+    ng_rng rng = stream_of(seed, ng_module_path(root, self));
+    self->type->init(self, &rng);
 }
 
-static void init_tree(const ng_module *root, ng_module *self, uint64_t seed)
+static void set_drawn(ng_module *root, bool drawn)
 {
-    for (int i = 0; i < self->registry->count; i++) {
-        ng_entry *entry = &self->registry->entries[i];
-        if (entry->tensor) ng_fill(entry->tensor, entry->initial);
-        if (entry->child) init_tree(root, entry->child, seed);
+    root->registry->drawn = root->registry->complete = drawn;
+    for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);)
+        if (w.entry->child)
+            w.entry->child->registry->drawn = w.entry->child->registry->complete = drawn;
+}
+
+/* Draws what is not drawn yet. Twice where weights are tied: a module may use one that is drawn
+ * after it. */
+static bool draw(ng_module *root, uint64_t seed)
+{
+    const int64_t failures = ng_failures();
+    root->registry->complete = true; /* so that a class's init may look at its module */
+    draw_tree(root, root, seed);
+    if (has_tied(root)) draw_tree(root, root, seed);
+    if (ng_failures() == failures) {
+        set_drawn(root, true);
+        return true;
     }
-    draw_module(self, seed, ng_module_path(root, self));
-    self->registry->seeded = true;
+    root->registry->complete = false;
+    return false;
+}
+
+bool ng_module_ready(const ng_module *module)
+{
+    if (module->registry->complete) return true;
+    ng_module *root = root_of(module);
+    return root->registry->complete || draw(root, 0);
 }
 
 ng_status ng_module_init(ng_module *module, uint64_t seed)
 {
     if (!ng_given("ng_module_init", "module", module)) return ng_newest_status();
-    init_tree(module, module, seed);
-    return NG_OK;
+    if (module->registry->parent && !ng_module_ready(module)) return ng_newest_status();
+    for (ng_tree_walk w = ng_tree_begin(module); ng_tree_next(&w);)
+        if (w.entry->tensor) ng_fill(w.entry->tensor, w.entry->initial);
+    set_drawn(module, false);
+    return draw(module, seed) ? NG_OK : ng_newest_status();
 }
 
 ng_module *ng_module_built(ng_module *self)
 {
     if (!ng_given("ng_module_built", "self", self)) return NULL;
-    if (self->registry->failed) {
-        if (!ng_failed())
-            ng_fail(NG_ESTATE,
-                    "ng_module_built: a child, parameter or buffer of the %s could not be added",
-                    self->type->name);
-        ng_module_free(self);
-        return NULL;
-    }
-    draw_module(self, 0, "");
     if (!self->registry->failed) return self;
+    if (!ng_failed())
+        ng_fail(NG_ESTATE,
+                "ng_module_built: a child, parameter or buffer of the %s could not be added",
+                self->type->name);
     ng_module_free(self);
     return NULL;
 }
@@ -406,13 +409,17 @@ ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *chi
     for (ng_module *above = self; above; above = above->registry->parent, height++)
         if (above->registry->height < height) above->registry->height = height;
     commit_paths(child);
-    return draw_again(root_of(self), child) ? child : remember_failure(self);
+    for (ng_module *above = self; above && !child->registry->complete;
+         above = above->registry->parent)
+        above->registry->complete = false;
+    return child;
 }
 
 /* ---- Look ---------------------------------------------------------------------------------- */
 
 bool ng_module_tensor(const ng_module *root, ng_entry_kind kind, int index, ng_named_tensor *found)
 {
+    if (kind != NG_ENTRY_CHILD && !ng_module_ready(root)) return false;
     for (ng_tree_walk w = ng_tree_begin(root); index >= 0 && ng_tree_next(&w);) {
         if (w.entry->kind != kind || index-- > 0) continue;
         *found = (ng_named_tensor){ng_entry_path(root, w.entry), w.entry->tensor, w.owner};
@@ -437,14 +444,12 @@ bool ng_module_buffer(ng_module *module, int index, ng_named_tensor *buffer)
 
 ng_tensor *ng_module_find(ng_module *module, const char *name)
 {
-    if (!ng_given("ng_module_find", "module", module) || !ng_given("ng_module_find", "name", name))
+    if (!ng_given("ng_module_find", "module", module) ||
+        !ng_given("ng_module_find", "name", name) || !ng_module_ready(module))
         return NULL;
     for (ng_tree_walk w = ng_tree_begin(module); ng_tree_next(&w);)
-        if (w.entry->tensor && strcmp(ng_entry_path(module, w.entry), name) == 0) {
-            ng_tensor *x = w.entry->tensor;
-            while (ng_tied_to(x)) x = ng_tied_to(x);
-            return x;
-        }
+        if (w.entry->tensor && strcmp(ng_entry_path(module, w.entry), name) == 0)
+            return ng_untied(w.entry->tensor);
     ng_fail(NG_EVALUE, "ng_module_find: the %s has no parameter or buffer named \"%s\"",
             module->type->name, name);
     return NULL;
@@ -529,7 +534,8 @@ static bool forward_accepted(const char *function, const ng_module *module, cons
                              const ng_tensor *x)
 {
     return ng_given(function, "module", module) && ng_given(function, "tape", tape) &&
-           ng_given(function, "x", x) && ng_usable(function, "x", 0, tape, x);
+           ng_given(function, "x", x) && ng_usable(function, "x", 0, tape, x) &&
+           ng_module_ready(module);
 }
 
 /* Notes the output of a watched module, and the statistics of the norm that has run inside it,
@@ -613,7 +619,8 @@ void ng_train(ng_module *module)
 
 void ng_eval(ng_module *module)
 {
-    if (ng_given("ng_eval", "module", module)) set_training(module, false);
+    if (ng_given("ng_eval", "module", module) && ng_module_ready(module))
+        set_training(module, false);
 }
 
 static void set_frozen(ng_module *module, bool frozen)
@@ -673,7 +680,7 @@ static void drop_converted(ng_module *root)
 }
 
 /* Exchanges the elements with those of `converted`, so that pointers to the tensor stay valid. */
-static void trade_converted(ng_module *owner, ng_entry *entry)
+static void trade_converted(ng_entry *entry)
 {
     ng_tensor *x = entry->tensor, *converted = entry->converted;
     void *data = x->data;
@@ -683,18 +690,19 @@ static void trade_converted(ng_module *owner, ng_entry *entry)
     ng_tensor_destroy(x->leaf->grad);
     x->leaf->grad = NULL;
     x->leaf->grad_state = NG_GRAD_NONE;
-    ng_touch(x), owner->registry->drawn++; /* the conversion sets no value */
+    ng_touch(x);
 }
 
 ng_status ng_module_to(ng_module *module, ng_dtype dtype)
 {
-    if (!ng_given("ng_module_to", "module", module)) return ng_newest_status();
+    if (!ng_given("ng_module_to", "module", module) || !ng_module_ready(module))
+        return ng_newest_status();
     if (dtype != NG_F32 && dtype != NG_F64)
         return ng_fail(NG_EDTYPE, "ng_module_to: dtype %s, expected float32 or float64",
                        ng_dtype_name(dtype));
     const bool converted = convert_tree(module, dtype);
     for (ng_tree_walk w = ng_tree_begin(module); converted && ng_tree_next(&w);)
-        if (w.entry->converted) trade_converted(w.owner, w.entry);
+        if (w.entry->converted) trade_converted(w.entry);
     drop_converted(module);
     return converted ? NG_OK : ng_newest_status();
 }

@@ -47,9 +47,9 @@ struct ng_registry {
     int height;          /* levels of children below */
     int64_t parameters;  /* registered in the whole tree */
     uint64_t structure;  /* its version: raised by what is registered, tied or adopted in the tree */
-    uint32_t drawn;      /* the sum of its tensors' versions at initialization */
-    bool failed;         /* something could not be registered or drawn */
-    bool seeded;         /* initialized by ng_module_init: adoption keeps the values */
+    bool failed;         /* something could not be registered */
+    bool drawn;          /* its class's init has run */
+    bool complete;       /* so has that of all modules below */
     ng_seen *seen;       /* or NULL: a slot of the watcher of this module or one above */
     ng_watcher *watcher; /* or NULL: this module is the root of what is watched */
 };
@@ -101,6 +101,17 @@ char *ng_module_settings(const char *function, const ng_module *module);
  * ng_module_built fails. */
 ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char *name,
                                ng_entry_kind kind, ng_dtype dtype, ng_shape shape);
+
+/* Before values are used: draws what is not drawn yet in the outermost module. False with an error.
+ */
+bool ng_module_ready(const ng_module *module);
+
+/* The parameter that is read in the place of a tied one, or x itself. */
+static inline ng_tensor *ng_untied(ng_tensor *x)
+{
+    while (ng_tied_to(x)) x = ng_tied_to(x);
+    return x;
+}
 
 /* Notes in self and all modules above that their trees have changed: they have `more` parameters. */
 void ng_module_restructured(ng_module *self, int64_t more);

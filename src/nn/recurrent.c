@@ -228,7 +228,8 @@ ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tensor *x, 
     if (!ng_given(function, "module", module) || !ng_given(function, "tape", tape) ||
         !ng_given(function, "x", x) || !ng_given(function, "lengths", lengths) ||
         !ng_given(function, "state", state) || !ng_given(function, "h", state->h) ||
-        !ng_given(function, "c", state->c) || !ng_usable(function, "x", 0, tape, x))
+        !ng_given(function, "c", state->c) || !ng_usable(function, "x", 0, tape, x) ||
+        !ng_module_ready(module))
         return NULL;
     if (module->type->forward_conditioned != recurrent_forward) {
         ng_fail(NG_EVALUE, "%s: the module is a %s, expected an RNN, a GRU or an LSTM", function,

@@ -36,8 +36,7 @@ ng_status ng_module_tie(ng_module *module, const char *name, const char *to)
     if (!ng_given(tying, "module", module) || !ng_given(tying, "name", name) ||
         !ng_given(tying, "to", to) || !tie_end(module, name, &from) || !tie_end(module, to, &into))
         return ng_newest_status();
-    ng_tensor *own = from.entry->tensor, *shared = into.entry->tensor;
-    while (ng_tied_to(shared)) shared = ng_tied_to(shared);
+    ng_tensor *own = from.entry->tensor, *shared = ng_untied(into.entry->tensor);
     if (ng_tied_to(own) || own == shared)
         return ng_fail(NG_ESTATE, "%s: %s and %s, expected two parameters, the first not tied yet",
                        tying, name, to);

@@ -2,12 +2,15 @@
 #include "norms/reparameterized.h"
 #include <string.h>
 
-/* The parameter "weight" of the module itself: names of parameters of a child have a '.'. */
-static ng_tensor *weight_of(ng_module *module)
+/* The parameter "weight" of the module itself. */
+static ng_tensor *weight_of(const ng_module *module)
 {
-    ng_named_tensor parameter;
-    for (int i = 0; ng_module_parameter(module, i, &parameter); i++)
-        if (strcmp(parameter.name, "weight") == 0) return parameter.tensor;
+    for (int i = 0; i < module->registry->count; i++) {
+        const ng_entry *entry = &module->registry->entries[i];
+        if (entry->kind == NG_ENTRY_PARAMETER &&
+            strcmp(ng_entry_path(module, entry), "weight") == 0)
+            return entry->tensor;
+    }
     return NULL;
 }
 

@@ -105,11 +105,9 @@ static void spectral_norm_init(ng_module *self, ng_rng *rng)
     spectral_draw(layer->v, rng);
     ng_tape *tape = ng_tape_new();
     ng_tensor *u = layer->u, *v = layer->v;
-    if (spectral_iterate(tape, layer->r.weight, layer->options.eps, AT_FIRST, &u, &v)) {
+    if (spectral_iterate(tape, ng_untied(layer->r.weight), layer->options.eps, AT_FIRST, &u, &v)) {
         ng_copy_values(layer->u, u);
         ng_copy_values(layer->v, v);
-    } else {
-        self->registry->failed = true;
     }
     ng_tape_free(tape);
 }

@@ -33,7 +33,7 @@ static void weight_norm_init(ng_module *self, ng_rng *rng)
 {
     (void)rng;
     const weight_norm *layer = (const weight_norm *)self;
-    const ng_tensor *v = layer->r.weight;
+    const ng_tensor *v = ng_untied(layer->r.weight);
     const int64_t rows = layer->g->size, n = v->size / rows;
     for (int64_t row = 0; row < rows; row++) {
         double length = 0, mean = 0;

@@ -147,6 +147,7 @@ static bool collect(const char *function, ng_optimizer *self)
 {
     ng_named_tensor parameter;
     int count = 0;
+    if (!ng_module_ready(self->module)) return false;
     while (ng_module_parameter(self->module, count, &parameter)) count++;
     ng_moved *list = ng_calloc(function, count, sizeof *list);
     for (int i = 0; list && i < count; i++) {

@@ -210,7 +210,8 @@ static bool log_parameters(const watch_log *to, watched_layer *l, watched_parame
 
 ng_status ng_watch(ng_module *net, ng_history *history, int64_t step)
 {
-    if (!ng_given(watch_name, "net", net) || !ng_given(watch_name, "history", history))
+    if (!ng_given(watch_name, "net", net) || !ng_given(watch_name, "history", history) ||
+        !ng_module_ready(net))
         return ng_newest_status();
     watcher *w = watcher_of(net);
     if (!w) return NG_ENOMEM;

@@ -329,8 +329,9 @@ static const gradient_case weight_standardization_cases[] = {
 static ng_module *layer_case_spectral_norm(void)
 {
     ng_module *module = ng_spectral_norm_new(ng_linear_new(4, 3));
-    if (module) ng_fill(ng_module_find(module, "u"), 0.5);
-    return module;
+    if (!module || ng_fill(ng_module_find(module, "u"), 0.5) == NG_OK) return module;
+    ng_module_free(module);
+    return NULL;
 }
 MODULE(case_spectral_norm_iterated,
        ng_spectral_norm_new(ng_linear_new(4, 3, .no_bias = true), .iterations = 3))
