@@ -3,8 +3,9 @@
 # once as well, at the end: there the written file includes itself.
 #
 #     awk -v version=0.3.0 -v file=normgrad.h -f src/dist.awk HEADER... > normgrad.h
-#     awk -v version=0.3.0 -v file=normgrad.c -f src/dist.awk HEADER... > normgrad.c
+#     awk -v version=0.3.0 -v file=normgrad.c -v names=names.h -f src/dist.awk HEADER... > normgrad.c
 #
+# names.h is written by names.awk.
 # The headers are all of include/normgrad/, in the order in which they are to be read.
 
 function fail(text)
@@ -47,6 +48,8 @@ function put(path,    line, name, guard, lines, i, n)
         } else if (line == "#include \"kernels/table.c\"") {
             if (!tables++) print "#define NG_TABLE"
             print "#include NG_FILE"
+        } else if (line == "#include \"names.h\"") {
+            put(names)
         } else if (line ~ /^#include "/) {
             name = substr(line, 11)
             sub(/".*/, "", name)

@@ -5,17 +5,23 @@ DIST = $(BUILD)/dist
 DIST_HEADERS = $(addprefix include/normgrad/,core.h tensor.h tape.h group.h ops.h derivatives.h nn.h optim.h \
     parallel.h gradcheck.h data.h history.h plot.h training.h)
 
-## dist: the library as two files, build/dist/normgrad.h and normgrad.c; prints what each option saves
+## dist: the library as two files, build/dist/normgrad.h and normgrad.c
+## dist-sizes: compiles them with each option, and prints seconds and bytes
 dist: $(DIST)/normgrad.h $(DIST)/normgrad.c
+	@wc -c $^
+dist-sizes: $(DIST)/normgrad.h $(DIST)/normgrad.c
 	$(Q)CC='$(CC)' src/dist.sh $(DIST)
 $(DIST)/normgrad.h: include/normgrad.h $(HEADERS)
-$(DIST)/normgrad.c: src/normgrad.c $(wildcard src/*/*.[ch] src/*/*.inc src/*/*.def)
+$(DIST)/normgrad.c: src/normgrad.c $(DIST)/names.h $(wildcard src/*/*.[ch] src/*/*.inc src/*/*.def)
 $(DIST)/normgrad.h $(DIST)/normgrad.c: $(DIST)/%: src/dist.awk | $(DIST)/
-	$(Q)awk -v version=$(VERSION) -v file=$* -f src/dist.awk $(DIST_HEADERS) > $@
+	$(Q)awk -v version=$(VERSION) -v file=$* -v names=$(DIST)/names.h -f src/dist.awk $(DIST_HEADERS) > $@
+# The names of the kernels, which normgrad.c includes.
+$(DIST)/names.h: src/names.awk $(sort $(wildcard src/kernels/*.inc src/kernels/*.h)) | $(DIST)/
+	$(Q)awk -f $^ > $@
 ## check-onefile: compiles src/normgrad.c and the two files to the same code, and runs all tests with it
 compile_all = $(CC) -std=c11 -O2 $(if $(WITH_ZLIB),-DNG_WITH_ZLIB)
-$(OUT)/onefile/normgrad.o: $(STATIC) $(DIST)/normgrad.h $(DIST)/normgrad.c | $$(@D)/
-	$(Q)$(compile_all) -Iinclude -Isrc -c src/normgrad.c -o $@
+$(OUT)/onefile/normgrad.o: $(DIST)/normgrad.h $(DIST)/normgrad.c | $$(@D)/
+	$(Q)$(compile_all) -Iinclude -Isrc -I$(DIST) -c src/normgrad.c -o $@
 	$(Q)$(compile_all) -c $(DIST)/normgrad.c -o $(@D)/dist.o
 	$(Q)for part in normgrad dist; do $(OBJCOPY) -O binary -j .text $(@D)/$$part.o $(@D)/$$part.text; done
 	$(Q)cmp $(@D)/normgrad.text $(@D)/dist.text
@@ -32,4 +38,4 @@ tarball: $(DIST)/normgrad-$(VERSION).tar.gz
 $(DIST)/normgrad-$(VERSION).tar.gz: FORCE | $(DIST)/
 	$(Q)git archive --prefix=normgrad-$(VERSION)/ --output=$@ HEAD
 
-.PHONY: dist check-onefile check-dist tarball
+.PHONY: dist dist-sizes check-onefile check-dist tarball

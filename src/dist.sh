@@ -4,9 +4,7 @@
 #     src/dist.sh FOLDER
 set -eu
 cd "$1"
-echo "  $PWD/normgrad.h  $(wc -c <normgrad.h) bytes"
-echo "  $PWD/normgrad.c  $(wc -c <normgrad.c) bytes"
-printf '\n%-40s %8s %10s\n' "${CC:-cc} -O2 normgrad.c, and" seconds stripped
+printf '%-40s %8s %10s\n' "${CC:-cc} -O2 normgrad.c, and" seconds stripped
 for options in '' -DNG_NO_IO -DNG_NO_THREADS -DNG_NO_SIMD '-DNG_NO_SIMD -DNG_NO_IO -DNG_NO_THREADS'; do
     begin=$(date +%s.%N)
     ${CC:-cc} -O2 $options -c normgrad.c -o size.o

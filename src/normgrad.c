@@ -1,9 +1,11 @@
 /* The whole library in one file, in the order in which it is to be read:
  *
- *     cc -O2 -c src/normgrad.c -Iinclude -Isrc
+ *     make build/dist/names.h
+ *     cc -O2 -c src/normgrad.c -Iinclude -Isrc -Ibuild/dist
  *
- * builds it without make. Compressed files need -DNG_WITH_ZLIB and zlib. A program links it with
- * -lm -pthread. Results have the bits of the library that make builds with the same compiler.
+ * builds it. `make dist` writes it as a file that includes only normgrad.h. Compressed files need
+ * -DNG_WITH_ZLIB and zlib. A program links it with -lm -pthread. Results have the bits of the
+ * library that make builds with the same compiler.
  *
  *     -DNG_NO_IO       leaves out data sets, histories, files and figures
  *     -DNG_NO_SIMD     leaves out all kernels but those for any processor of the architecture
@@ -207,8 +209,9 @@
 #include "plot/layers.c"
 #endif
 
-/* The tables of kernels, with the instruction set and the dtype in each of their names. */
-#include "kernels/names.h"
+/* The tables of kernels, with the instruction set and the dtype in each of their names, by macros of
+ * names.h, which names.awk writes. */
+#include "names.h"
 #ifndef __clang__
 #pragma GCC optimize("no-math-errno", "no-trapping-math")
 #endif
