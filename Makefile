@@ -162,6 +162,7 @@ $(OUT)/places: FORCE | $(OUT)/tests/
 
 # libnormgrad-mpi, its examples and its tests, where mpicc is found; the library as two files.
 include src/mpi/mpi.mk src/dist.mk
+include examples/exercises/exercises.mk
 ## all: the library, static and shared, and the examples
 all: $(STATIC) $(SHARED) $(CONFIGS) $(EXAMPLES) $(EXPERIMENTS) $(WITH_MPI)
 $(filter-out $(TABLES),$(OBJECTS)) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(LAB): $(OUT)/%.o: %.c $(OUT)/flags | $$(@D)/
@@ -192,7 +193,7 @@ $(EXAMPLES) $(EXPERIMENTS): $(STATIC) $(OUT)/flags | $(PROGRAMS)/ $(OUT)/example
 # ---- Tests --------------------------------------------------------------------------------------
 
 ## check: all tests, the README's example, the programs, every gradient; the slowest tests
-check: suite walkthrough programs misuse cxx $(GRADCHECK)
+check: suite walkthrough programs exercises misuse cxx $(GRADCHECK)
 	$(if $(GRADCHECK),$(Q)$(GRADCHECK))
 	$(Q)tests/suites.sh $(RUNNER) --slowest
 # CK_RUN_SUITE=name runs one; CK_FORK=no runs each in one process.
@@ -367,7 +368,7 @@ clean:
 	rm -rf $(BUILD)
 ## help: this list
 help:
-	@sed -n 's/^## //p' Makefile src/mpi/mpi.mk src/dist.mk tests/bench/bench.mk | awk '{ i = index($$0, ": "); printf "%-18s %s\n", substr($$0, 1, i - 1), substr($$0, i + 2) }'
+	@sed -n 's/^## //p' Makefile src/mpi/mpi.mk src/dist.mk tests/bench/bench.mk examples/exercises/exercises.mk | awk '{ i = index($$0, ": "); printf "%-18s %s\n", substr($$0, 1, i - 1), substr($$0, i + 2) }'
 	@echo
 	@echo 'Every processor is used; -j1 and so on say how many. VARIANT=asan, ubsan, tsan or coverage builds'
 	@echo 'for these, in build/asan and so on. V=1 shows commands, WERROR=1 makes warnings errors,'
