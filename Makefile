@@ -89,7 +89,7 @@ CLAIMS   := $(filter-out lab,$(basename $(notdir $(sort $(wildcard examples/clai
 EXPERIMENTS := $(CLAIMS:%=$(PROGRAMS)/%)
 GRADCHECK := $(filter $(PROGRAMS)/gradcheck,$(EXAMPLES))
 CASES    := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/cases/*.c)))
-TEST_OBJECTS  := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/*.c))) $(CASES)
+TEST_OBJECTS  := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/*.c tests/norms/*.c))) $(CASES)
 BENCH_OBJECTS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/bench/*.c)))
 LAB      := $(OUT)/examples/claims/lab.o
 VERSION := $(subst $() ,.,$(strip $(shell sed -n 's/^.define NG_VERSION_[A-Z]* *//p' include/normgrad/core.h)))

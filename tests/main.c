@@ -1,4 +1,5 @@
 /* Runs every test: a suite for each file, with its tests in the order of the file. */
+#include "norms/norm.h"
 #include "support.h"
 
 static test_entry entries[2000];
@@ -61,6 +62,9 @@ int main(void)
         if (!tests || !entry->add) tests = add_case(suite, name, &entry->fixture);
         if (entry->add) entry->add(tests);
     }
+#define X(name) srunner_add_suite(runner, name##_suite());
+    NORM_SUITES(X)
+#undef X
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     int run = srunner_ntests_run(runner);

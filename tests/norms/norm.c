@@ -1,0 +1,140 @@
+#include "norms/norm.h"
+
+Suite *norm_suite(const char *name, TCase **tests)
+{
+    Suite *suite = suite_create(name);
+    *tests = tcase_create(name);
+    add_fresh_start(*tests);
+    tcase_add_checked_fixture(*tests, set_up, tear_down);
+    suite_add_tcase(suite, *tests);
+    return suite;
+}
+
+ng_module *drawn(ng_module *layer)
+{
+    ng_rng rng = ng_rng_seeded(7);
+    ng_named_tensor parameter;
+    assert_ok(ng_module_to(own(layer), NG_F64));
+    for (int i = 0; ng_module_parameter(layer, i, &parameter); i++)
+        assert_ok(ng_fill_normal(parameter.tensor, 0.5, 1, &rng));
+    return layer;
+}
+
+/* ---- Finite differences --------------------------------------------------------------------- */
+
+static ng_tensor *output_of(const norm_call *call)
+{
+    return call->condition ? ng_forward_conditioned(call->layer, tape, call->x, call->condition)
+                           : ng_forward(call->layer, tape, call->x);
+}
+
+/* Fixed random numbers in the shape of y. */
+static ng_tensor *numbers_like(const ng_tensor *y, uint64_t seed)
+{
+    ng_rng rng = ng_rng_seeded(seed);
+    return ng_tape_own(tape, ng_normal_new(NG_F64, ng_shape_of(y), 0, 1, &rng));
+}
+
+ng_tensor *loss_of(const norm_call *call)
+{
+    ng_tensor *y = output_of(call);
+    return ng_sum(tape, ng_mul(tape, y, numbers_like(y, 11)));
+}
+
+ng_tensor *slope_of(const norm_call *call)
+{
+    ng_tensor *dx = ng_gradient(tape, loss_of(call), call->x, .record = true);
+    return ng_sum(tape, ng_mul(tape, dx, numbers_like(dx, 12)));
+}
+
+static double value_of(norm_scalar *f, const norm_call *call)
+{
+    const double value = ng_item(f(call));
+    ng_tape_reset(tape);
+    return value;
+}
+
+/* Every dL/dt beside its central difference, whose error is about h^2; 0 where there is no gradient,
+ * because f does not depend on t. */
+static void expect_slopes_of(norm_scalar *f, const norm_call *call, const char *name, ng_tensor *t)
+{
+    const double h = 1e-5;
+    const ng_tensor *gradient = ng_has_grad(t) ? ng_grad(t) : NULL;
+    for (int64_t i = 0; i < ng_size(t); i++) {
+        const double at = ng_get(t, i);
+        assert_ok(ng_set(t, i, at + h));
+        const double above = value_of(f, call);
+        assert_ok(ng_set(t, i, at - h));
+        const double below = value_of(f, call);
+        assert_ok(ng_set(t, i, at));
+        const double numeric = (above - below) / (2 * h),
+                     analytic = gradient ? ng_get(gradient, i) : 0;
+        ck_assert_msg(fabs(analytic - numeric) <= 1e-7 * (1 + fabs(numeric)),
+                      "d%s[%d] is %.12g, finite differences give %.12g", name, (int)i, analytic,
+                      numeric);
+    }
+}
+
+void expect_slopes(norm_scalar *f, const norm_call *call)
+{
+    ng_named_tensor parameter;
+    ng_require_grad(call->x);
+    if (call->condition) ng_require_grad(call->condition);
+    assert_ok(ng_backward(tape, f(call)));
+    ng_tape_reset(tape);
+    expect_slopes_of(f, call, "x", call->x);
+    if (call->condition) expect_slopes_of(f, call, "condition", call->condition);
+    for (int i = 0; ng_module_parameter(call->layer, i, &parameter); i++)
+        expect_slopes_of(f, call, parameter.name, parameter.tensor);
+    assert_ok(!ng_failed());
+}
+
+/* ---- PyTorch -------------------------------------------------------------------------------- */
+
+/* The figure ROW/PREFIXname of a tensor of the layer, under its name or the papers'; NULL: none. */
+static ng_tensor *figure_of(const char *row, const char *prefix, const char *name)
+{
+    static const char *const other[][2] = {
+        {"weight", "gamma"}, {"bias", "beta"}, {"running_mean", "mean"}, {"running_var", "var"}};
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s%s", row, prefix, name);
+    ng_tensor *found = golden_find(path);
+    for (int i = 0; i < 4 && !found; i++) {
+        if (strcmp(name, other[i][0])) continue;
+        snprintf(path, sizeof path, "%s/%s%s", row, prefix, other[i][1]);
+        found = golden_find(path);
+    }
+    return found;
+}
+
+static const double tolerance = 1e-11;
+
+void expect_pytorch(ng_module *layer, const char *file, const char *row)
+{
+    char path[64];
+    snprintf(path, sizeof path, "tests/golden/%s", file);
+    golden_load(path);
+    const char *inputs[] = {"x", figure_of(row, "", "condition") ? "condition" : NULL, NULL};
+    ng_tensor *in[GOLDEN_INPUTS];
+    ng_named_tensor t;
+    assert_ok(ng_module_to(own(layer), NG_F64));
+    golden_inputs(row, inputs, in);
+    for (int i = 0; ng_module_parameter(layer, i, &t); i++)
+        assert_ok(ng_copy_values(t.tensor, figure_of(row, "", t.name)));
+    for (int i = 0; ng_module_buffer(layer, i, &t); i++)
+        if (figure_of(row, "", t.name))
+            assert_ok(ng_copy_values(t.tensor, figure_of(row, "", t.name)));
+    const norm_call call = {layer, in[0], inputs[1] ? in[1] : NULL};
+    assert_golden_gradients(row, output_of(&call), tolerance, inputs, in);
+    for (int i = 0; ng_module_parameter(layer, i, &t); i++)
+        assert_tensors_close(ng_grad(t.tensor), figure_of(row, "d", t.name), tolerance);
+    for (int i = 0; ng_module_buffer(layer, i, &t); i++)
+        if (figure_of(row, "after.", t.name))
+            assert_tensors_close(t.tensor, figure_of(row, "after.", t.name), tolerance);
+    golden_unload();
+}
+
+void expect_invariant(ng_module *layer, ng_tensor *x, ng_tensor *to)
+{
+    assert_tensors_close(ng_forward(layer, tape, x), ng_forward(layer, tape, to), 1e-9);
+}

@@ -1,0 +1,149 @@
+/* LayerNorm: y = gamma (x - mean) / sqrt(var + eps) + beta, with the mean and variance of each row. */
+#include "norms/norm.h"
+
+/* ---- Worked numbers of the documents -------------------------------------------------------- */
+
+/* Document 003: the four steps on [1, 2, 3, 4], printed with four digits and taken without eps. */
+START_TEST(four_steps_on_1_2_3_4)
+{
+    ng_tensor *x = DOUBLES(NG_SHAPE(4), 1, 2, 3, 4);
+    assert_close(ng_item(ng_mean(tape, x)), 2.5, 0);
+    assert_close(ng_item(ng_variance(tape, x)), 1.25, 0);
+    ng_tensor *xhat =
+        ng_forward(drawn(ng_layer_norm_new(4, .eps = NG_ZERO, .no_affine = true)), tape, x);
+    static const double printed[] = {-1.3416, -0.4472, 0.4472, 1.3416};
+    for (int i = 0; i < 4; i++) assert_near(ng_get(xhat, i), printed[i], 0.5e-4);
+}
+END_TEST
+
+/* Document 000: the variance divides by n - 1, and eps is 1e-6. */
+START_TEST(unbiased_variance)
+{
+    ng_tensor *x = DOUBLES(NG_SHAPE(2, 4), 1, 2, 3, 4, 0, 0, 2, 2);
+    ng_module *norm = drawn(ng_layer_norm_new(4, .eps = 1e-6, .unbiased = true, .no_affine = true));
+    const double s = 1 / sqrt(5.0 / 3 + 1e-6), t = 1 / sqrt(4.0 / 3 + 1e-6);
+    assert_values(ng_forward(norm, tape, x), 1e-14, -1.5 * s, -0.5 * s, 0.5 * s, 1.5 * s, -t, -t, t,
+                  t);
+}
+END_TEST
+
+/* Document 001: gamma and beta, and eps of 1e-5. */
+START_TEST(gamma_and_beta)
+{
+    ng_module *norm = drawn(ng_layer_norm_new(4));
+    ng_copy_values(ng_module_find(norm, "weight"), DOUBLES(NG_SHAPE(4), 1, 2, 3, 4));
+    ng_copy_values(ng_module_find(norm, "bias"), DOUBLES(NG_SHAPE(4), 10, 20, 30, 40));
+    const double s = 1 / sqrt(1.25 + 1e-5);
+    assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(4), 1, 2, 3, 4)), 1e-14, 10 - 1.5 * s,
+                  20 - s, 30 + 1.5 * s, 40 + 6 * s);
+}
+END_TEST
+
+/* ---- The gradient against finite differences ------------------------------------------------ */
+
+static ng_module *make(int which)
+{
+    if (which == 0) return drawn(ng_layer_norm_new(5));
+    if (which == 1) return drawn(ng_layer_norm_new(5, .no_bias = true));
+    if (which == 2) return drawn(ng_layer_norm_new(5, .no_affine = true));
+    if (which == 3) return drawn(ng_layer_norm_new(5, .unbiased = true, .eps = 1e-6));
+    return drawn(ng_layer_norm_new(5, .unit_offset = true));
+}
+
+/* dL/dx, dL/dgamma and dL/dbeta for L = sum(c . y). */
+START_TEST(gradient_is_that_of_finite_differences)
+{
+    expect_slopes(loss_of, &(norm_call){make(_i), normal(NG_F64, NG_SHAPE(3, 5), 1), NULL});
+}
+END_TEST
+
+/* The gradient of G = sum(u . dL/dx): the second order. */
+START_TEST(gradient_of_the_gradient_is_that_of_finite_differences)
+{
+    expect_slopes(slope_of, &(norm_call){make(_i), normal(NG_F64, NG_SHAPE(3, 5), 1), NULL});
+}
+END_TEST
+
+/* The same by the library's checker, which chooses its steps and estimates its own error. */
+START_TEST(the_checker_agrees)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1);
+    const ng_check_report report = ng_check_module(make(_i), &x, 1, .order = 2);
+    ck_assert_msg(report.passed, "%s", report.message);
+}
+END_TEST
+
+/* ---- PyTorch -------------------------------------------------------------------------------- */
+
+/* Value, dx, dgamma and dbeta to a relative error of 1e-11. */
+START_TEST(value_and_gradients_are_pytorchs)
+{
+    expect_pytorch(ng_layer_norm_new(6), "ops.txt", "layer_norm_row");
+    expect_pytorch(ng_layer_norm_new(5), "ops.txt", "layer_norm_rows");
+    expect_pytorch(ng_layer_norm_over_new(NG_SHAPE(4, 5)), "ops.txt", "layer_norm_matrix");
+    expect_pytorch(ng_layer_norm_over_new(NG_SHAPE(3, 4, 2)), "ops.txt", "layer_norm_image");
+    expect_pytorch(ng_layer_norm_new(6, .no_affine = true), "ops.txt", "layer_norm_plain");
+    expect_pytorch(ng_layer_norm_new(6, .unbiased = true), "ops.txt", "layer_norm_unbiased");
+    expect_pytorch(ng_layer_norm_new(6, .unit_offset = true), "catalogue.txt", "layer_norm_offset");
+}
+END_TEST
+
+/* ---- Invariances ---------------------------------------------------------------------------- */
+
+START_TEST(shifting_and_scaling_a_row_changes_nothing)
+{
+    ng_module *norm = drawn(ng_layer_norm_new(5, .eps = NG_ZERO));
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1);
+    expect_invariant(norm, x, ng_add_scalar(tape, ng_mul_scalar(tape, x, 3), 7));
+}
+END_TEST
+
+/* So dx is orthogonal to 1 and to xhat. */
+START_TEST(gradient_is_orthogonal_to_shift_and_scale)
+{
+    ng_module *norm = drawn(ng_layer_norm_new(5, .eps = NG_ZERO, .no_affine = true));
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(5), 1), *xhat = ng_forward(norm, tape, x);
+    ng_tensor *dx = ng_gradient(tape, xhat, x, .cotangent = normal(NG_F64, NG_SHAPE(5), 2));
+    assert_near(ng_item(ng_sum(tape, dx)), 0, 1e-14);
+    assert_near(ng_item(ng_sum(tape, ng_mul(tape, dx, xhat))), 0, 1e-14);
+}
+END_TEST
+
+START_TEST(a_constant_row_gives_beta)
+{
+    ng_module *norm = drawn(ng_layer_norm_new(5));
+    ng_tensor *y = ng_forward(norm, tape, own(ng_full_new(NG_F64, NG_SHAPE(3, 5), 0.1)));
+    assert_same_bits(y, ng_broadcast_to(tape, ng_module_find(norm, "bias"), NG_SHAPE(3, 5)));
+}
+END_TEST
+
+/* ---- Bad settings --------------------------------------------------------------------------- */
+
+START_TEST(bad_settings_are_refused)
+{
+    assert_fails(ng_layer_norm_new(0), NG_EVALUE, "ng_layer_norm_new");
+    assert_fails(ng_layer_norm_new(5, .eps = -1), NG_EVALUE, "ng_layer_norm_new");
+    assert_fails(ng_layer_norm_new(5, .no_affine = true, .unit_offset = true), NG_EVALUE,
+                 "ng_layer_norm_new");
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 4), 1);
+    assert_fails(ng_forward(drawn(ng_layer_norm_new(5)), tape, x), NG_ESHAPE, "LayerNorm");
+}
+END_TEST
+
+Suite *layer_norm_suite(void)
+{
+    TCase *tests;
+    Suite *suite = norm_suite("layer_norm", &tests);
+    tcase_add_test(tests, four_steps_on_1_2_3_4);
+    tcase_add_test(tests, unbiased_variance);
+    tcase_add_test(tests, gamma_and_beta);
+    tcase_add_loop_test(tests, gradient_is_that_of_finite_differences, 0, 5);
+    tcase_add_loop_test(tests, gradient_of_the_gradient_is_that_of_finite_differences, 0, 5);
+    tcase_add_loop_test(tests, the_checker_agrees, 0, 5);
+    tcase_add_test(tests, value_and_gradients_are_pytorchs);
+    tcase_add_test(tests, shifting_and_scaling_a_row_changes_nothing);
+    tcase_add_test(tests, gradient_is_orthogonal_to_shift_and_scale);
+    tcase_add_test(tests, a_constant_row_gives_beta);
+    tcase_add_test(tests, bad_settings_are_refused);
+    return suite;
+}
