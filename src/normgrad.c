@@ -169,7 +169,6 @@
 /* The gradient checker. */
 #include "check/subject.c"
 #include "check/richardson.c"
-#include "check/taylor.c"
 #include "check/kink.c"
 #include "check/detached.c"
 #include "check/float32.c"

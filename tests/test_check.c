@@ -11,7 +11,7 @@
         return expression;                                                                         \
     }
 
-static const ng_check_mode modes[] = {NG_CHECK_ELEMENTS, NG_CHECK_FAST, NG_CHECK_TAYLOR};
+static const ng_check_mode modes[] = {NG_CHECK_ELEMENTS, NG_CHECK_FAST};
 
 static void expect_passed(const ng_check_report *report, const char *what)
 {
@@ -56,10 +56,7 @@ static void expect_case(const gradient_case *spec, const char *side, ng_check_mo
 static void expect_in_every_mode(const gradient_case *spec, const char *side, uint64_t all)
 {
     for (uint64_t seed = 0; seed < all; seed++) expect_case(spec, side, NG_CHECK_ELEMENTS, seed);
-    for (uint64_t seed = 0; seed < 3; seed++) {
-        expect_case(spec, side, NG_CHECK_FAST, seed);
-        expect_case(spec, side, NG_CHECK_TAYLOR, seed);
-    }
+    for (uint64_t seed = 0; seed < 3; seed++) expect_case(spec, side, NG_CHECK_FAST, seed);
 }
 
 FIXTURE(NULL, NULL, .tags = "long")
@@ -91,8 +88,11 @@ CALL(exponential, ng_exp(tape, in[0]))
 
 FIXTURE(make_test_folder, remove_test_folder)
 
+CALL(steep_sine, ng_sin(tape, ng_mul_scalar(tape, in[0], 1e15)))
 CALL(fast_sine, ng_sin(tape, ng_mul_scalar(tape, in[0], 1000)))
 CALL(root, ng_sqrt(tape, in[0]))
+CALL(cube, ng_pow_scalar(tape, in[0], 3))
+CALL(one_and_itself, ng_add_scalar(tape, in[0], 1))
 CALL(logarithm, ng_log(tape, in[0]))
 CALL(saturated, ng_tanh(tape, ng_mul(tape, in[0], in[1])))
 CALL(linear_then_norm,
@@ -110,6 +110,11 @@ static const struct {
 } sound[] = {
     {.what = "sin(1000 x)", fast_sine, {0.3, 1.2, -0.8}},
     {.what = "exp of what rounds to 1", exponential, {1e-17, -2e-17, 5e-18}},
+    {.what = "x^3 of tiny", cube, {1e-15, -2e-15, 3e-15}},
+    {.what = "sin of 1e15 x", steep_sine, {1e-15, -2e-15, 3e-15}},
+    {.what = "1 + x of tiny", one_and_itself, {1e-15, -2e-15, 3e-15}},
+    {.what = "sqrt of what has no square", root, {1e-200, 3e-200, 2e-200}},
+    {.what = "sqrt of what has an infinite square", root, {1e200, 3e200, 2e200}},
     {.what = "log of small beside large", logarithm, {0.7, 1e-6, 0.3}},
     {.what = "sqrt of small beside large", root, {0.7, 1e-6, 0.3}},
     {.what = "sqrt of large", root, {1e100, 3e100, 2e100}},
@@ -124,7 +129,7 @@ static const struct {
 
 LOOP_TEST(right_gradients_pass_for_difficult_functions, (int)(sizeof(sound) / sizeof *sound))
 {
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < 2; mode++) {
         const bool in_elements = strstr(sound[_i].what, "beside large") != NULL;
         if (in_elements && mode > 0) continue; /* no step along a direction fits both */
         ng_rng rng = ng_rng_seeded(1);
@@ -242,12 +247,12 @@ static const struct {
                {ONE_ELEMENT, "only this element"},
                {ONE_NAN, "NaN"},
                {ONE_INFINITE, "wrong"},
-               {ROW_CONSTANT, "a constant in each row"},
+               {ROW_CONSTANT, "are wrong"},
                {TRANSPOSED, "transposed"},
                {WRONG_SHAPE, "(1, 4)"},
                {NONE_AT_ALL, "no gradient"},
                {NULL_ONLY, "no gradient"},
-               {PER_ROW, "a factor of its own in each row"}};
+               {PER_ROW, "are wrong"}};
 
 LOOP_TEST(a_planted_fault_is_caught_and_named, sizeof planted / sizeof *planted)
 {
@@ -265,10 +270,9 @@ LOOP_TEST(a_planted_fault_is_caught_and_named, sizeof planted / sizeof *planted)
 
 LOOP_TEST(a_planted_fault_is_caught_in_every_mode_and_order, sizeof planted / sizeof *planted)
 {
-    static const ng_check_mode fast[] = {NG_CHECK_FAST, NG_CHECK_TAYLOR};
-    for (int i = 0; i < 4; i++) {
+    for (int order = 1; order <= 2; order++) {
         for (uint64_t seed = 0; seed < 10; seed++) {
-            ng_check_options options = {.mode = fast[i % 2], .order = 1 + i / 2, .seed = seed};
+            ng_check_options options = {.mode = NG_CHECK_FAST, .order = order, .seed = seed};
             ng_check_report report = check_spoiled(gelu, planted[_i].kind, options);
             ck_assert_msg(!report.passed, "fault %d, mode %d, order %d, seed %d", _i,
                           (int)options.mode, options.order, (int)seed);
@@ -282,7 +286,7 @@ LOOP_TEST(one_percent_is_caught_at_any_seed_and_scale, 9)
     static const double scales[] = {1e-3, 1, 1e3};
     static ng_check_call *const calls[] = {layer_norm, square, gelu};
     for (uint64_t seed = 0; seed < 30; seed++) {
-        for (int mode = 0; mode < 3; mode++) {
+        for (int mode = 0; mode < 2; mode++) {
             ng_tensor *x = normal(seed, NG_SHAPE(3, 4), scales[_i % 3]);
             spoiled_call wrong = {calls[_i / 3], SCALED};
             ng_check_report bad = ng_check_function(with_fault, &x, 1, .context = &wrong,
@@ -574,27 +578,12 @@ TEST(float32_inside_passes_with_a_tolerance)
     }
 }
 
-static double power(double x) { return copysign(pow(fabs(x), parameter), x); }
-static double power_slope(double x) { return parameter * pow(fabs(x), parameter - 1); }
-
-TEST(taylor_asks_for_an_exponent_of_at_least_1_7)
-{
-    const ng_check_options taylor = {.mode = NG_CHECK_TAYLOR};
-    const pointwise f = {power, power_slope}; /* |x|^p at 0: the remainder falls as h^p */
-    for (int low = 0; low < 2; low++) {
-        parameter = low ? 1.6 : 1.8;
-        ng_check_report report = check_pointwise(f, 0, 0, taylor);
-        ck_assert_int_eq(report.passed, !low);
-        assert_near(report.slope, parameter, 0.05);
-    }
-}
-
 /* ---- Two orders, one report ----------------------------------------------------------------- */
 
 TEST(order_2_sees_what_is_wrong_at_order_1)
 {
     /* The second derivative is the right one of the wrong gradient. */
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < 2; mode++) {
         ng_check_options options = {.order = 2, .mode = modes[mode]};
         ng_check_report report = check_spoiled(square, FLIPPED, options);
         expect_says(&report, "the sign is flipped");
@@ -613,14 +602,14 @@ TEST(order_2_sees_what_is_wrong_at_order_1)
 TEST(order_2_compares_the_derivatives_of_both_orders)
 {
     ng_tensor *x = normal(1, NG_SHAPE(6), 1);
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < 2; mode++) {
         ng_check_report first = ng_check_function(gelu, &x, 1, .mode = modes[mode]);
         ng_check_report both = ng_check_function(gelu, &x, 1, .mode = modes[mode], .order = 2);
         expect_passed(&both, "gelu");
         ck_assert_int_eq(first.order, 1);
         ck_assert_int_eq(both.order, 2);
         ck_assert_int_eq(both.compared, 2 * first.compared);
-        ck_assert_double_ge(both.relative_error, mode == 2 ? 0 : first.relative_error);
+        ck_assert_double_ge(both.relative_error, first.relative_error);
     }
 }
 
@@ -676,7 +665,7 @@ LOOP_TEST(a_fault_of_second_order_only_is_caught_there, 2)
     ng_tensor *x = normal(1, NG_SHAPE(6), 1);
     void *op = (void *)(uintptr_t)ops[_i];
     parameter = 0;
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < 2; mode++) {
         ng_check_report first =
             ng_check_function(square_of, &x, 1, .context = op, .mode = modes[mode]);
         expect_passed(&first, "first order");
@@ -744,7 +733,7 @@ LOOP_TEST(a_fault_that_shows_in_some_passes_only_is_caught, MOODS)
         [LEANS_ON_THE_OTHER] = "where it is asked for alone and added to another",
         [TIRES] = "run again at the same point, the gradient is"};
     ng_tensor *in[] = {normal(1, NG_SHAPE(6), 1), normal(2, NG_SHAPE(6), 1)};
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < 2; mode++) {
         moody of = {.fault = (unsigned)_i};
         ng_check_report report =
             ng_check_function(moody_product, in, 2, .context = &of, .mode = modes[mode]);
@@ -775,7 +764,7 @@ TEST(a_fault_of_a_gradient_recorded_alone_is_caught)
 {
     ng_tensor *in[] = {normal(1, NG_SHAPE(6), 1), normal(2, NG_SHAPE(6), 1)};
     moody of = {.fault = NEVER};
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < 2; mode++) {
         ng_check_report report = ng_check_function(leaning_product, in, 2, .context = &of,
                                                    .order = 2, .mode = modes[mode]);
         expect_says(&report, "where it is recorded and asked for alone");
@@ -818,6 +807,7 @@ CALL(constant, ng_mul_scalar(tape, in[0], 0))
 CALL(detached, ng_detach(tape, in[0]))
 CALL(first_only, ng_square(tape, in[0]))
 CALL(failing, ng_matmul(tape, in[0], in[0]))
+CALL(quotient, ng_div(tape, in[0], in[0]))
 CALL(silent, ((void)tape, (void)in, (ng_tensor *)NULL))
 CALL(indices, ng_argmax(tape, in[0], 0))
 CALL(rounded, ng_cast(tape, in[0], NG_F32))
@@ -873,8 +863,12 @@ TEST(what_cannot_be_checked_says_why)
         expect_says(&report, rows[i].says);
         ng_clear_error();
     }
+    /* A NaN has no sign, whichever the processor gave it. */
+    ng_tensor *zero = own(ng_zeros_new(NG_F64, NG_SHAPE(1)));
+    ng_check_report report = ng_check_function(quotient, &zero, 1);
+    expect_says(&report, "is nan at [0]");
     /* Steps below rounding: nothing is known about the derivative. */
-    ng_check_report report = ng_check_function(square, x, 1, .step = 1e-300);
+    report = ng_check_function(square, x, 1, .step = 1e-300);
     expect_says(&report, "are wrong or cannot be told from rounding");
     ck_assert_str_eq(report.hint, "");
 
@@ -892,7 +886,7 @@ TEST(options_without_meaning_are_refused)
         const char *says;
     } wrong[] = {{{.order = 3}, "order 3"},
                  {{.order = -1}, "order -1"},
-                 {{.mode = (ng_check_mode)3}, "mode 3"},
+                 {{.mode = (ng_check_mode)2}, "mode 2"},
                  {{.mode = (ng_check_mode)-1}, "mode -1"},
                  {{.directions = -2, .mode = NG_CHECK_FAST}, "-2 directions"},
                  {{.directions = 2}, "2 directions were asked for: elements have none"},
@@ -1015,7 +1009,7 @@ LOOP_TEST(an_op_of_the_users_own_is_checked_in_float32_too, DOUBLE_ONLY + 1)
     layer->kind = kind;
     module = own(ng_module_built(module));
     ng_tensor *before = own(ng_copy_new(layer->shift, NG_F32));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         ng_check_options options = {
             .inputs = in, .n_inputs = 2, .context = &kind, .mode = modes[i]};
         ng_check_report report = ng_check_function_with(tanh_of_triple, options);
@@ -1084,7 +1078,9 @@ static ng_tensor *faulty_norm(ng_tape *tape, ng_tensor *const *in, void *context
 
 LOOP_TEST(a_forgotten_gamma_and_a_wrong_axis_are_named, 3)
 {
-    static const char *const says[] = {"it does not depend on gamma", "axis", "axis"};
+    static const char *const says[] = {"it does not depend on gamma",
+                                       "it does not sum to 0 along axis 1",
+                                       "it does not sum to 0 along axis 1"};
     static const char *const names[] = {"x", "gamma", "beta"};
     norm_fault kind = (norm_fault)_i;
     for (uint64_t seed = 0; seed < 5; seed++) {
@@ -1107,10 +1103,8 @@ LOOP_TEST(a_kink_is_told_from_an_error, 2)
     expect_passed(&report, "a function at its kink");
     ck_assert_int_eq(report.kinks, 2);
     ck_assert_int_eq(report.compared, 4);
-    for (int mode = 1; mode < 3; mode++) { /* every direction moves the zeros too */
-        report = ng_check_function(call, &x, 1, .mode = modes[mode]);
-        expect_says(&report, "at a kink");
-    }
+    report = ng_check_function(call, &x, 1, .mode = NG_CHECK_FAST); /* it moves the zeros too */
+    expect_says(&report, "at a kink");
     report = ng_check_function(relu, &x, 1, .order = 2);
     expect_passed(&report, "a jump of the gradient, at order 2");
     ck_assert_int_eq(report.kinks, 4);
@@ -1124,11 +1118,10 @@ LOOP_TEST(a_kink_near_by_is_stepped_around, 6)
 {
     double distance = pow(10, -1 - _i); /* 0.1 to 1e-6 */
     ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(distance, -distance, 1)));
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < 2; mode++) {
         ng_check_report report = ng_check_function(relu, &x, 1, .mode = modes[mode]);
         expect_passed(&report, "relu near 0");
         ck_assert_int_eq(report.kinks, 0);
-        ck_assert_double_eq(report.slope, 0); /* a line on this side of the kink */
     }
 }
 
@@ -1142,7 +1135,7 @@ TEST(an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others)
     ng_tensor *in[] = {own(ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0, 1, -2, 0.5))),
                        normal(1, NG_SHAPE(4), 1)};
     for (uint64_t seed = 0; seed < 40; seed++) {
-        const ng_check_mode mode = modes[seed % 3];
+        const ng_check_mode mode = modes[seed % 2];
         ng_check_report report =
             ng_check_function(rectified_product, in, 2, .mode = mode, .seed = seed);
         ck_assert_msg(!report.passed, "mode %d, seed %d", (int)mode, (int)seed);
@@ -1154,11 +1147,9 @@ TEST(an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others)
     }
     /* An element of 1e-9 beside them is tested by itself, but not along directions. */
     ng_set(in[0], 1, 1e-9);
-    for (int mode = 1; mode < 3; mode++) {
-        ng_check_report report =
-            ng_check_function(right_rectified_product, in, 2, .mode = modes[mode]);
-        expect_says(&report, "input 1 stands at a kink");
-    }
+    ng_check_report report =
+        ng_check_function(right_rectified_product, in, 2, .mode = NG_CHECK_FAST);
+    expect_says(&report, "input 1 stands at a kink");
 }
 
 /* ---- What is held fixed -------------------------------------------------------------------- */
@@ -1234,8 +1225,8 @@ static ng_check_report check_naive(detached_parts parts, ng_check_options option
 
 TEST(a_value_detached_by_mistake_is_reported_and_wrong_if_it_moves)
 {
-    for (int i = 0; i < 6; i++) {
-        ng_check_options options = {.mode = modes[i % 3], .order = 1 + i / 3};
+    for (int i = 0; i < 4; i++) {
+        ng_check_options options = {.mode = modes[i % 2], .order = 1 + i / 2};
         ng_check_report report = check_naive((detached_parts){.deviation = true}, options);
         expect_passed(&report, "a norm with a detached deviation");
         ck_assert_int_eq(report.detached, 1);
@@ -1385,7 +1376,7 @@ TEST(a_gradient_penalty_checks_at_both_orders)
 {
     ng_tensor *in[PENALTY_INPUTS];
     penalty_inputs(in);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 4; i++) {
         penalty kind = {.batch = i % 2};
         ng_check_report report =
             ng_check_function(gradient_penalty, in, PENALTY_INPUTS, .context = &kind,
@@ -1400,7 +1391,7 @@ TEST(a_gradient_that_is_not_recorded_is_named)
 {
     ng_tensor *in[PENALTY_INPUTS];
     penalty_inputs(in);
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 8; i++) {
         penalty kind = {.batch = i % 2, .unrecorded = true, .beside = i / 2 % 2};
         ng_check_report report =
             ng_check_function(gradient_penalty, in, PENALTY_INPUTS, .context = &kind,
@@ -1425,7 +1416,7 @@ TEST(the_residual_of_a_differential_equation_checks_at_both_orders)
 {
     ng_tensor *in[] = {normal(1, NG_SHAPE(5, 1), 1), normal(2, NG_SHAPE(1, 4), 1),
                        normal(3, NG_SHAPE(4), 1), normal(4, NG_SHAPE(4, 1), 1)};
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < 2; mode++) {
         ng_check_report report =
             ng_check_function(oscillator, in, 4, .mode = modes[mode], .order = 2);
         expect_passed(&report, "u'' + u");
@@ -1502,7 +1493,7 @@ TEST(a_module_is_given_back_bit_for_bit)
     ng_freeze(ng_module_child(module, 4));
     ng_eval(ng_module_child(module, 3));
     snapshot before = take_snapshot(module);
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < 2; mode++) {
         ng_check_report report = ng_check_module(module, &x, 1, .mode = modes[mode], .order = 2);
         expect_passed(&report, "a network");
         expect_unchanged(&before);
@@ -1531,7 +1522,7 @@ TEST(no_check_of_a_function_moves_running_statistics)
     for (int i = 0; i < 3; i++) {
         ng_module_to(layers[i], NG_F64);
         snapshot before = take_snapshot(layers[i]);
-        for (int mode = 0; mode < 3; mode++) {
+        for (int mode = 0; mode < 2; mode++) {
             ng_check_report report = ng_check_function(layer_call, &x, 1, .context = &layers[i],
                                                        .order = 2, .mode = modes[mode]);
             expect_passed(&report, "a layer with statistics");
@@ -1564,26 +1555,7 @@ TEST(inputs_stay_as_they_are_and_constants_are_not_checked)
     ck_assert(!ng_requires_grad(in[0]));
 }
 
-/* ---- Taylor, sweep, print ------------------------------------------------------------------ */
-
-CALL(doubled, ng_mul_scalar(tape, in[0], 2))
-
-TEST(the_remainder_falls_as_the_square_if_the_gradient_is_right)
-{
-    for (uint64_t seed = 0; seed < 10; seed++) {
-        const ng_check_options options = {.mode = NG_CHECK_TAYLOR, .seed = seed};
-        ng_tensor *x = normal(seed, NG_SHAPE(4, 4), 1);
-        ng_check_report report =
-            ng_check_function(layer_norm, &x, 1, .mode = NG_CHECK_TAYLOR, .seed = seed);
-        expect_passed(&report, "layer_norm");
-        assert_near(report.slope, 2, 0.1);
-        report = check_spoiled(layer_norm, SCALED, options);
-        assert_near(report.slope, 1, 0.1);
-        report = ng_check_function(doubled, &x, 1, .mode = NG_CHECK_TAYLOR, .seed = seed);
-        expect_passed(&report, "2 x");
-        ck_assert_double_eq(report.slope, 0);
-    }
-}
+/* ---- Sweep, print -------------------------------------------------------------------------- */
 
 TEST(a_sweep_shows_truncation_and_rounding)
 {
@@ -1602,8 +1574,6 @@ TEST(a_sweep_shows_truncation_and_rounding)
     ck_assert_int_ne(ng_check_sweep_with(failing, steps, errors, 5, options), NG_OK);
     assert_error(NG_ESHAPE, "ng_matmul: inner dimensions differ"); /* the cause */
 }
-
-CALL(cube, ng_pow_scalar(tape, in[0], 3))
 
 /* The relative error of a difference of x^3 is h^2 / (3 x^2); h is 2 s at x = 1 and 2. */
 TEST(a_sweep_tells_the_median_of_what_is_not_0)
@@ -1659,9 +1629,8 @@ TEST(a_report_has_a_point_in_any_locale)
     lines_printed(&report, &text);
     ck_assert_ptr_null(strpbrk(strchr(text, '4'), ","));
     free(text);
-    report = check_spoiled(gelu, SCALED, (ng_check_options){.mode = NG_CHECK_TAYLOR});
+    report = check_spoiled(gelu, SCALED, (ng_check_options){.mode = NG_CHECK_FAST});
     lines_printed(&report, &text);
-    ck_assert_ptr_nonnull(strstr(text, "  h^1.0"));
     ck_assert_ptr_nonnull(strstr(text, "too large by a factor of 1.01"));
     ck_assert_ptr_nonnull(strstr(text, "analytic"));
     const char *analytic = strstr(text, "analytic") + strcspn(strstr(text, "analytic"), ".,");

@@ -48,8 +48,7 @@ typedef ng_tensor *ng_check_call(ng_tape *tape, ng_tensor *const *inputs, void *
 /* How much is compared. */
 typedef enum {
     NG_CHECK_ELEMENTS = 0, /* every element of every input and parameter */
-    NG_CHECK_FAST,         /* `directions` random directions in each input and parameter */
-    NG_CHECK_TAYLOR        /* the same; f(x + h d) - f(x) - h f'(x) d has to fall as h^2, too */
+    NG_CHECK_FAST          /* `directions` random directions in each input and parameter */
 } ng_check_mode;
 
 /* The settings of every check. */
@@ -58,7 +57,7 @@ typedef struct {
     int order;          /* 1 (default), or 2: order 1, then the gradient of the gradient */
     ng_check_mode mode; /* default NG_CHECK_ELEMENTS */
     uint64_t seed;      /* of cotangents, directions and dropout */
-    int directions;     /* NG_CHECK_FAST and NG_CHECK_TAYLOR only: default 3 */
+    int directions;     /* NG_CHECK_FAST only: default 3 */
     double tolerance;   /* relative error beside the estimated one; default 1e-9, NG_ZERO: none */
     double step;        /* the largest step, relative to each element; default 1/16 */
     const char *const *names; /* of the inputs, for the report; default "input 1", "input 2"... */
@@ -86,10 +85,8 @@ typedef struct {
     double relative_error;    /* |a - n| / max(|a|, |n|, largest derivative of the tensor); 0 where
                                  both are 0 but for rounding */
     double error_estimate;    /* of the numeric derivative itself */
-    double slope;  /* NG_CHECK_TAYLOR: the lowest exponent of a remainder; 0 where all remainders
-                      are rounding, as those of a line are */
-    int detached;  /* detached values that the result depends on */
-    int constants; /* the same that are constant by definition */
+    int detached;             /* detached values that the result depends on */
+    int constants;            /* the same that are constant by definition */
     char detached_value[112]; /* the first of `detached`: "rsqrt (4, 1) at my_norm.c:42" */
     char own_op[48];          /* the first op of your own in the function; "" where there is none */
     char not_in_float32[96];  /* why that op was not checked in float32; "" where it was */
@@ -124,7 +121,7 @@ NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_opti
 NG_API ng_check_report ng_check_module_with(ng_module *module, ng_check_options options);
 
 /* Prints one line: name, order, derivatives compared, worst relative error (absolute where the
- * derivative is 0; NG_CHECK_TAYLOR: exponent), its place, verdict. Up to three more where it
+ * derivative is 0), its place, verdict. Up to three more where it
  * failed. `name` may be NULL. ng_check_print_head prints the heading. */
 NG_API void ng_check_print(FILE *stream, const char *name, const ng_check_report *report);
 NG_API void ng_check_print_head(FILE *stream);

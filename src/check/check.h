@@ -13,14 +13,15 @@
  *
  *   with steps h = L/16, L/32, ... L/2^29 until the extrapolated value is good enough. L is the
  *   scale of the element: the larger of |x| and the root mean square of its tensor, as a power of
- *   two. Richardson's extrapolation removes h^2, h^4, ...; how far an extrapolated value is from
+ *   two. If L is tiny and the values do not move with it, as those of exp(1e-17), L is 2^-20.
+ *   Richardson's extrapolation removes h^2, h^4, ...; how far an extrapolated value is from
  *   what it was made of estimates its error (Ridders 1982). Rounding and noise are part of it.
  *
  *   An analytic derivative a and a numeric one n agree (compare.c) where
  *
  *       |a - n| <= tolerance max(|a|, |n|) + slack,    slack = 4 error + rounding
  *
- *   and slack is below S / 10^5, S being the largest derivative of the tensor. An estimate with a
+ *   and slack is below 10^-5 S, S being the largest derivative of the tensor. An estimate with a
  *   larger error cannot tell right from wrong, and such a derivative counts as wrong.
  *
  *   Where the slopes of the two sides stay apart as the step shrinks, the point is a kink (kink.c):
@@ -42,7 +43,7 @@
  * What finite differences cannot see (the rest is in gradcheck.h)
  *
  *   - A derivative that is less than 10^-12 of the largest in its tensor, or that cancels from
- *     terms 10^12 times as large; inputs below 2^-20.
+ *     terms 10^12 times as large.
  *   - A jump that is symmetric about the point, as the gradient of |x| has at 0. Both sides have
  *     the same slope, so it is no kink, and order 2 calls the derivative wrong.
  */
@@ -50,7 +51,67 @@
 #define NG_CHECK_CHECK_H
 
 #include "core/tensor.h"
+#include <math.h>
 #include <normgrad/gradcheck.h>
+
+/* ---- Thresholds ------------------------------------------------------------------------------ */
+
+/* Steps: the first, relative to L; how many; powers of h^2 that are extrapolated. More steps reach
+ * below rounding, more powers amplify it. Finite differences of less than TINY are lost beside
+ * values near 1. */
+#define CHECK_FIRST_STEP 0x1p-4
+#define CHECK_STEPS 26
+#define CHECK_POWERS 6
+#define CHECK_TINY 0x1p-20
+/* Shares of the first step, of few bits so that x + h is exact, and no fractions with a small
+ * denominator: a whole period of sin(2 pi 16 x) would show no slope. The others measure again. */
+#define CHECK_SHARE (3709 / 4096.0)
+#define CHECK_OTHER_SHARES                                                                         \
+    {                                                                                              \
+        2557 / 4096.0, 3331 / 4096.0                                                               \
+    }
+
+/* The tolerance if the options have none. Right derivatives of the library are within 1e-10. */
+#define CHECK_TOLERANCE 1e-9
+/* The share of the tolerance at which the numeric derivative is refined no further. */
+#define CHECK_ENOUGH 1e-2
+/* Errors of the estimate that are allowed: it is the difference of two values, and may be small by
+ * chance. */
+#define CHECK_ERRORS 4
+/* Roundings of the size of the outputs that the analytic derivative may have lost where its terms
+ * cancel, and the part of the tensor's largest derivative that it may have lost in a sum. */
+#define CHECK_CANCELLED 0x1p12
+#define CHECK_LOST 1e-12
+/* The share of the tensor's largest derivative to which a derivative has to be known, unless 10
+ * tolerances are more. A mistake of 1 % of a term that is 1000 times smaller than others shows. */
+#define CHECK_KNOWN 1e-5
+
+/* The same gradient, computed in another way, or recorded by the definition of a fused op: of its
+ * own largest element, and of all gradients, beside which the sums of a small one are rounded. */
+#define CHECK_SAME 1e-9
+#define CHECK_SAME_OF_ALL 1e-13
+
+/* A kink: the gap between the slopes of the two sides is above rounding by KINK, at a jump, where
+ * it grows as rounding does, by JUMP. The gap falls by half as the step does where there is none;
+ * the value may be outside it by OUTSIDE of the gap. */
+#define CHECK_KINK 1e3
+#define CHECK_JUMP 1e8
+#define CHECK_OUTSIDE 1e-3
+
+/* What detached values are found by: how far the input moves, relative to its size, and how much
+ * more than rounding of values that cancel the result has to differ. */
+#define CHECK_DISPLACED 0x1p-20
+#define CHECK_DIFFERS 0x1p-40
+
+/* Float against double: of the largest value, and of the largest gradient in all inputs. A loss of
+ * three digits is no wrong kernel. */
+#define CHECK_FLOAT 1e-3
+#define CHECK_FLOAT_OF_ALL 1e-5
+
+/* Hints: how well the differences follow a pattern; what counts as a sum of 0 along an axis, and
+ * as no sum of 0. */
+#define CHECK_PATTERN 1e-6
+#define CHECK_NO_PATTERN 1e-3
 
 /* ---- The subject: the function that is checked ---------------------------------------------- */
 
@@ -72,6 +133,7 @@ typedef struct {
     char name[64];
     ng_tensor *tensor;
     double *origin;     /* its values at the base point (a buffer's may be int64) */
+    double size;        /* the root mean square of these */
     int64_t offset;     /* of its gradient in ng_subject.analytic */
     ng_swapped swapped; /* a module's, in its own dtype */
 } ng_check_leaf;
@@ -148,13 +210,12 @@ double ng_line_length(const ng_check_leaf *leaf, int64_t index);
 
 /* What F does from x - h to x + h. */
 typedef struct {
-    double slope;            /* the central difference */
-    long double right, step; /* sum w (F(x + h) - F(x)), and h as it was rounded */
-    double magnitude;        /* sum |w F| over those F that moved */
-    double gap, low, high;   /* how far the slopes of the two sides are apart, output by output;
-                                  the bounds of what a choice between the sides can give */
-    double rounding;         /* of `gap` */
-    bool moved, both;        /* F differs at the two ends; it moves on both sides */
+    double slope;          /* the central difference */
+    double magnitude;      /* sum |w F| over those F that moved */
+    double gap, low, high; /* how far the slopes of the two sides are apart, output by output;
+                                the bounds of what a choice between the sides can give */
+    double rounding;       /* of `gap` */
+    bool moved, both;      /* F differs at the two ends; it moves on both sides */
 } ng_sides;
 bool ng_line_sides(const ng_line *line, double h, ng_sides *sides);
 
@@ -177,10 +238,6 @@ bool ng_line_estimate(const ng_line *line, double share, double scale, double en
  * of the two sides. */
 bool ng_line_kink(const ng_line *line, double analytic, const ng_estimate *estimate, bool *kink);
 
-/* The exponent p of the remainder F(h) - F(0) - h analytic ~ h^p: 2 or more if `analytic` is right,
- * 1 if it is wrong; 0 if the remainder is rounding, and NaN if it is NaN. */
-bool ng_line_exponent(const ng_line *line, double analytic, double *exponent);
-
 /* ---- The check and its report ---------------------------------------------------------------- */
 
 /* A stream of random numbers for each purpose. A caller may draw inputs from the same seed, and a
@@ -201,7 +258,6 @@ static inline ng_rng ng_check_rng(uint64_t seed, ng_check_stream stream)
 typedef struct {
     ng_estimate numeric;
     double analytic;
-    double exponent; /* of Taylor's remainder; 0 if it says nothing */
     bool wrong, kink;
 } ng_comparison;
 
@@ -215,6 +271,9 @@ void ng_check_subject(ng_subject *subject);
 /* Says in the report why the check has not passed, unless that was said already; false. */
 bool ng_check_say(ng_check_report *report, const char *format, ...) NG_PRINTF(2, 3);
 
+/* The number for a message: a NaN without a sign, which the C library would print. */
+static inline double ng_check_printable(double x) { return isnan(x) ? (double)NAN : x; }
+
 /* The text of the recorded error, for a call that returned NULL. */
 const char *ng_check_reason(void);
 
@@ -225,7 +284,7 @@ bool ng_check_stop(ng_check_report *report);
 void ng_check_count(ng_check_report *report, const char *name, int64_t wrong, int64_t compared);
 
 /* Looks for a pattern in the `count` derivatives of a leaf and sets the hint; `each` if there is
- * one derivative for every element. */
+ * one derivative for every element. The patterns are those of mistakes that were made. */
 void ng_check_find_hint(const ng_line *worst, const ng_comparison *found, int64_t count, bool each);
 
 /* Sets a hint if the likely cause of a failure is no wrong derivative. */

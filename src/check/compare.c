@@ -29,7 +29,7 @@ typedef struct {
 /* The rounding error of the reverse pass where terms cancel. */
 static double rounding_of(const ng_comparison *d)
 {
-    return 0x1p12 * DBL_EPSILON * d->numeric.magnitude / d->numeric.length;
+    return CHECK_CANCELLED * DBL_EPSILON * d->numeric.magnitude / d->numeric.length;
 }
 
 /* Whether both are 0 within rounding; false if the magnitude is beyond the range of double. */
@@ -42,10 +42,10 @@ static bool zero_to_rounding(const ng_comparison *d)
 
 static double slack_of(const leaf_check *c, const ng_comparison *d)
 {
-    return 4 * d->numeric.error + rounding_of(d) + 1e-12 * c->scale;
+    return CHECK_ERRORS * d->numeric.error + rounding_of(d) + CHECK_LOST * c->scale;
 }
 
-static double largest_slack(const leaf_check *c) { return fmax(1e-5, 10 * c->tolerance); }
+static double largest_slack(const leaf_check *c) { return fmax(CHECK_KNOWN, 10 * c->tolerance); }
 
 static bool is_known(const leaf_check *c, const ng_comparison *d)
 {
@@ -59,14 +59,10 @@ static double excess_of(const leaf_check *c, const ng_comparison *d)
     return fabs(d->analytic - d->numeric.value) - c->tolerance * size - slack_of(c, d);
 }
 
-/* In mode NG_CHECK_TAYLOR the exponent decides, unless the difference is too large for it; an
- * exponent of 0 decides nothing. */
 static bool comparison_is_right(const leaf_check *c, const ng_comparison *d)
 {
-    static const double lowest_exponent = 1.7;
-    if (!isfinite(d->analytic)) return false;
-    if (d->exponent != 0) return d->exponent >= lowest_exponent && !(excess_of(c, d) > 0);
-    return zero_to_rounding(d) || (is_known(c, d) && excess_of(c, d) <= 0);
+    return isfinite(d->analytic) &&
+           (zero_to_rounding(d) || (is_known(c, d) && excess_of(c, d) <= 0));
 }
 
 /* ---- Measuring ------------------------------------------------------------------------------- */
@@ -95,11 +91,9 @@ static bool measure(leaf_check *c)
         ng_comparison *d = &c->found[i];
         const ng_line line = line_at(c, i);
         d->analytic = analytic_along(&line);
-        if (!ng_line_estimate(&line, 3709 / 4096.0, c->scale, 1e-2 * c->tolerance, &d->numeric) ||
-            (c->subject->report->mode == NG_CHECK_TAYLOR &&
-             !ng_line_exponent(&line, d->analytic, &d->exponent)))
+        if (!ng_line_estimate(&line, CHECK_SHARE, c->scale, CHECK_ENOUGH * c->tolerance,
+                              &d->numeric))
             return false;
-        if (zero_to_rounding(d)) d->exponent = 0;
         const double size = fabs(d->numeric.value);
         if (d->numeric.error <= largest_slack(c) * size) c->scale = fmax(c->scale, size);
     }
@@ -110,10 +104,11 @@ static bool measure(leaf_check *c)
  * results differ. */
 static bool measure_again(const leaf_check *c, const ng_line *line, ng_comparison *d)
 {
-    static const double shares[] = {2557 / 4096.0, 3331 / 4096.0};
+    static const double shares[] = CHECK_OTHER_SHARES;
     for (int i = 0; i < 2; i++) {
         ng_estimate again;
-        if (!ng_line_estimate(line, shares[i], c->scale, 1e-2 * c->tolerance, &again)) return false;
+        if (!ng_line_estimate(line, shares[i], c->scale, CHECK_ENOUGH * c->tolerance, &again))
+            return false;
         const double apart = fabs(again.value - d->numeric.value);
         const double error = fmax(d->numeric.error, fmax(apart, again.error));
         d->numeric.error = isnan(apart) ? HUGE_VAL : error;
@@ -148,18 +143,13 @@ static bool report_comparison(const leaf_check *c, int64_t i, check_stats *sum)
     const double error = fabs(d->analytic - d->numeric.value);
     const double size = fmax(fmax(fabs(d->analytic), fabs(d->numeric.value)), c->scale);
     const double relative = error == 0 || zero_to_rounding(d) ? 0 : error / size;
-    const bool by_exponent = report->mode == NG_CHECK_TAYLOR && d->exponent > 0;
-    double rank = by_exponent ? 1 / d->exponent : relative;
-    rank = (isnan(rank) ? HUGE_VAL : rank) + (d->wrong ? 1e3 : 0);
-    if (d->kink) return false;
-    if (d->exponent > 0 && !(report->slope > 0 && report->slope <= d->exponent))
-        report->slope = d->exponent;
-    if (rank <= sum->worst) return false;
+    const double rank = (isnan(relative) ? HUGE_VAL : relative) + (d->wrong ? 1e3 : 0);
+    if (d->kink || rank <= sum->worst) return false;
     sum->worst = rank;
     snprintf(report->worst_name, sizeof report->worst_name, "%s", c->leaf->name);
     report->worst_index = i;
-    report->analytic = d->analytic;
-    report->numeric = d->numeric.value;
+    report->analytic = ng_check_printable(d->analytic);
+    report->numeric = ng_check_printable(d->numeric.value);
     report->absolute_error = error;
     report->relative_error = relative;
     report->error_estimate = d->numeric.error;
@@ -221,7 +211,7 @@ static bool check_order(ng_subject *subject, double *worst)
     for (int i = 0; i < subject->n_leaves; i++) {
         leaf_check c = {.subject = subject,
                         .leaf = &subject->leaves[i],
-                        .tolerance = ng_option(subject->options->tolerance, 1e-9)};
+                        .tolerance = ng_option(subject->options->tolerance, CHECK_TOLERANCE)};
         if (!check_leaf(&c, &rng, &sum)) return false;
     }
     report->compared += sum.compared;
@@ -273,7 +263,7 @@ ng_check_report ng_check_report_new(const ng_check_options *options)
     const double tolerance = options->tolerance, step = options->step;
     if (order < 0 || order > 2)
         ng_check_say(&report, "order %d was asked for: it is 1 or 2", order);
-    else if (mode < NG_CHECK_ELEMENTS || mode > NG_CHECK_TAYLOR)
+    else if (mode < NG_CHECK_ELEMENTS || mode > NG_CHECK_FAST)
         ng_check_say(&report, "mode %d was asked for: it is an ng_check_mode", mode);
     else if (mode == NG_CHECK_ELEMENTS && lines != 0)
         ng_check_say(&report, "%d directions were asked for: elements have none", lines);

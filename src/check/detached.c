@@ -4,14 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Moves every leaf by `scale` 2^-20 of its size, in directions of the seed; by 0, back. */
+/* Moves every leaf by a small share of its size, in directions of the seed times 1 or -1; by 0, back. */
 static void displace(const ng_subject *subject, double scale)
 {
     ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_DISPLACEMENTS);
     for (int i = 0; i < subject->n_leaves; i++) {
         const ng_check_leaf *leaf = &subject->leaves[i];
-        double *x = leaf->tensor->data, h = scale * ldexp(ng_line_length(leaf, -1), -20);
-        ng_touch(leaf->tensor);
+        double *x = leaf->tensor->data, h = scale * CHECK_DISPLACED * ng_line_length(leaf, -1);
         for (int64_t e = 0; e < leaf->tensor->size; e++)
             x[e] = scale == 0 ? leaf->origin[e] : leaf->origin[e] + h * ng_rng_normal(&rng);
     }
@@ -25,7 +24,7 @@ static bool values_differ(const double *a, const double *b, int64_t count)
         size = fmax(size, fabs(a[i]));
         apart = fmax(apart, fabs(a[i] - b[i]));
     }
-    return !(apart <= 0x1p-40 * size);
+    return !(apart <= CHECK_DIFFERS * size);
 }
 
 /* Lets one of the values of a kind move, or all of them, and no other. */

@@ -1,9 +1,8 @@
 /* Float32 against float64, for functions with an op of the user's own.
  *
  * Everything else in the check runs in double and would never see the float kernels of such an op.
- * Both runs start from inputs rounded to float32. They agree if no value differs by more than 1e-3
- * of the largest, and no gradient by more than 1e-3 of the largest in its input and 1e-5 of the
- * largest of all: enough for a wrong kernel, not for a small loss of accuracy.
+ * Both runs start from inputs rounded to float32. They agree if values and gradients differ
+ * by less than a share of the largest.
  */
 #include "check/check.h"
 #include "tape/tape.h"
@@ -65,13 +64,14 @@ static bool float32_agrees(const ng_subject *subject, const char *what, const ch
                            const double *single, const double *twice, int64_t count,
                            double everywhere)
 {
-    const double allowed = 1e-3 * float32_largest(twice, count) + everywhere;
+    const double allowed = CHECK_FLOAT * float32_largest(twice, count) + everywhere;
     for (int64_t i = 0; i < count; i++)
         if (!(fabs(single[i] - twice[i]) <= allowed) && (float)fabs(twice[i]) < HUGE_VALF)
             return ng_check_say(
                 subject->report,
                 "in float32 %s%s at [%lld] is %.9g, in float64 %.9g: see the kernels of op \"%s\"",
-                what, of, (long long)i, single[i], twice[i], subject->own_op->name);
+                what, of, (long long)i, ng_check_printable(single[i]), ng_check_printable(twice[i]),
+                subject->own_op->name);
     return true;
 }
 
@@ -93,7 +93,7 @@ bool ng_subject_check_float32(ng_subject *subject)
     bool ok = (swapped && single) || ng_check_stop(report);
     if (ok && float32_evaluate(subject, (float32_swaps){swapped, 0, NG_F32}, single, single + n) &&
         float32_evaluate(subject, (float32_swaps){swapped, 0, NG_F64}, twice, twice + n)) {
-        const double everywhere = 1e-5 * float32_largest(twice + n, m);
+        const double everywhere = CHECK_FLOAT_OF_ALL * float32_largest(twice + n, m);
         ok = float32_agrees(subject, "the result", "", single, twice, n, 0);
         for (int i = 0; i < subject->n_leaves && ok; i++) {
             const ng_check_leaf *leaf = &subject->leaves[i];

@@ -12,7 +12,7 @@ bool ng_line_kink(const ng_line *line, double analytic, const ng_estimate *estim
     ng_sides at[STEPS];
     /* A kink beyond the steps of the numeric derivative is not at this point. */
     const double first =
-        fmin(ldexp(line->length, -14), estimate->step > 0 ? estimate->step : HUGE_VAL);
+        fmin(ldexp(estimate->length, -14), estimate->step > 0 ? estimate->step : HUGE_VAL);
     bool stays = true, grows = !(estimate->error <= 0.1 * fabs(estimate->value));
     for (int i = 0; i < STEPS; i++) {
         if (!ng_line_sides(line, ldexp(first, -4 * i), &at[i])) return false;
@@ -21,9 +21,9 @@ bool ng_line_kink(const ng_line *line, double analytic, const ng_estimate *estim
         grows = grows && (i == 0 || (ratio > 8 && ratio < 32));
     }
     const ng_sides *last = &at[STEPS - 1];
-    stays = stays && last->gap > 1e3 * last->rounding;
-    grows = grows && last->gap > 1e8 * last->rounding;
-    const double slack = 1e-3 * last->gap;
+    stays = stays && last->gap > CHECK_KINK * last->rounding;
+    grows = grows && last->gap > CHECK_JUMP * last->rounding;
+    const double slack = CHECK_OUTSIDE * last->gap;
     *kink = (stays || grows) && analytic >= last->low - slack && analytic <= last->high + slack;
     return true;
 }

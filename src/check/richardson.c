@@ -13,13 +13,8 @@
 
 double ng_line_length(const ng_check_leaf *leaf, int64_t index)
 {
-    static const double least = 0x1p-20, most = 0x1p1000;
-    const double *x = leaf->origin;
-    double sum = 0;
-    for (int64_t i = 0; i < leaf->tensor->size; i++) sum += x[i] * x[i];
-    double size = sqrt(sum / (double)leaf->tensor->size);
-    if (index >= 0) size = fmax(size, fabs(x[index]));
-    return size > 0 ? exp2(round(log2(fmin(fmax(size, least), most)))) : 1;
+    const double size = index < 0 ? leaf->size : fmax(leaf->size, fabs(leaf->origin[index]));
+    return size > 0 ? exp2(round(log2(fmin(fmax(size, 0x1p-960), 0x1p1000)))) : 1;
 }
 
 /* F at t along the line. Returns t as it was rounded in *moved. */
@@ -29,7 +24,6 @@ static bool line_values(const ng_line *line, double t, double *moved, double *va
     double *x = tensor->data;
     const double *origin = line->leaf->origin;
     *moved = t;
-    ng_touch(tensor);
     if (line->direction) {
         for (int64_t i = 0; i < tensor->size; i++) x[i] = origin[i] + t * line->direction[i];
     } else {
@@ -37,7 +31,6 @@ static bool line_values(const ng_line *line, double t, double *moved, double *va
         *moved = x[line->index] - origin[line->index];
     }
     const bool ok = ng_subject_evaluate(line->subject, values, NULL);
-    ng_touch(tensor);
     memcpy(x, origin, (size_t)tensor->size * sizeof *x);
     return ok;
 }
@@ -49,14 +42,13 @@ bool ng_line_sides(const ng_line *line, double h, ng_sides *sides)
     double up, down;
     if (!line_values(line, h, &up, subject->plus) || !line_values(line, -h, &down, subject->minus))
         return false;
-    *sides = (ng_sides){.step = (long double)up};
+    *sides = (ng_sides){0};
     long double sum = 0;
     bool right_moves = false, left_moves = false;
     for (int64_t j = 0; j < subject->n_values; j++) {
         const double weight = subject->weights[j];
         const double right = weight * (plus[j] - base[j]) / up;
         const double left = weight * (minus[j] - base[j]) / down;
-        sides->right += (long double)weight * ((long double)plus[j] - (long double)base[j]);
         sum += (long double)weight * ((long double)plus[j] - (long double)minus[j]);
         if (plus[j] != minus[j] || plus[j] != base[j])
             sides->magnitude += fabs(weight) * fmax(fabs(plus[j]), fabs(minus[j]));
@@ -75,11 +67,9 @@ bool ng_line_sides(const ng_line *line, double h, ng_sides *sides)
 
 /* ---- Refinement ------------------------------------------------------------------------------ */
 
-enum { RICHARDSON_STEPS = 26, RICHARDSON_ORDERS = 6 };
-
 /* The estimates of ever smaller steps. */
 typedef struct {
-    ng_estimate rows[RICHARDSON_STEPS];
+    ng_estimate rows[CHECK_STEPS];
     int count;
     bool good;  /* the newest is good enough */
     bool still; /* the outputs have moved, and do not at the newest step */
@@ -92,7 +82,7 @@ static ng_estimate extrapolate(double *row, const double *previous, int level)
 {
     ng_estimate best = {.value = (double)NAN, .error = HUGE_VAL};
     double factor = 4;
-    for (int k = 1; k <= level && k <= RICHARDSON_ORDERS; k++, factor *= 4) {
+    for (int k = 1; k <= level && k <= CHECK_POWERS; k++, factor *= 4) {
         row[k] = (factor * row[k - 1] - previous[k - 1]) / (factor - 1);
         const double error = fmax(fabs(row[k] - row[k - 1]), fabs(row[k] - previous[k - 1]));
         if (!(error < best.error)) continue;
@@ -104,8 +94,8 @@ static ng_estimate extrapolate(double *row, const double *previous, int level)
 
 static bool refine(const ng_line *line, double h, double scale, double enough, refinement *r)
 {
-    double table[2][RICHARDSON_ORDERS + 1], last_gap = 0;
-    for (int i = 0; i < RICHARDSON_STEPS && !r->good; i++, h /= 2) {
+    double table[2][CHECK_POWERS + 1], last_gap = 0;
+    for (int i = 0; i < CHECK_STEPS && !r->good; i++, h /= 2) {
         double *row = table[i % 2];
         ng_sides sides;
         if (!ng_line_sides(line, h, &sides)) return false;
@@ -120,7 +110,7 @@ static bool refine(const ng_line *line, double h, double scale, double enough, r
             best->error += rounding;
             best->magnitude = sides.magnitude;
             best->step = sides.moved ? h : 0;
-            best->bent = sides.gap > 0.75 * last_gap && sides.gap > 1e3 * rounding;
+            best->bent = sides.gap > 0.75 * last_gap && sides.gap > CHECK_KINK * rounding;
             r->good = i >= 2 && best->error <= enough * fmax(fabs(best->value), scale);
         }
         last_gap = sides.gap;
@@ -149,7 +139,7 @@ bool ng_line_estimate(const ng_line *line, double share, double scale, double en
                       ng_estimate *estimate)
 {
     const ng_subject *subject = line->subject;
-    const double step = subject->options->step, h = step > 0 ? step : 0x1p-4;
+    const double step = subject->options->step, h = step > 0 ? step : CHECK_FIRST_STEP;
     refinement r = {0};
     if (!refine(line, share * h * line->length, scale, enough, &r)) return false;
     *estimate = r.good ? r.rows[r.count - 1] : best_estimate(&r);
@@ -158,6 +148,14 @@ bool ng_line_estimate(const ng_line *line, double share, double scale, double en
     const bool coarse = r.both && estimate->error <= 1e-3 * fabs(estimate->value);
     if (r.still && !coarse) *estimate = (ng_estimate){0};
     estimate->length = line->length;
+    if (line->length < CHECK_TINY && !(estimate->step > 0 && r.good)) {
+        ng_line wide = *line;
+        ng_estimate other;
+        wide.length = CHECK_TINY;
+        if (!ng_line_estimate(&wide, share, scale, enough, &other)) return false;
+        if (estimate->step == 0 || other.error < estimate->error) *estimate = other;
+        return true;
+    }
     if (estimate->step > 0) return true;
     estimate->magnitude = 0;
     for (int64_t j = 0; j < subject->n_values; j++)

@@ -38,6 +38,11 @@ bool ng_subject_add(ng_subject *subject, const char *name, ng_tensor *tensor, bo
     if (!leaf->origin) return false;
     memcpy(leaf->origin, tensor->data, (size_t)tensor->size * sizeof *leaf->origin);
     if (buffer) return true;
+    double most = 0, squares = 0; /* relative to the largest, so that no square leaves the range */
+    for (int64_t i = 0; i < tensor->size; i++) most = fmax(most, fabs(leaf->origin[i]));
+    for (int64_t i = 0; i < tensor->size && most > 0; i++)
+        squares += (leaf->origin[i] / most) * (leaf->origin[i] / most);
+    leaf->size = squares > 0 ? most * sqrt(squares / (double)tensor->size) : 0;
     subject->n_leaves++;
     subject->n_gradient += tensor->size;
     return true;
@@ -236,9 +241,9 @@ static bool same_bits(const ng_subject *subject, const double *first, const doub
     for (int64_t i = 0; i < count; i++) {
         if (memcmp(&first[i], &again[i], sizeof *first) == 0) continue;
         if (isnan(first[i]) && isnan(again[i])) continue;
-        return ng_check_say(subject->report,
-                            "run again at the same point, %s is %.17g at [%lld], not %.17g", what,
-                            again[i], (long long)i, first[i]);
+        return ng_check_say(
+            subject->report, "run again at the same point, %s is %.17g at [%lld], not %.17g", what,
+            ng_check_printable(again[i]), (long long)i, ng_check_printable(first[i]));
     }
     return true;
 }
@@ -266,8 +271,8 @@ static bool evaluate_repeatedly(ng_subject *subject)
     if (!ng_subject_evaluate(subject, subject->base, subject->analytic)) return false;
     for (int64_t i = 0; i < subject->n_values; i++)
         if (!isfinite(subject->base[i]))
-            return ng_check_say(subject->report, "%s is %g at [%lld]", what, subject->base[i],
-                                (long long)i);
+            return ng_check_say(subject->report, "%s is %g at [%lld]", what,
+                                ng_check_printable(subject->base[i]), (long long)i);
     ng_tape_set_mode(subject->tape, mode);
     const bool ok = ng_subject_repeats(subject);
     ng_tape_set_mode(subject->tape, NG_TAPE_REPLAY);
@@ -313,19 +318,20 @@ static double largest_finite(const double *values, int64_t count)
     return most;
 }
 
-/* Whether a leaf's gradient is the one that was compared, to 1e-9 of its largest element. */
+/* Whether a leaf's gradient is the one that was compared, up to rounding. */
 static bool same_gradient(const ng_subject *subject, int i, const double *compared,
                           const double *other, const char *how)
 {
     const ng_check_leaf *leaf = &subject->leaves[i];
     const int64_t begin = leaf->offset, size = leaf->tensor->size;
-    const double allowed = 1e-9 * largest_finite(other + begin, size) +
-                           1e-13 * largest_finite(compared, subject->n_gradient);
+    const double allowed = CHECK_SAME * largest_finite(other + begin, size) +
+                           CHECK_SAME_OF_ALL * largest_finite(compared, subject->n_gradient);
     for (int64_t e = begin; e < begin + size; e++)
         if (!(fabs(other[e] - compared[e]) <= allowed))
             return ng_check_say(subject->report,
                                 "the gradient of %s at [%lld] is %.9g, but %.9g %s", leaf->name,
-                                (long long)(e - begin), compared[e], other[e], how);
+                                (long long)(e - begin), ng_check_printable(compared[e]),
+                                ng_check_printable(other[e]), how);
     return true;
 }
 
