@@ -247,12 +247,12 @@ static const struct {
                {ONE_ELEMENT, "only this element"},
                {ONE_NAN, "NaN"},
                {ONE_INFINITE, "wrong"},
-               {ROW_CONSTANT, "are wrong"},
+               {ROW_CONSTANT, "a constant in each row"},
                {TRANSPOSED, "transposed"},
                {WRONG_SHAPE, "(1, 4)"},
                {NONE_AT_ALL, "no gradient"},
                {NULL_ONLY, "no gradient"},
-               {PER_ROW, "are wrong"}};
+               {PER_ROW, "a factor of its own in each row"}};
 
 LOOP_TEST(a_planted_fault_is_caught_and_named, sizeof planted / sizeof *planted)
 {

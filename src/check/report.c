@@ -88,6 +88,62 @@ static bool hint_factor(const hint_case *c)
         fabs(factor) < 1 ? "small" : "large", (int)fmax(6, 2 - floor(log10(size - 1))), size);
 }
 
+/* What the differences between analytic and numeric derivatives of a group of elements have in
+ * common. If a normalization's gradient lacks the mean's term, they are constant along the axes it
+ * normalizes over; if it lacks the variance's, they are a straight line in x; a wrong statistic is
+ * a factor. */
+typedef enum { HINT_CONSTANT, HINT_FACTOR, HINT_LINE } hint_pattern;
+
+/* Elements in groups: all, a row (the last axis), or a channel (all axes but axis 1). Element i of
+ * a group is at (i / inner * groups + group) * inner + i % inner. */
+typedef struct {
+    const char *where;
+    int64_t groups, inner;
+} grouping;
+
+/* Whether each group has differences a + b t, by least squares: a alone, b alone with the numeric
+ * derivative as t, or both with x. */
+static bool follows(const hint_case *c, const grouping *g, hint_pattern kind)
+{
+    const int64_t n = c->count / g->groups;
+    if (n < 3 || g->groups * (n - (kind == HINT_LINE ? 2 : 1)) < 3) return false;
+    for (int64_t group = 0; group < g->groups; group++) {
+        double t1 = 0, d1 = 0, tt = 0, td = 0, a = 0, b = 0;
+        for (int64_t i = 0; i < 2 * n; i++) { /* first the sums, then what is left */
+            const int64_t e = (i % n / g->inner * g->groups + group) * g->inner + i % n % g->inner;
+            const double numeric = c->found[e].numeric.value, d = c->found[e].analytic - numeric;
+            const double t = kind == HINT_FACTOR ? numeric : c->leaf->origin[e];
+            if (i < n) t1 += t, d1 += d, tt += t * t, td += t * d;
+            if (i == n && kind == HINT_FACTOR) b = td / tt;
+            if (i == n && kind == HINT_LINE)
+                b = ((double)n * td - t1 * d1) / ((double)n * tt - t1 * t1);
+            if (i == n && kind != HINT_FACTOR) a = (d1 - b * t1) / (double)n;
+            if (i >= n && !(fabs(d - a - b * t) <= CHECK_NO_PATTERN * c->largest)) return false;
+        }
+    }
+    return true;
+}
+
+static bool hint_missing_term(const hint_case *c)
+{
+    static const char *const texts[] = {
+        [HINT_CONSTANT] = "off by a constant in %s: a mean's or sum's term is missing",
+        [HINT_FACTOR] = "off by a factor of its own in %s: as with a wrong statistic",
+        [HINT_LINE] = "off by a line in the input in %s: as with a variance held fixed"};
+    const ng_shape shape = c->shape;
+    const int64_t row = shape.rank > 0 ? shape.dim[shape.rank - 1] : 1;
+    const int64_t channels = shape.rank > 1 ? shape.dim[1] : 1;
+    const int64_t inner = shape.rank > 1 ? ng_shape_span(shape, 2, shape.rank) : 1;
+    const grouping choices[] = {{"all elements", 1, 1},
+                                {"each row", c->count / row, row},
+                                {"each channel", channels, inner}};
+    for (hint_pattern kind = HINT_CONSTANT; kind <= HINT_LINE; kind++)
+        for (int i = 0; i < 3; i++)
+            if (follows(c, &choices[i], kind))
+                return hint(c->worst->subject->report, texts[kind], choices[i].where);
+    return false;
+}
+
 /* The gradient of a matrix (or a stack of them) is in memory column by column. */
 static bool hint_transposed(const hint_case *c)
 {
@@ -189,7 +245,8 @@ void ng_check_find_hint(const ng_line *worst, const ng_comparison *found, int64_
         hint(report, "it is NaN");
     else if (each && wrong == 1 && count > 1)
         hint(report, "only this element is wrong");
-    else if (known && !hint_factor(&c) && !hint_forgotten(&c) && each && !hint_transposed(&c))
+    else if (known && !hint_factor(&c) && !hint_forgotten(&c) && each && !hint_transposed(&c) &&
+             !hint_missing_term(&c))
         hint_axis(&c);
 }
 
