@@ -8,7 +8,7 @@
 
 /* The version of these headers; README.md says what each number promises. */
 #define NG_VERSION_MAJOR 0
-#define NG_VERSION_MINOR 3
+#define NG_VERSION_MINOR 4
 #define NG_VERSION_PATCH 0
 
 /* In C++ the functions of a header have C linkage. system_header silences -Wextra, which would warn
@@ -71,7 +71,7 @@ NG_API double ng_option(double value, double standard);
  * */
 NG_API double ng_exactly(double value);
 
-/* "0.3.0": the version of the linked library; the macros are that of these headers. */
+/* "0.4.0": the version of the linked library; the macros are that of these headers. */
 NG_API const char *ng_version(void);
 
 /* ---- Errors -------------------------------------------------------------------------------
