@@ -47,9 +47,9 @@ static ng_tensor *loss_after(ng_module *net, ng_tape *tape, task t, int steps)
     const int n = parameters_of(net, w);
     ng_tensor *x = draw_points(tape, t, &y), *other = draw_points(tape, t, &other_y);
     for (int k = 0; k < steps; k++)
-        if (!descend(tape, ng_mse(tape, ng_forward_using(net, tape, x, w, n), y), w, n))
+        if (!descend(tape, ng_mse(tape, ng_forward_using(net, tape, w, n, x), y), w, n))
             return NULL;
-    return ng_mse(tape, ng_forward_using(net, tape, other, w, n), other_y);
+    return ng_mse(tape, ng_forward_using(net, tape, w, n, other), other_y);
 }
 
 /* Logs the mean loss over new tasks after 0, 1... steps. */

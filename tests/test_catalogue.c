@@ -97,8 +97,12 @@ LOOP_TEST(value_gradients_and_buffers_are_those_of_the_formula, N_ROWS)
     for (int i = 0; ng_module_buffer(layer, i, &tensor); i++)
         if (figure(row, "", tensor.name))
             assert_ok(ng_copy_values(tensor.tensor, figure(row, "", tensor.name)));
-    ng_tensor *y = conditioned ? ng_forward_conditioned(layer, tape, in[0], in[1])
-                               : ng_forward(layer, tape, in[0]);
+    ng_inputs of = {.x = in[0]};
+    if (conditioned)
+        *(strncmp(row, "gated", 5) == 0   ? &of.gate
+          : strncmp(row, "adain", 5) == 0 ? &of.style
+                                          : &of.condition) = in[1];
+    ng_tensor *y = ng_forward_with(layer, tape, of);
     assert_golden_gradients(row, y, TOLERANCE, inputs, in);
     for (int i = 0; ng_module_parameter(layer, i, &tensor); i++)
         assert_golden(ng_grad(tensor.tensor), TOLERANCE, "%s/d%s", row, tensor.name);
@@ -127,8 +131,6 @@ TEST(settings_that_do_not_go_together_are_refused)
     assert_fails(ng_gated_rms_norm_new(5, .eps = -1), value, "ng_gated_rms_norm_new: eps is -1");
     assert_fails(ng_derf_new(3, .alpha = HUGE_VAL), value, "ng_derf_new: alpha is inf");
     assert_fails(ng_film_new(3), value, "ng_film_new: condition is 0");
-    assert_fails(ng_batch_norm_new(3, .condition = 2, .masked = true), value,
-                 "both .condition and .masked");
     assert_fails(ng_batch_norm_new(3, .condition = 2, .no_affine = true), value,
                  "both .condition and .no_affine");
     assert_fails(ng_group_norm_new(3, 3, .condition = 2, .no_affine = true), value,
@@ -161,21 +163,22 @@ TEST(conditions_that_do_not_fit_are_refused)
               *two = own(ng_zeros_new(NG_F32, NG_SHAPE(2, 2))),
               *maps = own(ng_zeros_new(NG_F32, NG_SHAPE(2, 2, 5)));
     ng_module *film = own(ng_film_new(3, .condition = 2));
-    assert_ok(ng_forward_conditioned(film, tape, image, two));
-    assert_fails(ng_forward_conditioned(film, tape, image, maps), NG_ESHAPE,
+    assert_ok(ng_forward(film, tape, image, .condition = two));
+    assert_fails(ng_forward(film, tape, image, .condition = maps), NG_ESHAPE,
                  "FiLM: condition is (2, 2, 5), expected (2, 2, 4)");
-    assert_fails(ng_forward_conditioned(film, tape, two, two), NG_ESHAPE,
+    assert_fails(ng_forward(film, tape, two, .condition = two), NG_ESHAPE,
                  "FiLM: x is (2, 2), expected (N, 3, ...)");
-    assert_fails(ng_forward(film, tape, image), NG_ESTATE, "takes a condition");
+    assert_fails(ng_forward(film, tape, image), NG_EVALUE,
+                 "FiLM: ng_forward: .condition is missing");
     ng_module *batch = own(ng_batch_norm_new(3, .condition = 2));
     assert_fails(ng_forward(batch, tape, image), NG_EVALUE,
-                 "BatchNorm: it was made with .condition, expected ng_forward_conditioned");
+                 "BatchNorm: ng_forward: .condition is missing");
     ng_module *gated = own(ng_gated_rms_norm_new(4));
-    assert_fails(ng_forward_conditioned(gated, tape, image, two), NG_ESHAPE,
-                 "GatedRMSNorm: condition is (2, 2), expected (2, 3, 4)");
+    assert_fails(ng_forward(gated, tape, image, .gate = two), NG_ESHAPE,
+                 "GatedRMSNorm: gate is (2, 2), expected (2, 3, 4)");
     ng_module *style = own(ng_instance_norm_new(3, .style = true));
-    assert_fails(ng_forward_conditioned(style, tape, image, maps), NG_ESHAPE,
+    assert_fails(ng_forward(style, tape, image, .style = maps), NG_ESHAPE,
                  "InstanceNorm: style is (2, 2, 5), expected (2, 3, 5)");
     assert_fails(ng_forward(style, tape, image), NG_EVALUE,
-                 "InstanceNorm: it was made with .style, expected ng_forward_conditioned");
+                 "InstanceNorm: ng_forward: .style is missing");
 }

@@ -131,7 +131,7 @@ static int parts_of(ng_module *net, ng_tensor *flat, ng_tensor **parts)
 static ng_tensor *loss_of(ng_module *net, ng_tensor *const *w, int n)
 {
     ng_tensor *x = ng_normal(tape, NG_F64, NG_SHAPE(5, 3), 0, 1);
-    return ng_mean(tape, ng_square(tape, ng_forward_using(net, tape, x, w, n)));
+    return ng_mean(tape, ng_square(tape, ng_forward_using(net, tape, w, n, x)));
 }
 
 LOOP_TEST(a_product_with_the_hessian_of_a_network_is_that_of_its_rows,

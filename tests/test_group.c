@@ -344,13 +344,13 @@ static bool padded_real(int64_t row) { return row < PADDED * (RANKS - 1) && row 
 static void run_padded(ng_group *group, int64_t first, int64_t rows, double *y, double *dx)
 {
     ng_tape *tape = ng_tape_new();
-    ng_module *norm = ng_batch_norm_new(2, .group = group, .masked = true);
+    ng_module *norm = ng_batch_norm_new(2, .group = group);
     ng_module_to(norm, NG_F64);
     ng_tensor *x = ng_zeros_new(NG_F64, NG_SHAPE(rows, 2)),
               *mask = ng_zeros_new(NG_I64, NG_SHAPE(rows));
     for (int64_t i = 0; i < 2 * rows; i++) ng_set(x, i, padded_value(first + i / 2, i % 2));
     for (int64_t i = 0; i < rows; i++) ng_set(mask, i, padded_real(first + i));
-    ng_tensor *out = ng_forward_conditioned(norm, tape, ng_require_grad(x), mask);
+    ng_tensor *out = ng_forward(norm, tape, ng_require_grad(x), .mask = mask);
     ng_tensor *weighed = ng_mul(tape, out, ng_exp(tape, x));
     if (ng_backward(tape, ng_sum(tape, weighed)) == NG_OK)
         for (int64_t i = 0; i < 2 * rows; i++) {

@@ -27,7 +27,7 @@ static ng_tensor *loss_of(ng_module *net, ng_tape *on, ng_tensor *x, ng_tensor *
 {
     if (!x) return NULL;
     ng_tensor *condition = ng_full(on, ng_dtype_of(x), NG_SHAPE(ng_dim(x, 0), CONDITION), 0.25);
-    return ng_cross_entropy(on, ng_forward_conditioned(net, on, x, condition), labels);
+    return ng_cross_entropy(on, ng_forward(net, on, x, .condition = condition), labels);
 }
 
 /* `count` random samples with random labels. */
@@ -133,8 +133,9 @@ static ng_status check_gradients(ng_module *net)
         ng_normal_new(NG_F64, NG_SHAPE(4, FEATURES), 0, 1, &rng),
         ng_normal_new(NG_F64, NG_SHAPE(4, CONDITION), 0, 1, &rng),
     };
+    static const char *const names[] = {"x", "condition"};
     ng_check_report report =
-        ng_check_module(net, inputs, 2, .mode = NG_CHECK_FAST, .directions = 1);
+        ng_check_module(net, inputs, 2, .names = names, .mode = NG_CHECK_FAST, .directions = 1);
     ng_tensor_free(inputs[0]);
     ng_tensor_free(inputs[1]);
     return report.passed ? NG_OK : ng_failed() ? ng_error_status() : NG_EGRAD;
@@ -243,7 +244,8 @@ LOOP_TEST(a_layer_is_built_whole_or_not_at_all, case_count(layer_case))
 typedef struct {
     ng_module *net;
     ng_optimizer *adam; /* NULL if the layer has no parameters */
-    ng_tensor *x, *condition;
+    ng_inputs in;
+    ng_tensor *second; /* the input besides x, or NULL */
 } trainee;
 
 static trainee trainee_new(const gradient_case *spec)
@@ -253,22 +255,23 @@ static trainee trainee_new(const gradient_case *spec)
     assert_ok(ng_module_to(t.net, NG_F64));
     if (spec->eval) ng_eval(t.net);
     if (ng_parameter_count(t.net) > 0) assert_ok(t.adam = ng_adam_new(t.net));
-    assert_ok(t.x = case_input_new(&spec->inputs[0], &rng));
-    if (!spec->inputs[0].index) ng_require_grad(t.x);
-    if (spec->inputs[1].name) assert_ok(t.condition = case_input_new(&spec->inputs[1], &rng));
+    ng_tensor *inputs[CASE_INPUTS] = {NULL};
+    for (int i = 0; i < 2 && spec->inputs[i].name; i++)
+        assert_ok(inputs[i] = case_input_new(&spec->inputs[i], &rng));
+    if (!spec->inputs[0].index) ng_require_grad(inputs[0]);
+    t.in = case_inputs(spec, inputs), t.second = inputs[1];
     return t;
 }
 
 static void trainee_free(trainee t)
 {
-    ng_tensor_free(t.x), ng_tensor_free(t.condition);
+    ng_tensor_free(t.in.x), ng_tensor_free(t.second);
     ng_optimizer_free(t.adam), ng_module_free(t.net);
 }
 
 static ng_tensor *sum_of_squares(trainee t, ng_tape *on)
 {
-    ng_tensor *condition = t.condition ? t.condition : NG_NONE;
-    return ng_sum(on, ng_square(on, ng_forward_conditioned(t.net, on, t.x, condition)));
+    return ng_sum(on, ng_square(on, ng_forward_with(t.net, on, t.in)));
 }
 
 /* A training step, in which a call that is refused memory is made again at most twice. Returns the
@@ -316,7 +319,7 @@ LOOP_TEST(a_layers_step_that_was_refused_memory_has_the_same_bits, case_count(la
         refused = n < 0 || allocations_refused();
         allocations_succeed();
         ng_clear_error();
-        if (ng_requires_grad(t.x)) keep(&result, ng_grad(t.x));
+        if (ng_requires_grad(t.in.x)) keep(&result, ng_grad(t.in.x));
         keep_all(&result, t.net);
         if (n < 0) first = result;
         expect_same_outcome(&first, &result);

@@ -30,20 +30,27 @@ static ng_module *layer_of(const gradient_case *spec)
     return module;
 }
 
+static ng_inputs drawn_inputs(const gradient_case *spec)
+{
+    ng_rng rng = ng_rng_seeded(5);
+    ng_tensor *inputs[CASE_INPUTS];
+    for (int i = 0; i < CASE_INPUTS && spec->inputs[i].name; i++)
+        inputs[i] = own(case_input_new(&spec->inputs[i], &rng));
+    return case_inputs(spec, inputs);
+}
+
 FIXTURE(set_up, tear_down)
 
 /* Output and gradients are those of the layer whose parameters are the tensors. */
 LOOP_TEST(every_layer_is_a_function_of_its_parameters, case_count(layer_case))
 {
     const gradient_case *spec = layer_case(_i);
-    ng_rng rng = ng_rng_seeded(5);
     ng_tensor *values[MOST], *gradients[MOST];
-    ng_tensor *x = own(case_input_new(&spec->inputs[0], &rng));
-    ng_tensor *c = spec->inputs[1].name ? own(case_input_new(&spec->inputs[1], &rng)) : NG_NONE;
+    const ng_inputs in = drawn_inputs(spec);
 
     ng_module *module = own(layer_of(spec));
     const int count = draw_parameters(module, values);
-    ng_tensor *y = ng_forward_using(module, tape, x, values, count, .condition = c);
+    ng_tensor *y = ng_forward_using_with(module, tape, values, count, in);
     assert_ok(y);
     ng_tensor *dy = normal(NG_F64, ng_shape_of(y), 9);
     if (count > 0)
@@ -53,7 +60,7 @@ LOOP_TEST(every_layer_is_a_function_of_its_parameters, case_count(layer_case))
     ng_named_tensor p, untouched;
     for (int i = 0; ng_module_parameter(same, i, &p); i++)
         for (int64_t k = 0; k < ng_size(p.tensor); k++) ng_set(p.tensor, k, ng_get(values[i], k));
-    ng_tensor *expected = ng_forward_conditioned(same, tape, x, c);
+    ng_tensor *expected = ng_forward_with(same, tape, in);
     assert_same_bits(y, expected);
     if (count > 0) assert_ok(ng_backward_from(tape, expected, dy));
     for (int i = 0; ng_module_parameter(same, i, &p); i++) {
@@ -75,7 +82,7 @@ typedef struct {
 
 static ng_tensor *loss_of(ng_tape *on, const task *t, ng_tensor *x, ng_tensor *const *w, int n)
 {
-    ng_tensor *y = ng_forward_using(t->net, on, x, w, n);
+    ng_tensor *y = ng_forward_using(t->net, on, w, n, x);
     return ng_mean(on, ng_square(on, ng_add_scalar(on, y, -0.5)));
 }
 
@@ -121,7 +128,7 @@ TEST(a_parameter_may_stand_for_itself)
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 1), *w[3];
     ng_named_tensor p;
     for (int i = 0; ng_module_parameter(net, i, &p); i++) w[i] = p.tensor;
-    ng_tensor *y = ng_forward_using(net, tape, x, w, 3);
+    ng_tensor *y = ng_forward_using(net, tape, w, 3, x);
     assert_same_bits(y, ng_forward(net, tape, x));
     assert_ok(ng_backward(tape, ng_sum(tape, y)));
     ck_assert(ng_has_grad(w[0]) && ng_has_grad(w[2]));
@@ -139,7 +146,7 @@ TEST(what_a_layer_gets_later_is_the_networks_too)
     ng_module_add_parameter(inner, "late", NG_SHAPE(3));
     ng_module_add_parameter(middle, "later", NG_SHAPE(2));
     ck_assert_int_eq(draw_parameters(net, w), 4);
-    assert_refused(ng_forward_using(net, tape, x, w, 2),
+    assert_refused(ng_forward_using(net, tape, w, 2, x),
                    "2 tensors, expected 4: the parameters of the Sequential");
 }
 
@@ -148,11 +155,11 @@ TEST(a_wrong_value_for_a_parameter_is_an_error_with_its_name)
     ng_module *net = own(ng_sequential_new(ng_linear_new(2, 3), ng_layer_norm_new(3)));
     ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 2), 1), *w[4];
     ck_assert_int_eq(draw_parameters(net, w), 4);
-    assert_ok(ng_forward_using(net, tape, x, w, 4));
+    assert_ok(ng_forward_using(net, tape, w, 4, x));
 
     for (int count = -1; count <= 5; count++) {
         if (count == 4) continue;
-        assert_refused(ng_forward_using(net, tape, x, w, count),
+        assert_refused(ng_forward_using(net, tape, w, count, x),
                        "expected 4: the parameters of the Sequential");
     }
     ng_tape *other = own(ng_tape_new());
@@ -172,16 +179,16 @@ TEST(a_wrong_value_for_a_parameter_is_an_error_with_its_name)
     ng_tensor *const right = w[2];
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         w[2] = wrong[i].value;
-        assert_fails(ng_forward_using(net, tape, x, w, 4), wrong[i].status, wrong[i].says);
+        assert_fails(ng_forward_using(net, tape, w, 4, x), wrong[i].status, wrong[i].says);
     }
     w[2] = right;
-    assert_fails(ng_forward_using(NULL, tape, x, w, 4), NG_ENULL,
+    assert_fails(ng_forward_using(NULL, tape, w, 4, x), NG_ENULL,
                  "ng_forward_using: module is NULL");
-    assert_fails(ng_forward_using(net, NULL, x, w, 4), NG_ENULL, "ng_forward_using: tape is NULL");
-    assert_fails(ng_forward_using(net, tape, NULL, w, 4), NG_ENULL, "ng_forward_using: x is NULL");
-    assert_fails(ng_forward_using(net, tape, x, NULL, 4), NG_ENULL,
+    assert_fails(ng_forward_using(net, NULL, w, 4, x), NG_ENULL, "ng_forward_using: tape is NULL");
+    assert_fails(ng_forward_using(net, tape, w, 4, NULL), NG_ENULL, "ng_forward_using: x is NULL");
+    assert_fails(ng_forward_using(net, tape, NULL, 4, x), NG_ENULL,
                  "ng_forward_using: the list of parameters is NULL");
-    assert_ok(ng_forward_using(net, tape, x, w, 4));
+    assert_ok(ng_forward_using(net, tape, w, 4, x));
 }
 
 /* A layer that reads its parameter without ng_parameter_value. */
@@ -210,7 +217,7 @@ TEST(a_layer_that_reads_its_parameter_itself_is_an_error)
     ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 3), 1), *w[1] = {normal(NG_F32, NG_SHAPE(3), 2)};
     ng_module *net = own(ng_sequential_new(headstrong_new())),
               *wrapped = own(ng_weight_norm_new(headstrong_new()));
-    assert_fails(ng_forward_using(net, tape, x, w, 1), NG_ESTATE,
+    assert_fails(ng_forward_using(net, tape, w, 1, x), NG_ESTATE,
                  "0 (Headstrong): ng_mul: operand 2 is a parameter that another tensor replaces: "
                  "read it with ng_parameter_value");
     assert_fails(ng_forward(wrapped, tape, x), NG_ESTATE, "read it with ng_parameter_value");
@@ -218,7 +225,7 @@ TEST(a_layer_that_reads_its_parameter_itself_is_an_error)
     assert_ok(ng_forward(net, tape, x)); /* nothing stands in for anything any more */
     ng_named_tensor p;
     ck_assert(ng_module_parameter(net, 0, &p));
-    assert_ok(ng_forward_using(net, tape, x, &p.tensor, 1)); /* nor here */
+    assert_ok(ng_forward_using(net, tape, &p.tensor, 1, x)); /* nor here */
 }
 
 TEST(weight_norm_takes_a_norm)
@@ -271,22 +278,20 @@ TEST(a_copied_network_gives_the_same_bits)
 LOOP_TEST(every_copied_layer_gives_the_same_bits, case_count(layer_case))
 {
     const gradient_case *spec = layer_case(_i);
-    ng_rng rng = ng_rng_seeded(5);
-    ng_tensor *x = own(case_input_new(&spec->inputs[0], &rng));
-    ng_tensor *c = spec->inputs[1].name ? own(case_input_new(&spec->inputs[1], &rng)) : NG_NONE;
+    const ng_inputs in = drawn_inputs(spec);
     ng_module *module = layer_of(spec);
     assert_ok(ng_module_init(module, 6));
     ng_module *twin = own(layer_of(spec));
     assert_ok(ng_module_copy(twin, module));
 
     ng_tape_seed(tape, 3);
-    ng_tensor *y = ng_forward_conditioned(module, tape, x, c);
+    ng_tensor *y = ng_forward_with(module, tape, in);
     if (ng_requires_grad(y)) assert_ok(ng_backward(tape, ng_dot(tape, y, y)));
     ng_tensor *first = own(ng_copy_new(y, ng_dtype_of(y)));
     ng_named_tensor p, q;
     for (int i = 0; ng_module_parameter(twin, i, &p); i++) ck_assert(!ng_has_grad(p.tensor));
     ng_tape_seed(tape, 3);
-    ng_tensor *again = ng_forward_conditioned(twin, tape, x, c);
+    ng_tensor *again = ng_forward_with(twin, tape, in);
     if (ng_requires_grad(again)) assert_ok(ng_backward(tape, ng_dot(tape, again, again)));
     assert_same_bits(first, again);
     for (int i = 0; ng_module_parameter(module, i, &p); i++) {
@@ -301,7 +306,7 @@ LOOP_TEST(every_copied_layer_gives_the_same_bits, case_count(layer_case))
     ng_tape_reset(tape);
     ng_module_free(module); /* the other lives on */
     ng_tape_seed(tape, 3);
-    assert_ok(ng_forward_conditioned(twin, tape, x, c));
+    assert_ok(ng_forward_with(twin, tape, in));
     ng_tape_reset(tape);
 }
 

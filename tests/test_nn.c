@@ -461,9 +461,9 @@ TEST(conditioned_adaptive_layer_norm_starts_as_layer_norm_and_its_gate_shut)
         own(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 5));
     ng_module *gated = own(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED,
                                                       .condition = 5, .gate = true));
-    ng_tensor *y = ng_forward_conditioned(open, tape, x, c);
+    ng_tensor *y = ng_forward(open, tape, x, .condition = c);
     assert_tensors_close(y, ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-6), 1e-6);
-    ck_assert(largest(ng_forward_conditioned(gated, tape, x, c)) == 0);
+    ck_assert(largest(ng_forward(gated, tape, x, .condition = c)) == 0);
     ck_assert_int_eq(ng_size(ng_module_find(gated, "modulation.bias")), 12);
 }
 
@@ -477,13 +477,11 @@ TEST(conditioned_adaptive_layer_norm_scales_shifts_and_gates_by_the_condition)
     ng_tensor *x = own(from(NG_SHAPE(1, 2), NG_VALUES(-1e3, 1e3))); /* xhat (-1, 1) to 1e-12 */
     ng_tensor *c = own(from(NG_SHAPE(1, 1), NG_VALUES(2)));
     /* shift (0.2, 0.4), scale (0.6, 0.8), gate (1, 1.2) */
-    assert_values(ng_forward_conditioned(layer, tape, x, c), 1e-11, 1.0 * (-1.6 + 0.2),
+    assert_values(ng_forward(layer, tape, x, .condition = c), 1e-11, 1.0 * (-1.6 + 0.2),
                   1.2 * (1.8 + 0.4));
 
-    assert_fails(ng_forward(layer, tape, x), NG_ESTATE,
-                 "AdaptiveLayerNorm: ng_forward: the class has .forward_conditioned only, which "
-                 "takes a condition: call ng_forward_conditioned(module, tape, x, condition)");
-    assert_fails(ng_forward_conditioned(layer, tape, x, NG_NONE), NG_ESTATE, "takes a condition");
+    assert_fails(ng_forward(layer, tape, x), NG_EVALUE, ".condition is missing");
+    assert_fails(ng_forward(layer, tape, x, .condition = NG_NONE), NG_EVALUE, "is missing");
 }
 
 TEST(containers_hand_the_condition_to_those_that_take_one)
@@ -497,9 +495,78 @@ TEST(containers_hand_the_condition_to_those_that_take_one)
     ng_fill(ng_module_find(net, "1.inner.modulation.weight"), 0.25);
     ng_tensor *h = ng_forward(ng_module_child(net, 0), tape, x);
     ng_module *norm = ng_module_child(ng_module_child(net, 1), 0);
-    ng_tensor *expected = ng_add(tape, h, ng_forward_conditioned(norm, tape, h, c));
-    assert_same_bits(ng_forward_conditioned(net, tape, x, c), expected);
-    assert_fails(ng_forward(net, tape, x), NG_ESTATE, "takes a condition");
+    ng_tensor *expected = ng_add(tape, h, ng_forward(norm, tape, h, .condition = c));
+    assert_same_bits(ng_forward(net, tape, x, .condition = c), expected);
+    assert_fails(ng_forward(net, tape, x), NG_EVALUE,
+                 "1.inner (AdaptiveLayerNorm): ng_forward: .condition is missing");
+}
+
+/* A GRU takes the lengths and attention the mask; the norm takes neither. */
+TEST(each_layer_of_a_container_takes_its_own_inputs)
+{
+    ng_module *net = own(ng_sequential_new(ng_gru_new(3, 4), ng_layer_norm_new(4),
+                                           ng_multi_head_attention_new(4, 2)));
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3, 3), 5);
+    ng_tensor *lengths = own(ng_tensor_from(NG_I64, NG_SHAPE(2), NG_VALUES(2, 3)));
+    ng_tensor *mask = own(ng_tensor_from(NG_F32, NG_SHAPE(2, 3), NG_VALUES(1, 1, 0, 1, 1, 1)));
+    ng_tensor *h = ng_forward(ng_module_child(net, 0), tape, x, .lengths = lengths);
+    ng_tensor *normed = ng_forward(ng_module_child(net, 1), tape, h);
+    ng_tensor *expected = ng_forward(ng_module_child(net, 2), tape, normed, .mask = mask);
+    assert_same_bits(ng_forward(net, tape, x, .mask = mask, .lengths = lengths), expected);
+    ck_assert(!same_values(ng_forward(net, tape, x), expected));
+}
+
+TEST(an_input_that_no_layer_takes_is_an_error)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 5);
+    ng_module *plain = own(ng_sequential_new(ng_linear_new(3, 3), ng_batch_norm_new(3)));
+    assert_refused(ng_forward(plain, tape, x, .condition = x),
+                   "ng_forward: there is .condition, which no layer of the Sequential takes");
+    ck_assert(ng_item(ng_module_find(plain, "1.num_batches_tracked")) == 0); /* nothing has run */
+    assert_ok(ng_forward(plain, tape, x, .condition = NG_NONE, .mask = NG_NONE));
+    /* Conditional norms take a condition only if they were made so. */
+    ng_module *cross = own(ng_multi_head_attention_new(4, 2, .context = 3));
+    ng_tensor *q = normal(NG_F32, NG_SHAPE(2, 3, 4), 5), *k = normal(NG_F32, NG_SHAPE(2, 5, 3), 6);
+    ng_tensor *mask = own(ng_ones_new(NG_F32, NG_SHAPE(2, 5)));
+    assert_refused(ng_forward(cross, tape, q, .memory = k, .mask = mask), "there is .mask");
+    ng_set(mask, 4, 0);
+    assert_same_bits(ng_forward(cross, tape, q, .memory = k, .memory_mask = mask),
+                     ng_forward_attention(cross, tape, q, k, k, mask));
+}
+
+/* A failed input is not the same as one that is left out. */
+TEST(an_input_that_failed_passes_through)
+{
+    ng_module *attention = own(ng_multi_head_attention_new(4, 2));
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3, 4), 5);
+    assert_fails(ng_forward(attention, tape, x, .mask = ng_reshape(tape, x, NG_SHAPE(5))),
+                 NG_ESHAPE, "ng_reshape");
+    assert_fails(ng_forward(attention, tape, x, .mask = NULL), NG_ENULL, "a named input is NULL");
+    assert_ok(ng_forward(attention, tape, x, .mask = NG_NONE));
+}
+
+/* A layer that returns what it has kept from before the reset. */
+typedef struct {
+    ng_module base;
+    ng_tensor *kept;
+} keeper;
+static ng_tensor *keeper_forward(ng_module *self, ng_tape *on, ng_tensor *x)
+{
+    keeper *k = (keeper *)self;
+    if (!k->kept) k->kept = ng_mul_scalar(on, x, 2);
+    return k->kept;
+}
+
+TEST(a_layer_that_returns_a_stale_result_is_named)
+{
+    static const ng_module_class keeper_class = {
+        .name = "Keeper", .size = sizeof(keeper), .forward = keeper_forward};
+    ng_module *net = own(ng_sequential_new(
+        ng_relu_new(), ng_module_built(ng_module_new(&keeper_class)), ng_linear_new(3, 2)));
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 5);
+    assert_ok(ng_forward(net, tape, x));
+    ng_tape_reset(tape);
+    assert_fails(ng_forward(net, tape, x), NG_ESTATE, "1 (Keeper): ng_forward: ");
 }
 
 TEST(adanorm_is_what_the_paper_and_the_document_print)

@@ -717,8 +717,8 @@ TEST(masked_batch_norm_says_what_is_wrong)
     ng_set(one, 8, 1);
     assert_ok(MASKED(one));
 #undef MASKED
-    assert_refused(ng_batch_norm_new(3, .masked = true, .ghost = 2),
-                   "ng_batch_norm_new: both .ghost and .masked, expected one of them");
+    ng_module *ghost = own(ng_batch_norm_new(3, .ghost = 2));
+    assert_refused(ng_forward(ghost, tape, x, .mask = one), "BatchNorm: both .ghost and .mask");
     ng_tensor *mean = own(ng_zeros_new(NG_F32, NG_SHAPE(3)));
     ng_tensor *deviation = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
     assert_fails(ng_batch_renorm(tape, x, NG_NONE, NG_NONE, mean, deviation, .mask = wrong),
@@ -739,9 +739,9 @@ TEST(norms_of_a_transformer_pass_over_what_its_mask_hides)
     ng_set(mask, 7, 0), ng_set(mask, 10, 0), ng_set(mask, 11, 0);
     ng_module *net = own(ng_transformer_new(7, .dim = 8, .heads = 2, .layers = 2,
                                             .norm = ng_norm_batch, .bidirectional = true));
-    ng_tensor *y = ng_forward_conditioned(net, tape, ids, mask);
+    ng_tensor *y = ng_forward(net, tape, ids, .mask = mask);
     ng_set(ids, 7, 6), ng_set(ids, 10, 6), ng_set(ids, 11, 5);
-    ng_tensor *other = ng_forward_conditioned(net, tape, ids, mask);
+    ng_tensor *other = ng_forward(net, tape, ids, .mask = mask);
     assert_ok(y), assert_ok(other);
     for (int i = 0; i < 12; i++)
         for (int64_t c = 0; c < 7 && ng_get(mask, i) != 0; c++)

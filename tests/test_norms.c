@@ -269,9 +269,9 @@ TEST(adaptive_residual_is_dits_block)
         in_double(ng_adaptive_residual_new(ng_linear_new(4, 4), .dim = 4, .condition = 5));
     ng_tensor *in[2];
     golden_inputs(row, inputs, in);
-    assert_same_bits(ng_forward_conditioned(block, tape, in[0], in[1]), in[0]); /* at its start */
+    assert_same_bits(ng_forward(block, tape, in[0], .condition = in[1]), in[0]); /* at its start */
     golden_set(block, row, pairs, 4);
-    ng_tensor *y = ng_forward_conditioned(block, tape, in[0], in[1]);
+    ng_tensor *y = ng_forward(block, tape, in[0], .condition = in[1]);
     assert_golden_gradients(row, y, TOLERANCE, inputs, in);
     assert_golden_pairs(row, block, TOLERANCE, pairs, 4);
 }
@@ -1056,6 +1056,6 @@ TEST(layers_say_what_is_wrong)
         ng_module_free(uses[i].layer);
     }
     ng_module *block = own(ng_adaptive_residual_new(ng_linear_new(3, 2), .dim = 3, .condition = 4));
-    assert_fails(ng_forward_conditioned(block, tape, flat, wide), NG_ESHAPE,
+    assert_fails(ng_forward(block, tape, flat, .condition = wide), NG_ESHAPE,
                  "AdaptiveResidual: inner turned (2, 3) into (2, 2), expected the same shape");
 }

@@ -58,8 +58,7 @@ static ng_tensor *drawn(const case_input *input, ng_rng *rng, const manner *how)
 static ng_tensor *called(const gradient_case *spec, ng_module *module, ng_tensor **inputs)
 {
     if (spec->call) return spec->call(tape, inputs, NULL);
-    if (spec->inputs[1].name) return ng_forward_conditioned(module, tape, inputs[0], inputs[1]);
-    return ng_forward(module, tape, inputs[0]);
+    return ng_forward_with(module, tape, case_inputs(spec, inputs));
 }
 
 static outcome run(const gradient_case *spec, const manner *how)
@@ -414,6 +413,12 @@ static ng_status written(ng_status status)
 {
     remove(scratch_path);
     return status;
+}
+
+static ng_tensor *passed_on(ng_tensor **in)
+{
+    const ng_inputs all = {in[1], NG_NONE, NG_NONE, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .x = in[0]};
+    return ng_forward_child(adaptive(), tape, in[0], &all);
 }
 
 static ng_tensor *recurred(ng_tensor **in)

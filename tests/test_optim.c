@@ -864,7 +864,7 @@ TEST(bare_tensors_have_an_optimizer)
     assert_near(ng_item(b), -1, 1e-3);
     ng_tensor_free(w); /* it is the module's, which frees it */
     assert_fails(ng_forward(both, tape, b), NG_ESTATE,
-                 "the class has neither .forward nor .forward_conditioned");
+                 "the class has neither .forward nor .forward_with");
 }
 
 TEST(tensors_that_cannot_be_parameters_stay_yours)

@@ -193,7 +193,7 @@ static int both_orders(ng_module *net, ng_tensor *x, ng_tensor *results[2 * MOST
 {
     ng_tensor *leaves[MOST_LEAVES], *total = ng_full(tape, NG_F64, NG_SCALAR, 0);
     const int count = leaves_of(net, x, leaves);
-    ng_tensor *y = ng_forward_conditioned(net, tape, x, lengths_of_rows());
+    ng_tensor *y = ng_forward(net, tape, x, .lengths = lengths_of_rows());
     ng_tensor *loss = ng_sum(tape, ng_square(tape, y));
     assert_ok(ng_gradients(tape, &loss, 1, leaves, count, results, .record = true));
     for (int i = 0; i < count; i++)
@@ -211,13 +211,13 @@ LOOP_TEST(elements_behind_a_rows_length_are_not_read, (MAKERS * MANNERS))
     ng_tensor *clean = ng_require_grad(sequences(N, T)), *expected[2 * MOST_LEAVES];
     fill_behind(clean, 0);
     const int count = both_orders(net, clean, expected);
-    ng_tensor *clean_y = ng_forward_conditioned(net, tape, clean, lengths_of_rows());
+    ng_tensor *clean_y = ng_forward(net, tape, clean, .lengths = lengths_of_rows());
     for (size_t k = 0; k < sizeof behind / sizeof *behind; k++) {
         ng_tensor *x = ng_require_grad(sequences(N, T)), *results[2 * MOST_LEAVES];
         fill_behind(x, behind[k]);
         both_orders(net, x, results);
         for (int i = 0; i < count; i++) assert_tensors_close(results[i], expected[i], 1e-11);
-        ng_tensor *y = ng_forward_conditioned(net, tape, x, lengths_of_rows());
+        ng_tensor *y = ng_forward(net, tape, x, .lengths = lengths_of_rows());
         assert_same_bits(y, clean_y);
         assert_ok(ng_backward(tape, ng_sum(tape, ng_square(tape, y))));
         for (int64_t i = 0; i < N * T * F; i++)
@@ -271,8 +271,8 @@ LOOP_TEST(statistics_of_a_batch_do_not_know_the_padding, MAKERS)
     ng_tensor *x = sequences(N, T), *moved = sequences(N, T);
     ng_tensor *lengths = own(ng_tensor_from(NG_I64, NG_SHAPE(N), NG_VALUES(4, 2, 4)));
     for (int64_t i = 2 * F; i < T * F; i++) ng_set(moved, T * F + i, 7.5 * (double)i);
-    assert_tensors_close(ng_forward_conditioned(net, tape, x, lengths),
-                         ng_forward_conditioned(other, tape, moved, lengths), 1e-12);
+    assert_tensors_close(ng_forward(net, tape, x, .lengths = lengths),
+                         ng_forward(other, tape, moved, .lengths = lengths), 1e-12);
     expect_same_buffers(net, other);
 }
 
@@ -341,7 +341,7 @@ LOOP_TEST(rows_that_take_no_step_have_gradients_of_0, (MAKERS * MANNERS))
 {
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
     ng_tensor *x = ng_require_grad(sequences(N, T)), *leaves[MOST_LEAVES];
-    ng_tensor *y = ng_forward_conditioned(net, tape, x, own(ng_zeros_new(NG_I64, NG_SHAPE(N))));
+    ng_tensor *y = ng_forward(net, tape, x, .lengths = own(ng_zeros_new(NG_I64, NG_SHAPE(N))));
     for (int64_t i = 0; i < ng_size(y); i++) ck_assert(ng_get(y, i) == 0);
     assert_ok(ng_backward(tape, ng_sum(tape, y)));
     for (int k = leaves_of(net, x, leaves); k-- > 0;)
@@ -401,7 +401,7 @@ static ng_tensor *gradient_penalty(ng_tape *on, ng_tensor *const *in, void *cont
     ng_named_tensor p;
     int count = 0;
     while (ng_module_parameter(net, count, &p)) count++;
-    ng_tensor *y = ng_forward_using(net, on, in[0], in + 1, count);
+    ng_tensor *y = ng_forward_using(net, on, in + 1, count, in[0]);
     ng_tensor *g = ng_gradient(on, ng_sum(on, ng_square(on, y)), in[0], .record = true);
     ng_tensor *squares = ng_sum(on, ng_square(on, g), .axes = NG_AXES(-1));
     return ng_mean(on, ng_square(on, ng_add_scalar(on, ng_sqrt(on, squares), -1)));
@@ -431,12 +431,12 @@ TEST(wrong_operands_are_named)
     assert_fails(ng_forward(net, tape, flat), NG_ESHAPE, "LSTM: x is (18, 2), expected (N, T, 2)");
     const double long_ones[] = {4, 7, 2};
     ng_tensor *lengths = own(ng_tensor_from(NG_I64, NG_SHAPE(N), long_ones, N));
-    assert_refused(ng_forward_conditioned(net, tape, x, lengths),
+    assert_refused(ng_forward(net, tape, x, .lengths = lengths),
                    "ng_lstm: length 7 of row 1, expected 0 .. 6 steps");
     ng_tensor *two = own(ng_tensor_from(NG_I64, NG_SHAPE(2), long_ones, 2));
-    assert_fails(ng_forward_conditioned(net, tape, x, two), NG_ESHAPE,
+    assert_fails(ng_forward(net, tape, x, .lengths = two), NG_ESHAPE,
                  "ng_lstm: lengths is (2,), expected (3,)");
-    assert_fails(ng_forward_conditioned(net, tape, x, flat), NG_EDTYPE,
+    assert_fails(ng_forward(net, tape, x, .lengths = flat), NG_EDTYPE,
                  "ng_lstm: lengths is float64, expected int64");
     state.h = x;
     assert_fails(ng_forward_recurrent(net, tape, x, NG_NONE, &state), NG_ESHAPE,

@@ -65,7 +65,7 @@ static ng_tensor *embedded(ng_module *module, ng_tensor *const *parameters, int 
 {
     ng_tensor *ids = ng_from(tape, NG_I64, NG_SHAPE(2, 3), NG_VALUES(1, 0, 3, 2, 2, 1));
     assert_ok(ng_module_to(own(module), NG_F64));
-    return ng_forward_using(module, tape, ids, parameters, count);
+    return ng_forward_using(module, tape, parameters, count, ids);
 }
 
 static ng_module *tied(void)
@@ -265,7 +265,7 @@ TEST(a_module_attends_by_a_mask_and_gives_its_weights)
     ng_tensor *mask =
         ng_unsqueeze(tape, ng_tril(tape, ng_full(tape, NG_F32, NG_SHAPE(4, 4), 1), 0), 0);
     ng_tensor *y = ng_forward(causal, tape, x);
-    assert_tensors_close(ng_forward_conditioned(free_form, tape, x, mask), y, 1e-5);
+    assert_tensors_close(ng_forward(free_form, tape, x, .mask = mask), y, 1e-5);
     assert_tensors_close(ng_forward_attention(free_form, tape, x, x, x, mask, .weights = &weights),
                          y, 1e-5);
     assert_values(ng_slice(tape, ng_reshape(tape, weights, NG_SHAPE(64)), 0, 0, 4), 0, 1, 0, 0, 0);
@@ -273,8 +273,7 @@ TEST(a_module_attends_by_a_mask_and_gives_its_weights)
                          ng_full(tape, NG_F32, NG_SHAPE(2, 2, 4), 1), 1e-6);
     ng_module *normed = own(ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_rms));
     assert_ok(ng_forward_attention(normed, tape, x, x, x, mask, .weights = &weights));
-    assert_fails(ng_forward_conditioned(free_form, tape, x, ng_slice(tape, mask, 1, 0, 3)),
-                 NG_ESHAPE,
+    assert_fails(ng_forward(free_form, tape, x, .mask = ng_slice(tape, mask, 1, 0, 3)), NG_ESHAPE,
                  "mask is (1, 3, 4), expected (2, 4), or (1 or N, T, S) or (1 or N, 1 or H, T, S) "
                  "with T = 4");
 }

@@ -272,7 +272,7 @@ static void expect_gradients(const char *name, ng_module *module)
 static void expect_pytorchs(const char *name, ng_module *module, ng_tensor *x, ng_tensor *mask)
 {
     set_parameters(own(module), name);
-    ng_tensor *y = ng_forward_conditioned(module, tape, x, mask);
+    ng_tensor *y = ng_forward(module, tape, x, .mask = mask);
     expect_golden(name, "y", y);
     assert_ok(ng_backward_from(tape, y, golden("%s/dy", name)));
     expect_gradients(name, module);
@@ -625,7 +625,7 @@ TEST(wrong_ids_are_named)
     assert_fails(ng_forward(net, tape, row), NG_ESHAPE, "expected (N, T)");
     assert_fails(ng_forward(net, tape, x), NG_EDTYPE, "index is float32, expected int64");
     ng_set(ids, 6, 0);
-    assert_fails(ng_forward_conditioned(net, tape, ids, flat), NG_ESHAPE,
+    assert_fails(ng_forward(net, tape, ids, .mask = flat), NG_ESHAPE,
                  "mask is (8,), expected (2, 4)");
 }
 
@@ -637,7 +637,7 @@ TEST(shapes_that_do_not_fit_are_named)
     ng_module *attention = own(ng_multi_head_attention_new(8, 2));
     ng_module *places = own(ng_learned_positions_new(2, 8)), *forward = own(ng_feed_forward_new(8));
     assert_fails(ng_forward(attention, tape, y), NG_ESHAPE, "x is (2, 3, 7), expected (N, T, 8)");
-    assert_fails(ng_forward_conditioned(attention, tape, x, mask), NG_ESHAPE,
+    assert_fails(ng_forward(attention, tape, x, .mask = mask), NG_ESHAPE,
                  "mask is (3, 2), expected (2, 3)");
     assert_refused(ng_forward_attention(attention, tape, x, y, y, NG_NONE),
                    "expected a MultiHeadAttention with .context: without it keys and values are x");
@@ -645,8 +645,8 @@ TEST(shapes_that_do_not_fit_are_named)
                    "the module is a LearnedPositions, expected a MultiHeadAttention");
     ng_module *cross = ng_multi_head_attention_new(8, 2, .context = 7);
     assert_refused(ng_forward(cross, tape, x),
-                   "it was made with .context, expected ng_forward_conditioned or");
-    assert_fails(ng_forward_conditioned(cross, tape, x, x), NG_ESHAPE,
+                   "MultiHeadAttention: ng_forward: .memory is missing");
+    assert_fails(ng_forward(cross, tape, x, .memory = x), NG_ESHAPE,
                  "MultiHeadAttention: keys is (2, 3, 8), expected (N, T, 7)");
     assert_fails(ng_forward_attention(cross, tape, x, y, y, mask), NG_ESHAPE,
                  "mask is (3, 2), expected (2, 3)");

@@ -111,10 +111,15 @@ typedef struct {
                            NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options options);
 
-/* Checks a module with respect to its input x (float64), its condition where a second input is
- * given, and each of its parameters. The module works in double during the check and is given back
- * as it was: values, gradients, dtype. Parameters, and buffers of more than one element, that are
- * all 0 or all 1 are drawn at random for the check: a gamma of 1 hides that it was forgotten. */
+/* Checks a module with respect to its input x (float64), to others of ng_forward's inputs, which
+ * .names names, and to each of its parameters:
+ *
+ *     static const char *const names[] = {"x", "condition"};
+ *     ng_check_report report = ng_check_module(layer, inputs, 2, .names = names);
+ *
+ * The module works in double during the check and is given back as it was: values, gradients,
+ * dtype. Parameters, and buffers of more than one element, that are all 0 or all 1 are drawn at
+ * random for the check: a gamma of 1 hides that it was forgotten. */
 #define ng_check_module(module, list, ...)                                                         \
     ng_check_module_with(module,                                                                   \
                          NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))

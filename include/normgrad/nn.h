@@ -22,40 +22,60 @@ typedef struct ng_module ng_module;
  * ng_backward, ng_gradient, an optimizer's step, ng_train, ng_eval, ng_module_to and loading change
  * a network. */
 
-/* The module's output for x, recorded on the tape. If a layer fails, the layers before it have
- * already run: they have updated running statistics, SpectralNorm's u and v, and dropout's random
- * stream. */
-NG_API ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x);
+/* What a module is given: x, and inputs by name. A layer takes those that it knows; containers
+ * (Sequential, Residual, Transformer...) pass all of them on to their children. A layer that needs
+ * one which is missing, and one that no layer takes, are NG_EVALUE. NG_NONE leaves an input out;
+ * NULL is a failure, as everywhere. */
+typedef struct {
+    ng_tensor *condition;   /* FiLM, AdaptiveLayerNorm, norms with .condition: a vector, or maps */
+    ng_tensor *mask;        /* 0 for padding: the keys of self-attention, BatchNorm's samples or
+                               positions; or 0 for a key that a query does not see */
+    ng_tensor *lengths;     /* RNN, GRU, LSTM: of the rows, int64 (N) */
+    ng_tensor *memory;      /* cross-attention: the other sequence */
+    ng_tensor *memory_mask; /* cross-attention: the mask of its keys */
+    ng_tensor *style;       /* InstanceNorm with .style: (N, C, ...) */
+    ng_tensor *gate;        /* GatedRMSNorm: of x's shape */
+    int named;              /* how many are named, which ng_forward counts */
+    ng_tensor *x;
+} ng_inputs;
+#define NG_INPUTS(...) NG_NAMED_TWO(ng_inputs, named, NG_INPUTS_NAMED(__VA_ARGS__), x, __VA_ARGS__)
+#define NG_INPUTS_NAMED(...) NG_INPUTS_NINTH(__VA_ARGS__, 7, 6, 5, 4, 3, 2, 1, 0, 0)
+#define NG_INPUTS_NINTH(x, a, b, c, d, e, f, g, count, ...) (count)
 
-/* The output for x and a condition. FiLM, GatedRMSNorm, and norms with .condition or .style need
- * one. Sequential, Residual and other containers pass it to each child whose class has
- * forward_conditioned, also to yours. Other modules ignore it. */
-NG_API ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x,
-                                         ng_tensor *condition);
+/* The same as bits, for the .takes and .needs of a class of your own. */
+typedef enum {
+    NG_INPUT_CONDITION = 1,
+    NG_INPUT_MASK = 2,
+    NG_INPUT_LENGTHS = 4,
+    NG_INPUT_MEMORY = 8,
+    NG_INPUT_MEMORY_MASK = 16,
+    NG_INPUT_STYLE = 32,
+    NG_INPUT_GATE = 64
+} ng_input;
+
+/* The module's output for x, recorded on the tape:
+ *     ng_forward(net, tape, x)      ng_forward(net, tape, x, .mask = mask, .condition = c)
+ * If a layer fails, the layers before it have already run: they have updated running statistics,
+ * SpectralNorm's u and v, and dropout's random stream. */
+#define ng_forward(module, tape, ...) ng_forward_with(module, tape, NG_INPUTS(__VA_ARGS__))
+NG_API ng_tensor *ng_forward_with(ng_module *module, ng_tape *tape, ng_inputs inputs);
 
 /* The output with your tensors in place of the module's parameters: one for each parameter, in the
- * order of ng_module_parameter, with its shape and dtype. The result has gradients of any order to
- * them. So steps of gradient descent can be differentiated (MAML: Finn, Abbeel & Levine 2017):
+ * order of ng_module_parameter, with its shape and dtype. Inputs are those of ng_forward. The
+ * result has gradients of any order to your tensors. So steps of gradient descent can be
+ * differentiated (MAML: Finn, Abbeel & Levine 2017):
  *
  *     ng_gradients(tape, &loss, 1, w, n, g, .record = true);
  *     for (int i = 0; i < n; i++) w[i] = ng_sub(tape, w[i], ng_mul_scalar(tape, g[i], lr));
- *     y = ng_forward_using(net, tape, x, w, n);
+ *     y = ng_forward_using(net, tape, w, n, x);
  *
  * A parameter may be its own replacement. The module's buffers are used and updated as in
  * ng_forward. A wrong count is NG_EVALUE. NG_ESHAPE, NG_EDTYPE and NG_ESTATE (another tape) name
- * the parameter. A layer of your own reads its parameters with ng_parameter_value.
- *
- * condition  as in ng_forward_conditioned; default none */
-typedef struct {
-    ng_tensor *condition;
-    int count; /* how many parameters */
-} ng_forward_using_options;
-#define ng_forward_using(module, tape, x, parameters, ...)                                         \
-    ng_forward_using_with(module, tape, x, parameters,                                             \
-                          NG_NAMED(ng_forward_using_options, count, __VA_ARGS__))
-NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_tensor *x,
-                                        ng_tensor *const *parameters,
-                                        ng_forward_using_options options);
+ * the parameter. A layer of your own reads its parameters with ng_parameter_value. */
+#define ng_forward_using(module, tape, parameters, count, ...)                                     \
+    ng_forward_using_with(module, tape, parameters, count, NG_INPUTS(__VA_ARGS__))
+NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape,
+                                        ng_tensor *const *parameters, int count, ng_inputs inputs);
 
 /* Sets the mode of a module and of all its children. A module that is added later
  * (ng_sequential_add, ng_list_add, ng_module_add_child) keeps its own mode, as in PyTorch. New
@@ -296,7 +316,8 @@ NG_API ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_opt
 
 /* BatchNorm over (N, C), (N, C, L), (N, C, H, W), (N, C, D, H, W)...; parameters weight (1) and
  * bias (0), buffers running_mean (0), running_var (1) and num_batches_tracked (an int64 scalar).
- * Training with one value per channel is an error. With .condition scale and shift are made of a
+ * Training with one value per channel is an error. The input .mask is that of ng_batch_norm, 0 for
+ * padding; it is an error with .ghost. With .condition scale and shift are made of a
  * condition as in ng_film_new, in the child modulation: conditional BatchNorm, de Vries et al.
  * 2017. */
 typedef struct {
@@ -310,9 +331,7 @@ typedef struct {
     bool combined;         /* with .ghost: combine them, as in ng_ghost_batch_norm */
     ng_group *group;       /* in training, statistics are over the batches of all ranks
                               (synchronized BatchNorm); it must outlive the layer's last pass */
-    bool masked;           /* the condition of ng_forward_conditioned is a mask, 0 for padding, as
-                              in ng_batch_norm; not with .ghost */
-    int64_t condition;     /* features of c; default 0: none; not with .masked */
+    int64_t condition;     /* features of c; default 0: none */
     int64_t channels;      /* C */
 } ng_batch_norm_new_options;
 #define ng_batch_norm_new(...)                                                                     \
@@ -434,7 +453,7 @@ NG_API ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_optio
 /* InstanceNorm over (N, C, ...): each channel of each sample over its positions, more than one of
  * them. Without parameters unless .affine. Ulyanov, Vedaldi & Lempitsky 2016. With .condition scale
  * and shift are made of a condition as in ng_film_new, in the child modulation (Dumoulin, Shlens &
- * Kudlur 2017). With .style the condition is a style s (N, C, ...), whose positions may be others
+ * Kudlur 2017). With .style it needs the input .style, s (N, C, ...), whose positions may be others
  * than x's, and y = sqrt(var(s) + eps) xhat + mean(s): AdaIN, Huang & Belongie 2017.
  *
  * With .running_stats evaluation, and a frozen layer, normalize by running statistics, as BatchNorm
@@ -448,7 +467,7 @@ typedef struct {
     bool running_stats; /* buffers, for evaluation */
     double momentum;    /* of the running statistics; default 0.1 */
     int64_t condition;  /* features of c; default 0: none */
-    bool style;         /* the condition is a style; not with .affine or .condition */
+    bool style;         /* AdaIN; not with .affine or .condition */
     int64_t channels;   /* C */
 } ng_instance_norm_new_options;
 #define ng_instance_norm_new(...)                                                                  \
@@ -563,10 +582,10 @@ typedef struct {
 #define ng_derf_new(...) ng_derf_new_with(NG_NAMED(ng_derf_new_options, dim, __VA_ARGS__))
 NG_API ng_module *ng_derf_new_with(ng_derf_new_options options);
 
-/* Gated RMSNorm over the last dimension of x, with a gate z of x's shape, which is the condition of
- * ng_forward_conditioned: y = norm(x silu(z)) weight, norm(v) = v / sqrt(mean(v^2) + eps) (Dao & Gu
- * 2024, Mamba-2); with .norm_first y = norm(x) weight silu(z) (Qwen3-Next). Parameter weight (1).
- *     y = ng_forward_conditioned(norm, tape, x, z) */
+/* Gated RMSNorm over the last dimension of x, with a gate z of x's shape, which it needs as the
+ * input .gate: y = norm(x silu(z)) weight, norm(v) = v / sqrt(mean(v^2) + eps) (Dao & Gu 2024,
+ * Mamba-2); with .norm_first y = norm(x) weight silu(z) (Qwen3-Next). Parameter weight (1).
+ *     y = ng_forward(norm, tape, x, .gate = z) */
 typedef struct {
     double eps;      /* default 1e-5 */
     int64_t groups;  /* neighbouring features with a mean square of their own; default 1 group */
@@ -617,7 +636,6 @@ typedef struct {
     int64_t warmup, ramp;
     bool no_affine;   /* without weight and bias */
     ng_group *group;  /* as in ng_batch_norm_new */
-    bool masked;      /* as in ng_batch_norm_new */
     int64_t channels; /* C */
 } ng_batch_renorm_new_options;
 #define ng_batch_renorm_new(...)                                                                   \
@@ -795,9 +813,9 @@ NG_API ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new
 typedef ng_module *ng_norm_maker(int64_t dim);
 NG_API ng_module *ng_norm_layer(int64_t dim);
 NG_API ng_module *ng_norm_rms(int64_t dim);
-/* BatchNorm over all positions of all samples. The condition of ng_forward_conditioned is a mask of
- * x's shape without features; positions where it is 0 are left out. A transformer's block passes
- * the key mask to it, a recurrent layer the mask of the steps within the rows' lengths. */
+/* BatchNorm over all positions of all samples. The input .mask has x's shape without features;
+ * positions where it is 0 are left out. A transformer's block passes the key mask to it, a
+ * recurrent layer the mask of the steps within the rows' lengths. */
 NG_API ng_module *ng_norm_batch(int64_t dim);
 NG_API ng_module *ng_norm_scale(int64_t dim);
 NG_API ng_module *ng_norm_dynamic_tanh(int64_t dim);
@@ -806,16 +824,14 @@ NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
 
 /* MultiHeadAttention: y = attention(q, k, v) W_o + b_o. Vaswani et al. 2017.
  *
- * Self-attention takes x (N, T, dim); q, k and v are parts of x W + b. The condition of
- * ng_forward_conditioned is a mask as in ng_attention: (N, T), 0 for a key that no query sees, or
- * (1 or N, T, T), 0 for a key that a query does not see. Parameters:
- * in_weight (dim + 2 kv, dim), in_bias, out_weight (dim, dim), out_bias. kv is dim, or with
- * .kv_heads dim times kv_heads / heads.
+ * Self-attention takes x (N, T, dim); q, k and v are parts of x W + b. The input .mask is that of
+ * ng_attention: (N, T), 0 for a key that no query sees, or (1 or N, T, T), 0 for a key that a query
+ * does not see. Parameters: in_weight (dim + 2 kv, dim), in_bias, out_weight (dim, dim), out_bias.
+ * kv is dim, or with .kv_heads dim times kv_heads / heads.
  *
- * Cross-attention (.context) makes q of x, and k and v of another sequence (N, S, context). That
- * sequence is the condition of ng_forward_conditioned; ng_forward_attention also takes a mask. The
- * parameters q_weight (dim, dim), k_weight (kv, context) and v_weight (kv, value_context) replace
- * in_weight.
+ * Cross-attention (.context) makes q of x, and k and v of another sequence (N, S, context), which
+ * it needs as the input .memory; .memory_mask is a mask (N, S) or (1 or N, T, S). The parameters
+ * q_weight (dim, dim), k_weight (kv, context) and v_weight (kv, value_context) replace in_weight.
  *
  * Each matrix is drawn as Xavier's normal.
  *     ng_multi_head_attention_new(128, 4, .causal = true, .qk_norm = ng_norm_rms)
@@ -902,7 +918,7 @@ typedef enum {
                         block; Li et al. 2024 */
 } ng_norm_placement;
 
-/* TransformerBlock of x (N, T, dim); the condition of ng_forward_conditioned is a key mask (N, T).
+/* TransformerBlock of x (N, T, dim); the input .mask is a key mask (N, T).
  * Children attention, attention_norm, feed_forward, feed_forward_norm (not with NG_NORM_HYBRID),
  * .._after for the second norms of NG_NORM_PERI, and .._dropout. With NG_NORM_DUAL x is
  * (N, T, 2 dim), the two streams side by side.
@@ -929,8 +945,7 @@ NG_API ng_module *ng_transformer_block_new_with(int64_t dim,
 
 /* Transformer, a language model: int64 ids (N, T) -> logits (N, T, vocabulary), T at most length.
  * Children embedding, positions, blocks (a Sequential), norm (not with NG_NORM_POST and
- * NG_NORM_DEEP, whose blocks end in one) and head. The condition of ng_forward_conditioned is a key
- * mask (N, T).
+ * NG_NORM_DEEP, whose blocks end in one) and head. The input .mask is a key mask (N, T).
  *     ng_transformer_new(65, .norm = ng_norm_rms, .positions = NG_POSITIONS_ROTARY) */
 typedef enum {
     NG_POSITIONS_LEARNED = 0, /* ng_learned_positions_new, after the embedding */
@@ -961,8 +976,8 @@ NG_API ng_module *ng_transformer_new_with(ng_transformer_new_options options);
 /* ---- Recurrent networks ---------------------------------------------------------------------
  *
  * RNN, GRU and LSTM over x (N, T, features) -> y (N, T, hidden), twice as wide if .bidirectional:
- * the state h of the last layer after each step; the formulas are in ops.h. The condition of
- * ng_forward_conditioned is the rows' lengths, int64 (N). Parameters have the names, shapes and
+ * the state h of the last layer after each step; the formulas are in ops.h. The input .lengths has
+ * the rows' lengths, int64 (N). Parameters have the names, shapes and
  * order of gates of PyTorch: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0,
  * weight_ih_l0_reverse... All are drawn from U(-b, b), b = 1 / sqrt(hidden).
  *
@@ -999,7 +1014,7 @@ NG_API ng_module *ng_lstm_new_with(int64_t features, ng_recurrent_new_options op
 
 /* y from the given state on, which becomes the state after the last step: h, and of an LSTM c, each
  * (layers directions, N, hidden), or NG_NONE for zeros; a GRU's and an RNN's c stays NG_NONE.
- * lengths as the condition, or NG_NONE.
+ * lengths as in ng_forward, or NG_NONE.
  *
  *     ng_recurrent_state state = NG_NO_STATE;
  *     ng_tensor *y = ng_forward_recurrent(lstm, tape, x, NG_NONE, &state);
@@ -1016,16 +1031,18 @@ NG_API ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tens
  *
  *     typedef struct { ng_module base; ng_tensor *weight; ng_module *project; } my_layer;
  *
- *     static ng_tensor *my_forward(ng_module *m, ng_tape *tape, ng_tensor *x, ng_tensor *c)
+ *     static ng_tensor *my_forward(ng_module *m, ng_tape *tape, const ng_inputs *in)
  *     {
  *         my_layer *self = (my_layer *)m;
- *         ng_tensor *scale = ng_add_scalar(tape, ng_forward(self->project, tape, c), 1);
- *         ng_tensor *weight = ng_parameter_value(tape, self->weight);
- *         return ng_mul(tape, ng_mul(tape, x, scale), weight);
+ *         ng_tensor *scale = ng_forward(self->project, tape, in->condition);
+ *         ng_tensor *y = ng_mul(tape, in->x, ng_add_scalar(tape, scale, 1));
+ *         return ng_mul(tape, y, ng_parameter_value(tape, self->weight));
  *     }
  *
- *     static const ng_module_class my_class = {
- *         .name = "MyLayer", .size = sizeof(my_layer), .forward_conditioned = my_forward};
+ *     static const ng_module_class my_class = {.name = "MyLayer",
+ *                                              .size = sizeof(my_layer),
+ *                                              .forward_with = my_forward,
+ *                                              .needs = NG_INPUT_CONDITION};
  *
  *     ng_module *my_layer_new(int64_t dim, int64_t condition)
  *     {
@@ -1037,18 +1054,18 @@ NG_API ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tens
  *         return ng_module_built(&self->base);
  *     }
  *
- * Gradients, names, freezing, saving and the summary follow. ng_check_module checks it: with two
- * inputs the second is the condition. */
+ * Gradients, names, freezing, saving and the summary follow. ng_check_module checks it. */
 typedef struct {
     const char *name; /* "LayerNorm" */
     size_t size;      /* of the struct that embeds ng_module */
 
-    /* The output for x. */
+    /* The output for x. Of a class that needs no other input and has no children that do. */
     ng_tensor *(*forward)(ng_module *self, ng_tape *tape, ng_tensor *x);
-    /* The output for x and a condition. A class with only this function fails without a condition.
-     * Where the condition is optional, set .forward as well. */
-    ng_tensor *(*forward_conditioned)(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                      ng_tensor *condition);
+    /* In its place: the output for x and named inputs, which are NG_NONE where they are left out. A
+     * container passes them on with ng_forward_child. */
+    ng_tensor *(*forward_with)(ng_module *self, ng_tape *tape, const ng_inputs *inputs);
+    unsigned takes; /* NG_INPUT_ names that it uses where they are given */
+    unsigned needs; /* those without which it is not called */
 
     /* Draws the module's own parameters, at the first use and in ng_module_init. A parameter that it
      * leaves alone has the value with which it was registered. Children are drawn before. Optional, like the next two. */
@@ -1069,6 +1086,7 @@ struct ng_module {
     const ng_module_class *type;  /* its functions */
     bool training;                /* what ng_train and ng_eval say */
     bool frozen;                  /* what ng_freeze and ng_unfreeze say */
+    unsigned takes, needs;        /* the class's; a constructor may change them */
     struct ng_registry *registry; /* parameters, buffers, children: module.c's */
 };
 
@@ -1094,7 +1112,12 @@ NG_API ng_tensor *ng_module_add_parameter_with(ng_module *self, const char *name
 NG_API ng_tensor *ng_module_add_buffer(ng_module *self, const char *name, ng_shape shape,
                                        double value);
 
-/* Registers a child and returns it; a forward function calls it with ng_forward. The child belongs
+/* The output of a child for x, which is also given the other inputs of `inputs`. */
+NG_API ng_tensor *ng_forward_child(ng_module *child, ng_tape *tape, ng_tensor *x,
+                                   const ng_inputs *inputs);
+
+/* Registers a child and returns it; a forward function calls it with ng_forward, or a container's
+ * with ng_forward_child. The child belongs
  * to self from this call on, also if the call fails. A NULL child is a failure, remembered for
  * ng_module_built. A child keeps its modes, also if self is frozen or in evaluation. */
 NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child);

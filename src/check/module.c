@@ -1,4 +1,5 @@
 /* Checks a module in place: its tensors work in double for the time of the check. */
+#include "nn/module.h"
 #include "check/check.h"
 #include "core/error.h"
 
@@ -18,14 +19,19 @@ static void randomise(ng_tensor *x, ng_rng *rng)
         ng_tensor_store(x, i, zeros ? 0.5 * ng_rng_normal(rng) : 0.5 + ng_rng_uniform(rng));
 }
 
+/* A module, and the names of its inputs. */
+typedef struct {
+    ng_module *module;
+    const char *const *names;
+    int n_inputs;
+} module_call;
+
 static ng_tensor *check_forward(ng_tape *tape, ng_tensor *const *inputs, void *context)
 {
-    return ng_forward(context, tape, inputs[0]);
-}
-
-static ng_tensor *check_forward_conditioned(ng_tape *tape, ng_tensor *const *inputs, void *context)
-{
-    return ng_forward_conditioned(context, tape, inputs[0], inputs[1]);
+    const module_call *call = context;
+    ng_inputs in = {.x = inputs[0]};
+    for (int i = 1; i < call->n_inputs; i++) *ng_input_named(&in, call->names[i]) = inputs[i];
+    return ng_forward_with(call->module, tape, in);
 }
 
 static bool module_tensor(ng_module *module, bool buffer, int index, ng_named_tensor *named)
@@ -44,25 +50,43 @@ static bool module_add(ng_subject *subject, const ng_named_tensor *named, bool b
     return ng_subject_add(subject, named->name, x, buffer);
 }
 
-static bool module_open(ng_subject *subject, ng_module *module, const ng_check_options *options,
+static bool module_open(ng_subject *subject, module_call *call, const ng_check_options *options,
                         ng_check_report *report)
 {
-    ng_check_call *call = options->n_inputs == 2 ? check_forward_conditioned : check_forward;
+    ng_module *module = call->module;
     ng_rng rng = ng_check_rng(options->seed, NG_CHECK_PARAMETERS);
     ng_named_tensor named;
     int count = 0;
     for (int buffer = 0; buffer < 2; buffer++)
         for (int i = 0; module_tensor(module, buffer, i, &named); i++) count++;
-    if (!ng_subject_open(subject, call, module, options, count, report)) return false;
+    if (!ng_subject_open(subject, check_forward, call, options, count, report)) return false;
     for (int buffer = 0; buffer < 2; buffer++)
         for (int i = 0; module_tensor(module, buffer, i, &named); i++)
             if (!module_add(subject, &named, buffer, &rng)) return false;
     return true;
 }
 
+/* Whether the inputs after x have names of ng_forward's inputs; a single one is x. */
+static bool inputs_named(ng_check_options *options, ng_check_report *report)
+{
+    static const char *const only_x[] = {"x"};
+    if (options->n_inputs == 1 && !options->names) options->names = only_x;
+    ng_inputs in;
+    for (int i = 0; i < options->n_inputs; i++) {
+        const char *name = options->names ? options->names[i] : "";
+        if (options->names && (i == 0 || ng_input_named(&in, name))) continue;
+        ng_check_say(report,
+                     "input %d is named \"%s\", expected .names of ng_forward's inputs, such as "
+                     "\"x\" and \"condition\"",
+                     i + 1, name);
+        return false;
+    }
+    if (options->n_inputs < 1) ng_check_say(report, "there are no inputs: a module takes x");
+    return options->n_inputs > 0;
+}
+
 ng_check_report ng_check_module_with(ng_module *module, ng_check_options options)
 {
-    static const char *const names[] = {"x", "condition"};
     ng_check_report report = ng_check_report_new(&options);
     if (report.message[0]) return report;
     if (!module) {
@@ -70,18 +94,14 @@ ng_check_report ng_check_module_with(ng_module *module, ng_check_options options
         ng_note_null("ng_check_module", "module");
         return report;
     }
-    if (options.n_inputs != 1 && options.n_inputs != 2) {
-        ng_check_say(&report, "%d inputs were given: a module takes x, or x and a condition",
-                     options.n_inputs);
-        return report;
-    }
+    if (!inputs_named(&options, &report)) return report;
     if (options.context) {
         ng_check_say(&report, "there is a .context, which no function of a module is handed");
         return report;
     }
-    if (!options.names) options.names = names;
+    module_call call = {module, options.names, options.n_inputs};
     ng_subject subject = {0};
-    if (module_open(&subject, module, &options, &report))
+    if (module_open(&subject, &call, &options, &report))
         ng_check_subject(&subject);
     else
         ng_check_stop(&report);

@@ -12,18 +12,18 @@ typedef struct {
 } adaptive_residual;
 
 /* The modulation (..., 3 dim): shift, scale, gate. */
-static ng_tensor *adaptive_residual_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                            ng_tensor *condition)
+static ng_tensor *adaptive_residual_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const adaptive_residual *layer = (const adaptive_residual *)self;
     const int64_t dim = layer->options.dim;
+    ng_tensor *x = in->x;
     if (!ng_features_fit(self, x, dim)) return NULL;
-    ng_tensor *c = ng_silu(tape, condition);
+    ng_tensor *c = ng_silu(tape, in->condition);
     ng_tensor *modulation = c ? ng_forward(layer->modulation, tape, c) : NULL;
     ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, layer->options.eps);
     ng_tensor *scale = ng_add_scalar(tape, ng_features(tape, modulation, 1, dim), 1);
     ng_tensor *h = ng_add(tape, ng_mul(tape, scale, xhat), ng_features(tape, modulation, 0, dim));
-    ng_tensor *branch = h ? ng_forward(layer->inner, tape, h) : NULL;
+    ng_tensor *branch = h ? ng_forward_child(layer->inner, tape, h, in) : NULL;
     if (branch && !ng_shape_equal(branch->shape, h->shape)) {
         ng_fail(NG_ESHAPE, "AdaptiveResidual: inner turned %s into %s, expected the same shape",
                 ng_shape_print(h->shape).text, ng_shape_print(branch->shape).text);
@@ -41,8 +41,8 @@ static void adaptive_residual_describe(const ng_module *self, char *text, size_t
 
 static const ng_module_class adaptive_residual_class = {.name = "AdaptiveResidual",
                                                         .size = sizeof(adaptive_residual),
-                                                        .forward_conditioned =
-                                                            adaptive_residual_forward,
+                                                        .forward_with = adaptive_residual_forward,
+                                                        .needs = NG_INPUT_CONDITION,
                                                         .describe = adaptive_residual_describe};
 
 ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options)

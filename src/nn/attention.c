@@ -149,18 +149,13 @@ static ng_tensor *attention_run(const attention_layer *layer, ng_tape *tape, con
                      ng_parameter_value(tape, layer->out_bias));
 }
 
-/* The condition is the mask in self-attention, and the other sequence in cross-attention. */
-static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                    ng_tensor *condition)
+static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const attention_layer *layer = (const attention_layer *)self;
-    if (!is_cross(layer)) return attention_run(layer, tape, &(sequences){x, x, x, condition, NULL});
-    if (!ng_is_none(condition))
-        return attention_run(layer, tape, &(sequences){x, condition, condition, NG_NONE, NULL});
-    ng_fail(NG_EVALUE,
-            "MultiHeadAttention: it was made with .context, expected ng_forward_conditioned or "
-            "ng_forward_attention");
-    return NULL;
+    const sequences of = is_cross(layer)
+                             ? (sequences){in->x, in->memory, in->memory, in->memory_mask, NULL}
+                             : (sequences){in->x, in->x, in->x, in->mask, NULL};
+    return attention_run(layer, tape, &of);
 }
 
 /* ---- Weights, settings ---------------------------------------------------------------------- */
@@ -218,8 +213,8 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
 
 static const ng_module_class attention_class = {.name = "MultiHeadAttention",
                                                 .size = sizeof(attention_layer),
-                                                .forward = ng_forward_unconditioned,
-                                                .forward_conditioned = attention_forward,
+                                                .forward_with = attention_forward,
+                                                .takes = NG_INPUT_MASK,
                                                 .init = attention_init,
                                                 .describe = attention_describe};
 
@@ -305,6 +300,7 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
     self->dim = dim;
     self->kv_dim = options.kv_heads * head;
     self->options = options;
+    if (is_cross(self)) base->takes = NG_INPUT_MEMORY_MASK, base->needs = NG_INPUT_MEMORY;
     add_in_weights(self);
     self->in_bias = ng_module_add_parameter(base, "in_bias", NG_SHAPE(dim + 2 * self->kv_dim),
                                             .left_out = options.no_bias);

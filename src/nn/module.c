@@ -87,6 +87,7 @@ ng_module *ng_module_new(const ng_module_class *type)
         return NULL;
     }
     self->type = type;
+    self->takes = type->takes, self->needs = type->needs;
     self->training = true;
     self->registry = registry;
     return self;
@@ -530,14 +531,6 @@ ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before)
     return NULL;
 }
 
-static bool forward_accepted(const char *function, const ng_module *module, const ng_tape *tape,
-                             const ng_tensor *x)
-{
-    return ng_given(function, "module", module) && ng_given(function, "tape", tape) &&
-           ng_given(function, "x", x) && ng_usable(function, "x", 0, tape, x) &&
-           ng_module_ready(module);
-}
-
 /* Notes the output of a watched module, and the statistics of the norm that has run inside it,
  * unless a module below has taken them. */
 static ng_tensor *noted(const ng_module *module, ng_tape *tape, ng_tensor *y)
@@ -550,43 +543,117 @@ static ng_tensor *noted(const ng_module *module, ng_tape *tape, ng_tensor *y)
     return y;
 }
 
-ng_tensor *ng_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
+/* The inputs besides x, in the order of the bits of ng_input. */
+static const struct {
+    const char *name;
+    size_t place;
+} named_inputs[] = {{"condition", offsetof(ng_inputs, condition)},
+                    {"mask", offsetof(ng_inputs, mask)},
+                    {"lengths", offsetof(ng_inputs, lengths)},
+                    {"memory", offsetof(ng_inputs, memory)},
+                    {"memory_mask", offsetof(ng_inputs, memory_mask)},
+                    {"style", offsetof(ng_inputs, style)},
+                    {"gate", offsetof(ng_inputs, gate)}};
+enum { NAMED_INPUTS = sizeof named_inputs / sizeof named_inputs[0] };
+
+static ng_tensor **input_at(const ng_inputs *inputs, int index)
 {
-    if (!forward_accepted("ng_forward", module, tape, x)) return NULL;
-    const int64_t failures = ng_failures();
-    if (module->registry->seen) tape->n_rstd = 0;
-    ng_tensor *y = NULL;
-    if (module->type->forward)
-        y = module->type->forward(module, tape, x);
-    else if (module->type->forward_conditioned)
-        ng_fail(
-            NG_ESTATE,
-            "ng_forward: the class has .forward_conditioned only, which takes a condition: call "
-            "ng_forward_conditioned(module, tape, x, condition)");
-    else
-        ng_fail(NG_ESTATE, "ng_forward: the class has neither .forward nor .forward_conditioned");
-    return y ? noted(module, tape, y) : ng_failed_in(module, failures);
+    return (ng_tensor **)((char *)inputs + named_inputs[index].place);
 }
 
-ng_tensor *ng_forward_conditioned(ng_module *module, ng_tape *tape, ng_tensor *x,
-                                  ng_tensor *condition)
+ng_tensor **ng_input_named(ng_inputs *inputs, const char *name)
 {
-    static const char function[] = "ng_forward_conditioned";
-    if (!forward_accepted(function, module, tape, x) || !ng_given(function, "condition", condition))
-        return NULL;
-    if (!ng_is_none(condition) && !ng_usable(function, "the condition", 0, tape, condition))
-        return NULL;
-    if (!module->type->forward_conditioned || ng_is_none(condition))
-        return ng_forward(module, tape, x);
-    const int64_t failures = ng_failures();
-    if (module->registry->seen) tape->n_rstd = 0;
-    ng_tensor *y = module->type->forward_conditioned(module, tape, x, condition);
-    return y ? noted(module, tape, y) : ng_failed_in(module, failures);
+    for (int i = 0; i < NAMED_INPUTS; i++)
+        if (strcmp(named_inputs[i].name, name) == 0) return input_at(inputs, i);
+    return NULL;
 }
 
-ng_tensor *ng_forward_unconditioned(ng_module *self, ng_tape *tape, ng_tensor *x)
+/* Runs the class's function. */
+static ng_tensor *run_class(ng_module *module, ng_tape *tape, const ng_inputs *inputs)
 {
-    return self->type->forward_conditioned(self, tape, x, NG_NONE);
+    const ng_module_class *type = module->type;
+    for (int i = 0; i < NAMED_INPUTS; i++)
+        if (module->needs >> i & 1 && ng_is_none(*input_at(inputs, i))) {
+            ng_fail(NG_EVALUE, "ng_forward: .%s is missing", named_inputs[i].name);
+            return NULL;
+        }
+    if (type->forward_with) return type->forward_with(module, tape, inputs);
+    if (type->forward) return type->forward(module, tape, inputs->x);
+    ng_fail(NG_ESTATE, "ng_forward: the class has neither .forward nor .forward_with");
+    return NULL;
+}
+
+/* The inputs are usable and not NULL, but for x. */
+static ng_tensor *run_module(ng_module *module, ng_tape *tape, const ng_inputs *inputs)
+{
+    static const char function[] = "ng_forward";
+    if (!ng_given(function, "x", inputs->x) || !ng_usable(function, "x", 0, tape, inputs->x) ||
+        !ng_module_ready(module))
+        return NULL;
+    const int64_t failures = ng_failures();
+    if (module->registry->seen) tape->n_rstd = 0;
+    ng_tensor *y = run_class(module, tape, inputs);
+    if (!y || !ng_usable(function, "the result of its class", 0, tape, y))
+        return ng_failed_in(module, failures);
+    return noted(module, tape, y);
+}
+
+/* The inputs that the module uses where they are given, or one to which it passes them on. */
+static unsigned taken_by(const ng_module *module)
+{
+    unsigned taken = module->takes | module->needs;
+    for (int i = 0; i < module->registry->count && module->type->forward_with; i++)
+        if (module->registry->entries[i].child)
+            taken |= taken_by(module->registry->entries[i].child);
+    return taken;
+}
+
+/* Sets those that are left out to NG_NONE. False with an error: one is NULL, unusable, or for
+ * nobody. */
+static bool inputs_accepted(const char *function, const ng_module *module, const ng_tape *tape,
+                            ng_inputs *inputs)
+{
+    int given = 0;
+    unsigned set = 0;
+    for (int i = 0; i < NAMED_INPUTS; i++) {
+        ng_tensor **input = input_at(inputs, i);
+        given += *input != NULL;
+        if (!*input) *input = NG_NONE;
+        if (ng_is_none(*input)) continue;
+        if (!ng_usable(function, named_inputs[i].name, 0, tape, *input)) return false;
+        set |= 1u << i;
+    }
+    if (given < inputs->named) return ng_given(function, "a named input", NULL);
+    const unsigned idle = set ? set & ~taken_by(module) : 0;
+    for (int i = 0; i < NAMED_INPUTS; i++)
+        if (idle >> i & 1) {
+            ng_fail(NG_EVALUE, "%s: there is .%s, which no layer of the %s takes", function,
+                    named_inputs[i].name, module->type->name);
+            return false;
+        }
+    return true;
+}
+
+ng_tensor *ng_forward_with(ng_module *module, ng_tape *tape, ng_inputs inputs)
+{
+    static const char function[] = "ng_forward";
+    if (!ng_given(function, "module", module) || !ng_given(function, "tape", tape) ||
+        !inputs_accepted(function, module, tape, &inputs))
+        return NULL;
+    return run_module(module, tape, &inputs);
+}
+
+ng_tensor *ng_forward_child(ng_module *child, ng_tape *tape, ng_tensor *x, const ng_inputs *inputs)
+{
+    static const char function[] = "ng_forward_child";
+    if (!ng_given(function, "child", child) || !ng_given(function, "tape", tape) ||
+        !ng_given(function, "inputs", inputs))
+        return NULL;
+    ng_inputs all = *inputs;
+    all.x = x;
+    for (int i = 0; i < NAMED_INPUTS; i++)
+        if (!ng_given(function, named_inputs[i].name, *input_at(&all, i))) return NULL;
+    return run_module(child, tape, &all);
 }
 
 bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim)

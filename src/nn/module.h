@@ -43,14 +43,14 @@ struct ng_registry {
     const ng_path *path; /* from the root; NULL for the root itself */
     ng_entry *entries;   /* in the order of registration */
     int count, capacity;
-    int place;           /* of the module among its parent's entries */
-    int height;          /* levels of children below */
-    int64_t parameters;  /* registered in the whole tree */
-    uint64_t structure;  /* its version: raised by what is registered, tied or adopted in the tree */
-    bool failed;         /* something could not be registered */
-    bool drawn;          /* its class's init has run */
-    bool complete;       /* so has that of all modules below */
-    ng_seen *seen;       /* or NULL: a slot of the watcher of this module or one above */
+    int place;          /* of the module among its parent's entries */
+    int height;         /* levels of children below */
+    int64_t parameters; /* registered in the whole tree */
+    uint64_t structure; /* its version: raised by what is registered, tied or adopted in the tree */
+    bool failed;        /* something could not be registered */
+    bool drawn;         /* its class's init has run */
+    bool complete;      /* so has that of all modules below */
+    ng_seen *seen;      /* or NULL: a slot of the watcher of this module or one above */
     ng_watcher *watcher; /* or NULL: this module is the root of what is watched */
 };
 
@@ -127,13 +127,23 @@ ng_tensor *ng_module_add_count(ng_module *self, const char *name);
  * NG_NONE. */
 ng_tensor *ng_scale_value(ng_tape *tape, ng_tensor *parameter, bool unit_offset);
 
-/* The forward of a class whose forward_conditioned takes NG_NONE. */
-ng_tensor *ng_forward_unconditioned(ng_module *self, ng_tape *tape, ng_tensor *x);
+/* All inputs left out. */
+#define NG_NO_INPUTS                                                                               \
+    ((ng_inputs){.condition = NG_NONE,                                                             \
+                 .mask = NG_NONE,                                                                  \
+                 .lengths = NG_NONE,                                                               \
+                 .memory = NG_NONE,                                                                \
+                 .memory_mask = NG_NONE,                                                           \
+                 .style = NG_NONE,                                                                 \
+                 .gate = NG_NONE})
 
-/* ng_forward_conditioned with other tensors in place of parameters, for this call on this tape. It
- * does not change the modules, so several threads may use them. */
-ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition,
-                               ng_replaced replaced);
+/* The input of that name, without x; NULL if there is none. */
+ng_tensor **ng_input_named(ng_inputs *inputs, const char *name);
+
+/* ng_forward_child with other tensors in place of parameters, for this call on this tape. It does
+ * not change the modules, so several threads may use them. */
+ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x,
+                               const ng_inputs *inputs, ng_replaced replaced);
 
 /* NULL, after putting the module's path before the error, if there was no failure before this pass.
  * The innermost module returns first, so that the path is its own. */

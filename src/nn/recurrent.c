@@ -47,12 +47,11 @@ static direction direction_at(const recurrent *layer, int64_t which)
 
 /* ---- Forward ------------------------------------------------------------------------------- */
 
-/* The norm of features `from` .. `to` - 1 of x. */
-static ng_tensor *part_normalized(ng_tape *tape, ng_module *norm, ng_tensor *x, int64_t from,
-                                  int64_t to, ng_tensor *mask)
+static ng_tensor *with_mask(ng_module *norm, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
 {
-    ng_tensor *part = ng_slice(tape, x, -1, from, to);
-    return part ? ng_forward_conditioned(norm, tape, part, mask) : NULL;
+    ng_inputs in = NG_NO_INPUTS;
+    in.mask = mask;
+    return ng_forward_child(norm, tape, x, &in);
 }
 
 static ng_tensor *normalized(void *layer, ng_tape *tape, ng_recurrent_place place, ng_tensor *x,
@@ -60,13 +59,14 @@ static ng_tensor *normalized(void *layer, ng_tape *tape, ng_recurrent_place plac
 {
     const direction *d = layer;
     if (!x || !mask) return NULL;
-    if (place == NG_PLACE_STATE) return ng_forward_conditioned(d->norm_state, tape, x, mask);
+    if (place == NG_PLACE_STATE) return with_mask(d->norm_state, tape, x, mask);
     const bool input = place == NG_PLACE_INPUT;
     ng_module *norm = input ? d->norm_ih : d->norm_hh, *rest = input ? d->norm_in : d->norm_hn;
-    if (!rest) return ng_forward_conditioned(norm, tape, x, mask);
+    if (!rest) return with_mask(norm, tape, x, mask);
     const int64_t n = ng_dim(x, -1) / 3;
-    ng_tensor *parts[] = {part_normalized(tape, norm, x, 0, 2 * n, mask),
-                          part_normalized(tape, rest, x, 2 * n, 3 * n, mask)};
+    ng_tensor *gates = ng_slice(tape, x, -1, 0, 2 * n), *last = ng_slice(tape, x, -1, 2 * n, 3 * n);
+    if (!gates || !last) return NULL;
+    ng_tensor *parts[] = {with_mask(norm, tape, gates, mask), with_mask(rest, tape, last, mask)};
     return parts[0] && parts[1] ? ng_concat(tape, parts, 2, -1) : NULL;
 }
 
@@ -178,10 +178,9 @@ static ng_tensor *run_layers(const recurrent *layer, ng_tape *tape, ng_tensor *x
     return x && (!state || join_states(layer, tape, states, state)) ? x : NULL;
 }
 
-static ng_tensor *recurrent_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                    ng_tensor *lengths)
+static ng_tensor *recurrent_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
-    return run_layers((const recurrent *)self, tape, x, lengths, NULL);
+    return run_layers((const recurrent *)self, tape, in->x, in->lengths, NULL);
 }
 
 /* ---- Class --------------------------------------------------------------------------------- */
@@ -213,9 +212,8 @@ static void recurrent_describe(const ng_module *self, char *text, size_t bytes)
 
 #define RECURRENT_CLASS(text)                                                                      \
     {                                                                                              \
-        .name = text, .size = sizeof(recurrent), .forward = ng_forward_unconditioned,              \
-        .forward_conditioned = recurrent_forward, .init = recurrent_init,                          \
-        .describe = recurrent_describe                                                             \
+        .name = text, .size = sizeof(recurrent), .forward_with = recurrent_forward,                \
+        .takes = NG_INPUT_LENGTHS, .init = recurrent_init, .describe = recurrent_describe          \
     }
 static const ng_module_class rnn_class = RECURRENT_CLASS("RNN");
 static const ng_module_class gru_class = RECURRENT_CLASS("GRU");
@@ -231,7 +229,7 @@ ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tensor *x, 
         !ng_given(function, "c", state->c) || !ng_usable(function, "x", 0, tape, x) ||
         !ng_module_ready(module))
         return NULL;
-    if (module->type->forward_conditioned != recurrent_forward) {
+    if (module->type->forward_with != recurrent_forward) {
         ng_fail(NG_EVALUE, "%s: the module is a %s, expected an RNN, a GRU or an LSTM", function,
                 module->type->name);
         return NULL;

@@ -6,10 +6,9 @@ typedef struct {
     ng_module *inner;
 } residual;
 
-static ng_tensor *residual_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                   ng_tensor *condition)
+static ng_tensor *residual_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
-    ng_tensor *y = ng_forward_conditioned(((residual *)self)->inner, tape, x, condition);
+    ng_tensor *x = in->x, *y = ng_forward_child(((residual *)self)->inner, tape, x, in);
     if (!y) return NULL;
     if (!ng_shape_equal(x->shape, y->shape)) {
         ng_fail(NG_ESHAPE, "Residual: inner turned %s into %s, expected the same shape",
@@ -19,10 +18,8 @@ static ng_tensor *residual_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
     return ng_add(tape, x, y);
 }
 
-static const ng_module_class residual_class = {.name = "Residual",
-                                               .size = sizeof(residual),
-                                               .forward = ng_forward_unconditioned,
-                                               .forward_conditioned = residual_forward};
+static const ng_module_class residual_class = {
+    .name = "Residual", .size = sizeof(residual), .forward_with = residual_forward};
 
 ng_module *ng_residual_new(ng_module *inner)
 {

@@ -1,19 +1,17 @@
 /* Sequential: one module after the other; and List, whose children their owner calls. */
 #include "nn/module.h"
 
-static ng_tensor *sequential_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                     ng_tensor *condition)
+static ng_tensor *sequential_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     ng_module *child;
+    ng_tensor *x = in->x;
     for (int i = 0; x && (child = ng_module_child(self, i)); i++)
-        x = ng_forward_conditioned(child, tape, x, condition);
+        x = ng_forward_child(child, tape, x, in);
     return x;
 }
 
-static const ng_module_class sequential_class = {.name = "Sequential",
-                                                 .size = sizeof(ng_module),
-                                                 .forward = ng_forward_unconditioned,
-                                                 .forward_conditioned = sequential_forward};
+static const ng_module_class sequential_class = {
+    .name = "Sequential", .size = sizeof(ng_module), .forward_with = sequential_forward};
 
 static const ng_module_class list_class = {.name = "List", .size = sizeof(ng_module)};
 

@@ -39,9 +39,9 @@ typedef struct {
     branch attention, feed_forward;
 } transformer_block;
 
-static ng_tensor *normed(ng_module *norm, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+static ng_tensor *normed(ng_module *norm, ng_tape *tape, ng_tensor *x, const ng_inputs *in)
 {
-    return norm ? ng_forward_conditioned(norm, tape, x, mask) : x;
+    return norm ? ng_forward_child(norm, tape, x, in) : x;
 }
 
 static ng_tensor *times(ng_tape *tape, ng_tensor *x, double factor)
@@ -51,13 +51,13 @@ static ng_tensor *times(ng_tape *tape, ng_tensor *x, double factor)
 
 /* Adds y to the second stream too, if there is one. */
 static ng_tensor *through(const transformer_block *layer, const branch *b, ng_tape *tape,
-                          ng_tensor *x, ng_tensor *mask, ng_tensor **second)
+                          ng_tensor *x, const ng_inputs *in, ng_tensor **second)
 {
-    ng_tensor *y = times(tape, normed(b->before, tape, x, mask), layer->scale);
-    y = normed(b->after, tape, ng_forward_conditioned(b->f, tape, y, mask), mask);
+    ng_tensor *y = times(tape, normed(b->before, tape, x, in), layer->scale);
+    y = normed(b->after, tape, ng_forward_child(b->f, tape, y, in), in);
     if (b->dropout) y = ng_forward(b->dropout, tape, y);
     if (*second) *second = ng_add(tape, *second, y);
-    return normed(b->sum, tape, ng_add(tape, times(tape, x, layer->alpha), y), mask);
+    return normed(b->sum, tape, ng_add(tape, times(tape, x, layer->alpha), y), in);
 }
 
 /* The two streams of ResiDual stand side by side, (N, T, 2 dim). */
@@ -71,18 +71,18 @@ static ng_tensor *stream(ng_tape *tape, ng_tensor *both, int64_t dim, int index)
     return ng_slice(tape, both, -1, index * dim, (index + 1) * dim);
 }
 
-static ng_tensor *block_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+static ng_tensor *block_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const transformer_block *layer = (const transformer_block *)self;
     const bool dual = layer->options.placement == NG_NORM_DUAL;
-    ng_tensor *second = NULL;
+    ng_tensor *x = in->x, *second = NULL;
     if (dual) {
         if (!ng_features_fit(self, x, 2 * layer->dim)) return NULL;
         second = stream(tape, x, layer->dim, 1);
         x = stream(tape, x, layer->dim, 0);
     }
-    x = through(layer, &layer->attention, tape, x, mask, &second);
-    x = through(layer, &layer->feed_forward, tape, x, mask, &second);
+    x = through(layer, &layer->attention, tape, x, in, &second);
+    x = through(layer, &layer->feed_forward, tape, x, in, &second);
     return dual ? both_streams(tape, x, second) : x;
 }
 
@@ -100,8 +100,7 @@ static void block_describe(const ng_module *self, char *text, size_t bytes)
 
 static const ng_module_class block_class = {.name = "TransformerBlock",
                                             .size = sizeof(transformer_block),
-                                            .forward = ng_forward_unconditioned,
-                                            .forward_conditioned = block_forward,
+                                            .forward_with = block_forward,
                                             .describe = block_describe};
 
 static bool placement_known(const char *function, ng_norm_placement placement)
@@ -210,21 +209,20 @@ static bool ids_fit(const transformer *net, const ng_tensor *ids)
     return false;
 }
 
-static ng_tensor *transformer_forward(ng_module *self, ng_tape *tape, ng_tensor *ids,
-                                      ng_tensor *mask)
+static ng_tensor *transformer_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const transformer *net = (const transformer *)self;
     const bool dual = net->options.placement == NG_NORM_DUAL;
-    if (!ids_fit(net, ids)) return NULL;
-    ng_tensor *x = ng_forward(net->embedding, tape, ids);
+    if (!ids_fit(net, in->x)) return NULL;
+    ng_tensor *x = ng_forward(net->embedding, tape, in->x);
     if (net->positions) x = ng_forward(net->positions, tape, x);
     if (net->dropout) x = ng_forward(net->dropout, tape, x);
     if (!dual) {
-        x = normed(net->norm, tape, ng_forward_conditioned(net->blocks, tape, x, mask), mask);
+        x = normed(net->norm, tape, ng_forward_child(net->blocks, tape, x, in), in);
         return ng_forward(net->head, tape, x);
     }
-    x = ng_forward_conditioned(net->blocks, tape, both_streams(tape, x, x), mask);
-    ng_tensor *second = normed(net->norm, tape, stream(tape, x, net->options.dim, 1), mask);
+    x = ng_forward_child(net->blocks, tape, both_streams(tape, x, x), in);
+    ng_tensor *second = normed(net->norm, tape, stream(tape, x, net->options.dim, 1), in);
     x = ng_add(tape, stream(tape, x, net->options.dim, 0), second);
     return ng_forward(net->head, tape, x);
 }
@@ -241,8 +239,7 @@ static void transformer_describe(const ng_module *self, char *text, size_t bytes
 
 static const ng_module_class transformer_class = {.name = "Transformer",
                                                   .size = sizeof(transformer),
-                                                  .forward = ng_forward_unconditioned,
-                                                  .forward_conditioned = transformer_forward,
+                                                  .forward_with = transformer_forward,
                                                   .describe = transformer_describe};
 
 /* The number of blocks of Mix-LN with post-norm, which are the first ones. */

@@ -56,12 +56,12 @@ ng_tensor *ng_scale_value(ng_tape *tape, ng_tensor *parameter, bool unit_offset)
     return unit_offset && !ng_is_none(scale) ? ng_add_scalar(tape, scale, 1) : scale;
 }
 
-ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x, ng_tensor *condition,
-                               ng_replaced replaced)
+ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x,
+                               const ng_inputs *inputs, ng_replaced replaced)
 {
     replaced.older = tape->replaced;
     tape->replaced = &replaced;
-    ng_tensor *y = ng_forward_conditioned(module, tape, x, condition);
+    ng_tensor *y = ng_forward_child(module, tape, x, inputs);
     tape->replaced = replaced.older;
     return y;
 }
@@ -91,14 +91,13 @@ static bool using_collect(const ng_module *root, const ng_tape *tape, ng_tensor 
     return true;
 }
 
-ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_tensor *x,
-                                 ng_tensor *const *parameters, ng_forward_using_options options)
+ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_tensor *const *parameters,
+                                 int count, ng_inputs inputs)
 {
     if (!ng_given(using_name, "module", module) || !ng_given(using_name, "tape", tape) ||
-        !ng_given(using_name, "x", x) ||
+        !ng_given(using_name, "x", inputs.x) ||
         !ng_given(using_name, "the list of parameters", parameters))
         return NULL;
-    const int count = options.count;
     if (count != module->registry->parameters) {
         ng_fail(NG_EVALUE, "%s: %d tensors, expected %lld: the parameters of the %s", using_name,
                 count, (long long)module->registry->parameters, module->type->name);
@@ -107,7 +106,10 @@ ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_tensor *x,
     tape->function = using_name;
     ng_tensor **own = ng_tape_memory(tape, ((size_t)count + 1) * sizeof(ng_tensor *));
     if (!own || !using_collect(module, tape, parameters, own)) return NULL;
-    return ng_forward_replaced(
-        module, tape, x, options.condition ? options.condition : NG_NONE,
-        (ng_replaced){.parameters = own, .values = parameters, .count = count});
+    ng_replaced replaced = {
+        .parameters = own, .values = parameters, .count = count, .older = tape->replaced};
+    tape->replaced = &replaced;
+    ng_tensor *y = ng_forward_with(module, tape, inputs);
+    tape->replaced = replaced.older;
+    return y;
 }

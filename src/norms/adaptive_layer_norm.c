@@ -43,13 +43,12 @@ static const ng_module_class projected_class = {.name = "AdaptiveLayerNorm",
 /* ---- Conditioned: y = ((1 + scale(c)) * xhat + shift(c)) [* gate(c)]. Peebles & Xie 2023 ---- */
 
 /* The modulation (..., 2 dim or 3 dim): shift, scale, gate. */
-static ng_tensor *conditioned_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                      ng_tensor *condition)
+static ng_tensor *conditioned_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const adaptive *layer = (const adaptive *)self;
     const int64_t dim = layer->options.dim;
-    ng_tensor *xhat = adaptive_normalize(layer, tape, x);
-    ng_tensor *modulation = xhat ? ng_forward(layer->modulation, tape, condition) : NULL;
+    ng_tensor *xhat = adaptive_normalize(layer, tape, in->x);
+    ng_tensor *modulation = xhat ? ng_forward(layer->modulation, tape, in->condition) : NULL;
     if (!modulation) return NULL;
     ng_tensor *shift = ng_features(tape, modulation, 0, dim);
     ng_tensor *scale = ng_add_scalar(tape, ng_features(tape, modulation, 1, dim), 1);
@@ -67,7 +66,8 @@ static void conditioned_describe(const ng_module *self, char *text, size_t bytes
 
 static const ng_module_class conditioned_class = {.name = "AdaptiveLayerNorm",
                                                   .size = sizeof(adaptive),
-                                                  .forward_conditioned = conditioned_forward,
+                                                  .forward_with = conditioned_forward,
+                                                  .needs = NG_INPUT_CONDITION,
                                                   .describe = conditioned_describe};
 
 /* ---- AdaNorm: y = C (1 - k xhat) * xhat, the factor held constant. Xu et al. 2019 ---- */

@@ -36,12 +36,10 @@ static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x,
         .momentum = momentum, .training = training, .combine = layer->options.combined);
 }
 
-/* The condition that a container hands to all its children is a mask if the layer is .masked, and
- * scales and shifts if it has a modulation. */
-static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                     ng_tensor *condition)
+static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     batch_norm *layer = (batch_norm *)self;
+    ng_tensor *x = in->x;
     const ng_batch_norm_new_options *options = &layer->options;
     const bool training = uses_batch(layer), counts = training && !options->no_running_stats;
     const ng_batch_state *state = &layer->state;
@@ -49,12 +47,14 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
     if (!ng_channels_fit(self, x, options->channels)) return NULL;
     if (state->moments && !ng_batch_state_collect(state, tape, x)) return NULL;
     const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
+    if (options->ghost &&
+        !ng_option_apart(self->type->name, "ghost", true, "mask", !ng_is_none(in->mask)))
+        return NULL;
     const bool parts = options->ghost && !options->group;
-    ng_tensor *mask = options->masked ? condition : NG_NONE;
     ng_tensor *y = parts ? in_parts(layer, tape, x, momentum, training)
-                         : at_once(layer, tape, x, mask, momentum, training);
+                         : at_once(layer, tape, x, in->mask, momentum, training);
     if (y && counts) ng_batch_state_count(state, tape);
-    return ng_modulate(self, layer->modulation, tape, y, condition);
+    return ng_modulate(layer->modulation, tape, y, in);
 }
 
 static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -70,17 +70,18 @@ static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
     if (options->ghost)
         snprintf(ghost, sizeof ghost, ", ghost=%lld%s", (long long)options->ghost,
                  options->combined ? " combined" : "");
-    snprintf(text, bytes, "%lld, eps=%s%s%s%s%s%s%s%s", (long long)options->channels,
+    snprintf(text, bytes, "%lld, eps=%s%s%s%s%s%s%s", (long long)options->channels,
              ng_number_print(options->eps).text, momentum,
              options->no_running_stats ? ", no running stats" : "",
              options->no_affine ? ", no affine" : "", options->frozen ? ", frozen" : "", ghost,
-             options->group ? ", synchronized" : "", options->masked ? ", masked" : "");
+             options->group ? ", synchronized" : "");
 }
 
 static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .size = sizeof(batch_norm),
-                                                 .forward = ng_forward_unconditioned,
-                                                 .forward_conditioned = batch_norm_forward,
+
+                                                 .forward_with = batch_norm_forward,
+                                                 .takes = NG_INPUT_MASK,
                                                  .describe = batch_norm_describe};
 
 ng_batch_state *ng_batch_norm_state(const ng_module *module)
@@ -118,8 +119,6 @@ static bool batch_norm_options_accepted(const ng_batch_norm_new_options *options
         !ng_option_apart(name, "frozen", options->frozen, "no_running_stats",
                          options->no_running_stats) ||
         !ng_option_apart(name, "ghost", apart, "group", options->group) ||
-        !ng_option_apart(name, "ghost", options->ghost, "masked", options->masked) ||
-        !ng_option_apart(name, "condition", options->condition, "masked", options->masked) ||
         !ng_option_apart(name, "condition", options->condition, "no_affine", options->no_affine) ||
         !ng_option_apart(name, "ghost", apart, "cumulative", options->cumulative))
         return false;

@@ -16,22 +16,19 @@ static double opening(const ng_batch_renorm_new_options *options, double seen)
     return past < (double)options->ramp ? past / (double)options->ramp : 1;
 }
 
-/* The condition that a container hands to all its children is a mask if the layer is .masked. */
-static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                       ng_tensor *mask)
+static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     batch_renorm_layer *layer = (batch_renorm_layer *)self;
     const ng_batch_renorm_new_options *options = &layer->options;
     const bool training = self->training && !self->frozen;
     const ng_batch_state *state = &layer->state;
     const double open = opening(options, ng_item(state->batches));
-    if (!ng_channels_fit(self, x, options->channels)) return NULL;
-    if (!options->masked) mask = NG_NONE;
+    if (!ng_channels_fit(self, in->x, options->channels)) return NULL;
     ng_tensor *y = ng_batch_renorm(
-        tape, x, ng_parameter_value(tape, state->gamma), ng_parameter_value(tape, state->beta),
+        tape, in->x, ng_parameter_value(tape, state->gamma), ng_parameter_value(tape, state->beta),
         state->mean, state->spread, .eps = options->eps, .momentum = options->momentum,
         .r_max = 1 + open * (options->r_max - 1), .d_max = ng_exactly(open * options->d_max),
-        .training = training, .group = options->group, .mask = mask);
+        .training = training, .group = options->group, .mask = in->mask);
     if (y && training) ng_batch_state_count(state, tape);
     return y;
 }
@@ -43,18 +40,18 @@ static void batch_renorm_describe(const ng_module *self, char *text, size_t byte
     if (options->warmup > 0)
         snprintf(warmup, sizeof warmup, ", warmup=%lld", (long long)options->warmup);
     if (options->ramp > 0) snprintf(ramp, sizeof ramp, ", ramp=%lld", (long long)options->ramp);
-    snprintf(text, bytes, "%lld, eps=%s, momentum=%s, r_max=%s, d_max=%s%s%s%s%s%s",
+    snprintf(text, bytes, "%lld, eps=%s, momentum=%s, r_max=%s, d_max=%s%s%s%s%s",
              (long long)options->channels, ng_number_print(options->eps).text,
              ng_number_print(options->momentum).text, ng_number_print(options->r_max).text,
              ng_number_print(options->d_max).text, warmup, ramp,
-             options->no_affine ? ", no affine" : "", options->group ? ", synchronized" : "",
-             options->masked ? ", masked" : "");
+             options->no_affine ? ", no affine" : "", options->group ? ", synchronized" : "");
 }
 
 static const ng_module_class batch_renorm_class = {.name = "BatchRenorm",
                                                    .size = sizeof(batch_renorm_layer),
-                                                   .forward = ng_forward_unconditioned,
-                                                   .forward_conditioned = batch_renorm_forward,
+
+                                                   .forward_with = batch_renorm_forward,
+                                                   .takes = NG_INPUT_MASK,
                                                    .describe = batch_renorm_describe};
 
 static bool batch_renorm_options_accepted(const ng_batch_renorm_new_options *options)

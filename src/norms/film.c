@@ -43,12 +43,13 @@ static ng_tensor *film_modulation(const film *layer, ng_tape *tape, const ng_ten
     return ng_reshape(tape, made, wide);
 }
 
-static ng_tensor *film_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *c)
+static ng_tensor *film_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const film *layer = (const film *)self;
+    ng_tensor *x = in->x;
     const int64_t channels = layer->options.channels;
     const int axis = layer->options.features_last ? -1 : 1;
-    ng_tensor *made = film_modulation(layer, tape, x, c);
+    ng_tensor *made = film_modulation(layer, tape, x, in->condition);
     if (layer->options.no_shift) return ng_mul(tape, ng_add_scalar(tape, made, 1), x);
     ng_tensor *shift = ng_slice(tape, made, axis, 0, channels);
     ng_tensor *scale = ng_slice(tape, made, axis, channels, NG_END);
@@ -65,7 +66,8 @@ static void film_describe(const ng_module *self, char *text, size_t bytes)
 
 static const ng_module_class film_class = {.name = "FiLM",
                                            .size = sizeof(film),
-                                           .forward_conditioned = film_forward,
+                                           .forward_with = film_forward,
+                                           .needs = NG_INPUT_CONDITION,
                                            .describe = film_describe};
 
 ng_module *ng_film_new_with(ng_film_new_options options)
@@ -89,15 +91,11 @@ ng_module *ng_film_new_with(ng_film_new_options options)
 ng_module *ng_add_modulation(ng_module *self, ng_film_new_options options)
 {
     if (options.condition == 0) return NULL;
+    self->needs |= NG_INPUT_CONDITION;
     return ng_module_add_child(self, "modulation", ng_film_new_with(options));
 }
 
-ng_tensor *ng_modulate(const ng_module *self, ng_module *modulation, ng_tape *tape, ng_tensor *y,
-                       ng_tensor *condition)
+ng_tensor *ng_modulate(ng_module *modulation, ng_tape *tape, ng_tensor *y, const ng_inputs *in)
 {
-    if (!modulation) return y;
-    if (!ng_is_none(condition)) return ng_forward_conditioned(modulation, tape, y, condition);
-    ng_fail(NG_EVALUE, "%s: it was made with .condition, expected ng_forward_conditioned",
-            self->type->name);
-    return NULL;
+    return modulation && y ? ng_forward_child(modulation, tape, y, in) : y;
 }

@@ -4,11 +4,11 @@
 
 #include "nn/module.h"
 
-/* Registers it; NULL, and nothing is registered, if options.condition is 0. */
+/* Registers it, so that self needs a condition; NULL, and nothing is registered, if
+ * options.condition is 0. */
 ng_module *ng_add_modulation(ng_module *self, ng_film_new_options options);
 
-/* y scaled and shifted by it; y itself if it is NULL. Without a condition an error of self. */
-ng_tensor *ng_modulate(const ng_module *self, ng_module *modulation, ng_tape *tape, ng_tensor *y,
-                       ng_tensor *condition);
+/* y scaled and shifted by it; y itself if it is NULL. */
+ng_tensor *ng_modulate(ng_module *modulation, ng_tape *tape, ng_tensor *y, const ng_inputs *in);
 
 #endif

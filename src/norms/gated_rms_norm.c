@@ -1,4 +1,4 @@
-/* Gated RMSNorm: y = norm(x silu(z)) gamma, or norm(x) gamma silu(z), z being the condition. */
+/* Gated RMSNorm: y = norm(x silu(z)) gamma, or norm(x) gamma silu(z), z being the input .gate. */
 #include "nn/module.h"
 #include "ops/op.h"
 
@@ -21,13 +21,14 @@ static ng_tensor *norm_of_groups(const gated_rms_norm *layer, ng_tape *tape, ng_
     return ng_mul(tape, ng_reshape(tape, parts, shape), gamma);
 }
 
-static ng_tensor *gated_rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *z)
+static ng_tensor *gated_rms_norm_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const gated_rms_norm *layer = (const gated_rms_norm *)self;
+    ng_tensor *x = in->x;
     if (!ng_features_fit(self, x, layer->options.dim) ||
-        !ng_has_shape("GatedRMSNorm", "condition", z, x->shape))
+        !ng_has_shape("GatedRMSNorm", "gate", in->gate, x->shape))
         return NULL;
-    ng_tensor *gate = ng_silu(tape, z);
+    ng_tensor *gate = ng_silu(tape, in->gate);
     if (layer->options.norm_first) return ng_mul(tape, norm_of_groups(layer, tape, x), gate);
     return norm_of_groups(layer, tape, ng_mul(tape, x, gate));
 }
@@ -42,7 +43,8 @@ static void gated_rms_norm_describe(const ng_module *self, char *text, size_t by
 
 static const ng_module_class gated_rms_norm_class = {.name = "GatedRMSNorm",
                                                      .size = sizeof(gated_rms_norm),
-                                                     .forward_conditioned = gated_rms_norm_forward,
+                                                     .forward_with = gated_rms_norm_forward,
+                                                     .needs = NG_INPUT_GATE,
                                                      .describe = gated_rms_norm_describe};
 
 ng_module *ng_gated_rms_norm_new_with(ng_gated_rms_norm_new_options options)

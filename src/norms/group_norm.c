@@ -9,15 +9,14 @@ typedef struct {
     ng_module *modulation;   /* with a condition: FiLM */
 } group_norm_layer;
 
-static ng_tensor *group_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                     ng_tensor *condition)
+static ng_tensor *group_norm_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const group_norm_layer *layer = (const group_norm_layer *)self;
-    if (!ng_channels_fit(self, x, layer->options.channels)) return NULL;
-    ng_tensor *y = ng_group_norm(tape, x, ng_parameter_value(tape, layer->gamma),
+    if (!ng_channels_fit(self, in->x, layer->options.channels)) return NULL;
+    ng_tensor *y = ng_group_norm(tape, in->x, ng_parameter_value(tape, layer->gamma),
                                  ng_parameter_value(tape, layer->beta), .groups = layer->groups,
                                  .eps = layer->options.eps);
-    return ng_modulate(self, layer->modulation, tape, y, condition);
+    return ng_modulate(layer->modulation, tape, y, in);
 }
 
 static void group_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -31,8 +30,7 @@ static void group_norm_describe(const ng_module *self, char *text, size_t bytes)
 
 static const ng_module_class group_norm_class = {.name = "GroupNorm",
                                                  .size = sizeof(group_norm_layer),
-                                                 .forward = ng_forward_unconditioned,
-                                                 .forward_conditioned = group_norm_forward,
+                                                 .forward_with = group_norm_forward,
                                                  .describe = group_norm_describe};
 
 ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_options options)

@@ -39,10 +39,7 @@ static ng_tensor *in_style(ng_tape *tape, ng_tensor *xhat, ng_tensor *s, double 
     ng_shape expected = s->shape;
     for (int i = 0; i < 2; i++) expected.dim[i] = xhat->shape.dim[i];
     if (expected.rank < 2) expected.rank = 2;
-    if (ng_is_none(s))
-        ng_fail(NG_EVALUE, "InstanceNorm: it was made with .style, expected "
-                           "ng_forward_conditioned");
-    if (ng_is_none(s) || !ng_has_shape("InstanceNorm", "style", s, expected)) return NULL;
+    if (!ng_has_shape("InstanceNorm", "style", s, expected)) return NULL;
     s = ng_by_positions(tape, s);
     ng_tensor *mean = ng_mean(tape, s, .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *var = ng_variance(tape, s, .axes = NG_AXES(-1), .keepdim = true);
@@ -51,13 +48,12 @@ static ng_tensor *in_style(ng_tape *tape, ng_tensor *xhat, ng_tensor *s, double 
     return ng_reshape(tape, y, xhat->shape);
 }
 
-static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                        ng_tensor *condition)
+static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
-    ng_tensor *y = by_instance(self, tape, x);
+    ng_tensor *y = by_instance(self, tape, in->x);
     const instance_norm_layer *layer = (const instance_norm_layer *)self;
-    if (y && layer->options.style) return in_style(tape, y, condition, layer->options.eps);
-    return ng_modulate(self, layer->modulation, tape, y, condition);
+    if (y && layer->options.style) return in_style(tape, y, in->style, layer->options.eps);
+    return ng_modulate(layer->modulation, tape, y, in);
 }
 
 static void instance_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -74,8 +70,7 @@ static void instance_norm_describe(const ng_module *self, char *text, size_t byt
 
 static const ng_module_class instance_norm_class = {.name = "InstanceNorm",
                                                     .size = sizeof(instance_norm_layer),
-                                                    .forward = ng_forward_unconditioned,
-                                                    .forward_conditioned = instance_norm_forward,
+                                                    .forward_with = instance_norm_forward,
                                                     .describe = instance_norm_describe};
 
 ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
@@ -95,6 +90,7 @@ ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
     instance_norm_layer *self = (instance_norm_layer *)ng_module_new(&instance_norm_class);
     if (!self) return NULL;
     self->options = options;
+    self->base.needs = options.style ? NG_INPUT_STYLE : 0;
     self->state = ng_batch_state_add(&self->base, options.channels, "running_var", !options.affine,
                                      !options.running_stats);
     self->modulation =

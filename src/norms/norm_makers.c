@@ -36,9 +36,10 @@ typedef struct {
     ng_module *norm;
 } by_rows;
 
-static ng_tensor *by_rows_forward(ng_module *self, ng_tape *tape, ng_tensor *x, ng_tensor *mask)
+static ng_tensor *by_rows_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     ng_module *norm = ((by_rows *)self)->norm;
+    ng_tensor *x = in->x, *mask = in->mask;
     const int last = x->shape.rank - 1;
     if (last < 1) return ng_forward(norm, tape, x);
     const int64_t rows = ng_shape_span(x->shape, 0, last);
@@ -47,18 +48,18 @@ static ng_tensor *by_rows_forward(ng_module *self, ng_tape *tape, ng_tensor *x, 
     if (!ng_has_shape("ByRows", "mask", mask, expected)) return NULL;
     if (!ng_is_none(mask)) mask = ng_reshape(tape, mask, NG_SHAPE(rows));
     ng_tensor *flat = ng_reshape(tape, x, NG_SHAPE(rows, x->shape.dim[last]));
-    return ng_reshape(tape, ng_forward_conditioned(norm, tape, flat, mask), x->shape);
+    return ng_reshape(tape, ng_forward(norm, tape, flat, .mask = mask), x->shape);
 }
 
 static const ng_module_class by_rows_class = {.name = "ByRows",
                                               .size = sizeof(by_rows),
-                                              .forward = ng_forward_unconditioned,
-                                              .forward_conditioned = by_rows_forward};
+                                              .forward_with = by_rows_forward,
+                                              .takes = NG_INPUT_MASK};
 
 ng_module *ng_norm_batch(int64_t dim)
 {
     by_rows *self = (by_rows *)ng_module_new(&by_rows_class);
     if (!self) return NULL;
-    self->norm = ng_module_add_child(&self->base, "norm", ng_batch_norm_new(dim, .masked = true));
+    self->norm = ng_module_add_child(&self->base, "norm", ng_batch_norm_new(dim));
     return ng_module_built(&self->base);
 }

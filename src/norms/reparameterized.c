@@ -30,9 +30,9 @@ bool ng_reparameterize(const char *function, ng_module *inner, ng_reparameterize
 }
 
 ng_tensor *ng_forward_reparameterized(const ng_reparameterized *r, ng_tensor *weight, ng_tape *tape,
-                                      ng_tensor *x)
+                                      const ng_inputs *in)
 {
     if (!weight) return NULL;
     const ng_replaced replaced = {.parameters = &r->weight, .values = &weight, .count = 1};
-    return ng_forward_replaced(r->inner, tape, x, NG_NONE, replaced);
+    return ng_forward_replaced(r->inner, tape, in->x, in, replaced);
 }

@@ -15,6 +15,6 @@ bool ng_reparameterize(const char *function, ng_module *inner, ng_reparameterize
 
 /* The output of the inner module with `weight` in the place of its own. */
 ng_tensor *ng_forward_reparameterized(const ng_reparameterized *r, ng_tensor *weight, ng_tape *tape,
-                                      ng_tensor *x);
+                                      const ng_inputs *in);
 
 #endif

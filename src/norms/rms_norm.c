@@ -9,16 +9,15 @@ typedef struct {
     ng_module *modulation; /* with a condition: FiLM */
 } rms_norm;
 
-static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x,
-                                   ng_tensor *condition)
+static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const rms_norm *layer = (const rms_norm *)self;
     const ng_rms_norm_new_options *options = &layer->options;
-    if (!ng_features_fit(self, x, options->dim)) return NULL;
+    if (!ng_features_fit(self, in->x, options->dim)) return NULL;
     ng_tensor *y =
-        ng_row_norm(tape, x, ng_scale_value(tape, layer->gamma, options->unit_offset), NG_NONE,
+        ng_row_norm(tape, in->x, ng_scale_value(tape, layer->gamma, options->unit_offset), NG_NONE,
                     .eps = options->eps, .dims = 1, .rms = true, .partial = options->partial);
-    return ng_modulate(self, layer->modulation, tape, y, condition);
+    return ng_modulate(layer->modulation, tape, y, in);
 }
 
 static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)
@@ -34,8 +33,7 @@ static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)
 
 static const ng_module_class rms_norm_class = {.name = "RMSNorm",
                                                .size = sizeof(rms_norm),
-                                               .forward = ng_forward_unconditioned,
-                                               .forward_conditioned = rms_norm_forward,
+                                               .forward_with = rms_norm_forward,
                                                .describe = rms_norm_describe};
 
 static bool rms_norm_options_accepted(const ng_rms_norm_new_options *options)

@@ -65,7 +65,7 @@ static bool spectral_iterate(ng_tape *tape, ng_tensor *weight, double eps, int c
 /* ---- The layer ------------------------------------------------------------------------------ */
 
 /* The layer's own u and v change only if the pass succeeds. */
-static ng_tensor *spectral_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+static ng_tensor *spectral_norm_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const spectral_norm *layer = (const spectral_norm *)self;
     const ng_spectral_norm_new_options *options = &layer->options;
@@ -79,7 +79,7 @@ static ng_tensor *spectral_norm_forward(ng_module *self, ng_tape *tape, ng_tenso
         v = ng_detach(tape, v, .by_definition = true);
     }
     ng_tensor *y =
-        ng_forward_reparameterized(&layer->r, ng_spectral_norm(tape, weight, u, v), tape, x);
+        ng_forward_reparameterized(&layer->r, ng_spectral_norm(tape, weight, u, v), tape, in);
     if (y && moved && ng_tape_is_live(tape)) {
         ng_copy_values(layer->u, u);
         ng_copy_values(layer->v, v);
@@ -121,7 +121,7 @@ static void spectral_norm_describe(const ng_module *self, char *text, size_t byt
 
 static const ng_module_class spectral_norm_class = {.name = "SpectralNorm",
                                                     .size = sizeof(spectral_norm),
-                                                    .forward = spectral_norm_forward,
+                                                    .forward_with = spectral_norm_forward,
                                                     .init = spectral_norm_init,
                                                     .describe = spectral_norm_describe};
 

@@ -19,13 +19,13 @@ static ng_tensor *less_its_mean(ng_tape *tape, ng_tensor *v, int64_t rows)
     return ng_reshape(tape, ng_sub(tape, matrix, mean), v->shape);
 }
 
-static ng_tensor *weight_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+static ng_tensor *weight_norm_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const weight_norm *layer = (const weight_norm *)self;
     ng_tensor *v = ng_parameter_value(tape, layer->r.weight),
               *g = ng_parameter_value(tape, layer->g);
     if (layer->centred) v = less_its_mean(tape, v, g->size);
-    return ng_forward_reparameterized(&layer->r, ng_weight_norm(tape, v, g), tape, x);
+    return ng_forward_reparameterized(&layer->r, ng_weight_norm(tape, v, g), tape, in);
 }
 
 /* g = ||v||, or that of the centred v: at first the weight in use is v itself, or the centred v. */
@@ -54,7 +54,7 @@ static void weight_norm_describe(const ng_module *self, char *text, size_t bytes
 
 static const ng_module_class weight_norm_class = {.name = "WeightNorm",
                                                   .size = sizeof(weight_norm),
-                                                  .forward = weight_norm_forward,
+                                                  .forward_with = weight_norm_forward,
                                                   .init = weight_norm_init,
                                                   .describe = weight_norm_describe};
 

@@ -8,14 +8,15 @@ typedef struct {
     double eps;
 } weight_standardization;
 
-static ng_tensor *weight_standardization_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+static ng_tensor *weight_standardization_forward(ng_module *self, ng_tape *tape,
+                                                 const ng_inputs *in)
 {
     const weight_standardization *layer = (const weight_standardization *)self;
     ng_tensor *v = ng_parameter_value(tape, layer->r.weight);
     const int64_t rows = v->shape.dim[0];
     ng_tensor *matrix = ng_reshape(tape, v, NG_SHAPE(rows, v->size / rows));
     ng_tensor *w = ng_layer_norm(tape, matrix, NG_NONE, NG_NONE, layer->eps);
-    return ng_forward_reparameterized(&layer->r, ng_reshape(tape, w, v->shape), tape, x);
+    return ng_forward_reparameterized(&layer->r, ng_reshape(tape, w, v->shape), tape, in);
 }
 
 static void weight_standardization_describe(const ng_module *self, char *text, size_t bytes)
@@ -27,7 +28,7 @@ static void weight_standardization_describe(const ng_module *self, char *text, s
 static const ng_module_class weight_standardization_class = {
     .name = "WeightStandardization",
     .size = sizeof(weight_standardization),
-    .forward = weight_standardization_forward,
+    .forward_with = weight_standardization_forward,
     .describe = weight_standardization_describe};
 
 ng_module *ng_weight_standardization_new_with(ng_weight_standardization_new_options options)

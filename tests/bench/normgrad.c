@@ -238,7 +238,7 @@ static void penalty(void *state, int variant)
 
 static ng_tensor *loss_with(const step_state *s, ng_tensor *const *w)
 {
-    return ng_cross_entropy(s->tape, ng_forward_using(s->net, s->tape, s->x, w, s->n), s->labels);
+    return ng_cross_entropy(s->tape, ng_forward_using(s->net, s->tape, w, s->n, s->x), s->labels);
 }
 
 static void fail_unless(bool well)

@@ -1,6 +1,7 @@
 /* The cases one after the other; their inputs drawn; a case checked. */
 #include "table.h"
 #include <math.h>
+#include <string.h>
 
 /* The case of this index in lists, which end with an empty one. Otherwise subtracts from *index how
  * many they have. */
@@ -52,6 +53,20 @@ ng_tensor *case_input_new(const case_input *input, ng_rng *rng)
         ng_data_f64(x)[i] = value;
     }
     return x;
+}
+
+ng_inputs case_inputs(const gradient_case *spec, ng_tensor *const *inputs)
+{
+    ng_inputs in = {.x = inputs[0]};
+    const struct {
+        const char *name;
+        ng_tensor **place;
+    } places[] = {{"condition", &in.condition}, {"mask", &in.mask},   {"lengths", &in.lengths},
+                  {"memory", &in.memory},       {"style", &in.style}, {"gate", &in.gate}};
+    for (int i = 1; i < CASE_INPUTS && spec->inputs[i].name; i++)
+        for (size_t k = 0; k < sizeof places / sizeof *places; k++)
+            if (strcmp(places[k].name, spec->inputs[i].name) == 0) *places[k].place = inputs[i];
+    return in;
 }
 
 ng_check_report check_case(const gradient_case *spec, ng_check_options options)

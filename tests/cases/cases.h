@@ -20,7 +20,7 @@ enum { CASE_INPUTS = 8 }; /* the most a case may have */
 typedef struct {
     const char *name;           /* "matmul (transposed b)" */
     ng_check_call *call;        /* an op; or */
-    ng_module *(*module)(void); /* a layer: inputs[0] is its x, inputs[1] its condition */
+    ng_module *(*module)(void); /* a layer; the names of inputs are ng_forward's */
     bool eval;                  /* the layer's mode */
     bool broadcasts;            /* two operands: also tried with each of case_broadcast's shapes */
     case_input inputs[CASE_INPUTS]; /* up to the first without a name */
@@ -34,6 +34,9 @@ int case_count(const gradient_case *case_at(int index));
 
 /* Draws one input, float64 (int64 for indices). NULL if there are no such values. */
 ng_tensor *case_input_new(const case_input *input, ng_rng *rng);
+
+/* The inputs of a layer, by their names. */
+ng_inputs case_inputs(const gradient_case *spec, ng_tensor *const *inputs);
 
 /* Checks one case with these settings (their inputs are not used). */
 ng_check_report check_case(const gradient_case *spec, ng_check_options options);

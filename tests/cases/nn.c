@@ -144,9 +144,9 @@ static const gradient_case attention_cases[] = {
     LAYER("MultiHeadAttention (one head of keys and values, QK-RMSNorm)",
           layer_case_attention_shared_qk_norm, ANY("x", 2, 3, 6)),
     LAYER("MultiHeadAttention (cross)", layer_case_attention_cross, ANY("x", 2, 3, 4),
-          ANY("context", 2, 2, 3)),
+          ANY("memory", 2, 2, 3)),
     LAYER("MultiHeadAttention (cross, shared, causal, QK-LayerNorm)",
-          layer_case_attention_cross_shared, ANY("x", 1, 2, 4), ANY("context", 1, 3, 3)),
+          layer_case_attention_cross_shared, ANY("x", 1, 2, 4), ANY("memory", 1, 3, 3)),
 };
 
 /* ---- transformer ---------------------------------------------------------------------------- */

@@ -46,11 +46,10 @@ MODULE(case_gated_rms_norm_groups, ng_gated_rms_norm_new(6, .groups = 2))
 MODULE(case_gated_rms_norm_first, ng_gated_rms_norm_new(4, .norm_first = true))
 
 static const gradient_case gated_rms_norm_cases[] = {
-    LAYER("GatedRMSNorm", case_gated_rms_norm, ANY("x", 2, 2, 4), ANY("condition", 2, 2, 4)),
-    LAYER("GatedRMSNorm (groups)", case_gated_rms_norm_groups, ANY("x", 3, 6),
-          ANY("condition", 3, 6)),
+    LAYER("GatedRMSNorm", case_gated_rms_norm, ANY("x", 2, 2, 4), ANY("gate", 2, 2, 4)),
+    LAYER("GatedRMSNorm (groups)", case_gated_rms_norm_groups, ANY("x", 3, 6), ANY("gate", 3, 6)),
     LAYER("GatedRMSNorm (norm first)", case_gated_rms_norm_first, ANY("x", 3, 4),
-          ANY("condition", 3, 4)),
+          ANY("gate", 3, 4)),
 };
 
 /* ---- adaptive_layer_norm -------------------------------------------------------------------- */
@@ -99,9 +98,8 @@ MODULE(case_batch_norm_frozen, with_statistics(ng_batch_norm_new(3, .frozen = tr
 MODULE(case_batch_norm_no_running_stats, ng_batch_norm_new(3, .no_running_stats = true))
 MODULE(case_batch_norm_ghost, ng_batch_norm_new(3, .ghost = 3))
 MODULE(case_batch_norm_combined, ng_batch_norm_new(3, .ghost = 3, .combined = true))
-MODULE(case_batch_norm_masked, ng_batch_norm_new(3, .masked = true))
-MODULE(case_batch_norm_masked_frozen,
-       with_statistics(ng_batch_norm_new(3, .masked = true, .frozen = true)))
+MODULE(case_batch_norm_masked, ng_batch_norm_new(3))
+MODULE(case_batch_norm_masked_frozen, with_statistics(ng_batch_norm_new(3, .frozen = true)))
 MODULE(case_batch_norm_conditional, with_statistics(ng_batch_norm_new(3, .condition = 2)))
 
 static const gradient_case batch_norm_cases[] = {
@@ -141,7 +139,7 @@ static ng_module *case_batch_renorm_seen(void)
     return module;
 }
 
-MODULE(case_batch_renorm_masked, ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4, .masked = true))
+MODULE(case_batch_renorm_masked, ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4))
 
 static const gradient_case batch_renorm_cases[] = {
     LAYER("BatchRenorm", case_batch_renorm, ANY("x", 5, 3)),

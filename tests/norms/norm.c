@@ -24,8 +24,8 @@ ng_module *drawn(ng_module *layer)
 
 static ng_tensor *output_of(const norm_call *call)
 {
-    return call->condition ? ng_forward_conditioned(call->layer, tape, call->x, call->condition)
-                           : ng_forward(call->layer, tape, call->x);
+    return ng_forward(call->layer, tape, call->x,
+                      .condition = call->condition ? call->condition : NG_NONE);
 }
 
 /* Fixed random numbers in the shape of y. */

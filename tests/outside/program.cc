@@ -38,13 +38,14 @@ static bool learns(ng_tape *tape)
     ng_rng rng = ng_rng_seeded(1);
     ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(32, 4), 0, 1, &rng);
     ng_tensor *target = ng_normal_new(NG_F32, NG_SHAPE(32, 1), 0, 1, &rng);
-    ng_module *net = ng_sequential_new(ng_linear_new(4, 64, .no_bias = true),
-                                       ng_layer_norm_new(64, .eps = 1e-6), ng_tanh_new(),
-                                       ng_linear_new(64, 1));
+    ng_module *net =
+        ng_sequential_new(ng_linear_new(4, 64, .no_bias = true), ng_layer_norm_new(64, .eps = 1e-6),
+                          ng_tanh_new(), ng_linear_new(64, 1));
     ng_optimizer *adam = ng_adam_new(net, .lr = 1e-2, .beta1 = NG_ZERO);
     double first = 0, last = 0;
     for (int step = 0; step < 300; step++) {
-        ng_tensor *loss = ng_mse(tape, ng_forward(net, tape, x), target, .reduction = NG_SUM);
+        ng_tensor *loss =
+            ng_mse(tape, ng_forward(net, tape, x, .mask = NG_NONE), target, .reduction = NG_SUM);
         if (ng_backward(tape, loss) != NG_OK || ng_optimizer_step(adam) != NG_OK) break;
         last = ng_item(loss);
         if (step == 0) first = last;
