@@ -273,10 +273,13 @@ int64_t ng_wake_from = 10 * NG_SHARE_FROM;
 
 void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain, int64_t work)
 {
+    if (work < NG_SHARE_FROM || (work < ng_wake_from && !pool_is_awake())) {
+        span(arguments, 0, units); /* at once: a small op takes less than a division */
+        return;
+    }
     const int64_t grains = (units + grain - 1) / grain;
     const int wanted = (grains < ng_threads() ? (int)grains : ng_threads()) - 1;
-    const bool is_worth_it = work >= NG_SHARE_FROM && (work >= ng_wake_from || pool_is_awake());
-    if (is_worth_it && wanted > 0 && take_pool(false)) {
+    if (wanted > 0 && take_pool(false)) {
         if (pool.helpers < wanted && !pool.full) start_helpers(wanted);
         const int helpers = pool.helpers < wanted ? pool.helpers : wanted;
         if (helpers > 0) share_taken_pool(span, arguments, units, grain, helpers);

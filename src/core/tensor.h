@@ -30,26 +30,16 @@ typedef struct {
     ng_tensor *grad;
     ng_grad_state grad_state;
     uint32_t grad_epoch;
-    ng_tensor *tied;         /* or NULL: the parameter that is read in place of this one */
-    ng_tensor *next_reached; /* during ng_backward: the leaf that was reached before this one */
-    ng_tensor *next_owned;   /* after ng_tape_own: the tensor that the tape got before this one */
+    ng_tensor *tied;       /* or NULL: the parameter that is read in place of this one */
+    ng_tensor *next_owned; /* after ng_tape_own: the tensor that the tape got before this one */
 } ng_leaf;
-
-/* Whether ng_gradients needs the gradient of a tensor. */
-enum {
-    NG_UNWANTED = 0, /* no */
-    NG_ON_THE_WAY,   /* for the gradient of an input */
-    NG_ASKED_FOR     /* as a result: the tensor is an input */
-};
 
 struct ng_tensor {
     ng_dtype dtype;
-    bool requires_grad;   /* a leaf that was asked to, or computed from one */
-    bool module_owned;    /* ng_tensor_free leaves it to its module */
-    uint8_t wanted;       /* during ng_gradients: see above */
-    bool cotangent_owned; /* the sweep may add to `cotangent` in place, and use it again */
-    uint32_t version;     /* counts writes to a leaf */
-    uint32_t epoch;       /* of a tape's: tape->epoch when it was made */
+    bool requires_grad; /* a leaf that was asked to, or computed from one */
+    bool module_owned;  /* ng_tensor_free leaves it to its module */
+    uint32_t version;   /* counts writes to a leaf */
+    uint32_t epoch;     /* of a tape's: tape->epoch when it was made */
     ng_shape shape;
     int64_t size;
     void *data;
@@ -57,7 +47,6 @@ struct ng_tensor {
     ng_tape *tape;         /* its owner; NULL for yours and a module's */
     ng_node *node;         /* the op that made it; NULL for leaves and constants */
     ng_leaf *leaf;         /* NULL for what an op made */
-    ng_tensor *cotangent;  /* during a sweep: the gradient so far */
 };
 
 static inline bool ng_is_none(const ng_tensor *x) { return x == NG_NONE; }

@@ -3,23 +3,19 @@
 #include "io/file.h"
 #include "tape/tape.h"
 
-/* Marks the outputs and inputs of all nodes that lead to the root, or removes all marks. */
-static void mark_graph(const ng_tensor *root, bool wanted)
+/* Marks the nodes that lead to the root. */
+static void mark_graph(const ng_tensor *root, bool *leads)
 {
-    for (const ng_node *node = root->node; node; node = node->previous) {
-        if (wanted && node != root->node && !node->output->wanted) continue;
-        node->output->wanted = wanted;
-        for (int i = 0; i < node->n_inputs; i++)
-            if (!ng_is_none(node->inputs[i])) node->inputs[i]->wanted = wanted;
-    }
+    leads[root->node->index] = true;
+    for (const ng_node *node = root->node; node; node = node->previous)
+        for (int i = 0; i < node->n_inputs && leads[node->index]; i++)
+            if (node->inputs[i]->node) leads[node->inputs[i]->node->index] = true;
 }
 
-/* Writes a leaf when it is first met, and removes its mark. */
-static void write_leaf(ng_text *text, ng_tensor *x)
+/* A leaf that has several uses is written with each of them: Graphviz draws it once. */
+static void write_leaf(ng_text *text, const ng_tensor *x)
 {
-    if (!x->wanted) return;
-    x->wanted = false;
-    ng_text_print(text, "    leaf_%p [shape=ellipse, label=\"%s%s\\n%s\"];\n", (void *)x,
+    ng_text_print(text, "    leaf_%p [shape=ellipse, label=\"%s%s\\n%s\"];\n", (const void *)x,
                   x->module_owned ? "parameter " : "", ng_shape_print(x->shape).text,
                   ng_dtype_name(x->dtype));
 }
@@ -29,14 +25,15 @@ static void write_node(ng_text *text, const ng_node *node)
     ng_text_print(text, "    op_%lld [shape=box, label=\"%s\\n%s\"];\n", (long long)node->index,
                   node->op->name, ng_shape_print(node->output->shape).text);
     for (int i = 0; i < node->n_inputs; i++) {
-        ng_tensor *x = node->inputs[i];
+        const ng_tensor *x = node->inputs[i];
         if (ng_is_none(x)) continue;
         if (!x->node) write_leaf(text, x);
         if (x->node)
             ng_text_print(text, "    op_%lld -> op_%lld;\n", (long long)x->node->index,
                           (long long)node->index);
         else
-            ng_text_print(text, "    leaf_%p -> op_%lld;\n", (void *)x, (long long)node->index);
+            ng_text_print(text, "    leaf_%p -> op_%lld;\n", (const void *)x,
+                          (long long)node->index);
     }
 }
 
@@ -50,13 +47,15 @@ ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, const ch
         return ng_fail(NG_EGRAD, "%s: the tensor was not computed by a recorded op", function);
     if (root->tape != tape)
         return ng_fail(NG_ESTATE, "%s: the tensor lives on another tape", function);
+    bool *leads = ng_calloc(function, root->node->index + 1, sizeof *leads);
+    if (!leads) return NG_ENOMEM;
+    mark_graph(root, leads);
     ng_text text = {.function = function};
     ng_text_print(&text, "digraph normgrad {\n    rankdir=BT;\n"
                          "    node [fontname=\"sans-serif\"];\n");
-    mark_graph(root, true);
     for (const ng_node *node = root->node; node; node = node->previous)
-        if (node->output->wanted) write_node(&text, node);
-    mark_graph(root, false);
+        if (leads[node->index]) write_node(&text, node);
+    ng_free(leads);
     ng_text_print(&text, "}\n");
     return ng_text_save(&text, path);
 }

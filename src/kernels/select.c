@@ -68,17 +68,21 @@ static const ng_kernels *select_table(ng_dtype dtype)
     return table;
 }
 
+static _Atomic(const ng_kernels *) selected[2];
+
 /* Threads that race here choose the same table. */
+static __attribute__((noinline)) const ng_kernels *select_first(ng_dtype dtype)
+{
+    const ng_kernels *table = select_table(dtype);
+    atomic_store_explicit(&selected[dtype], table, memory_order_release);
+    return table;
+}
+
 const ng_kernels *ng_kernels_for(ng_dtype dtype)
 {
-    static _Atomic(const ng_kernels *) selected[2];
     if (dtype != NG_F32 && dtype != NG_F64) return NULL;
     const ng_kernels *table = atomic_load_explicit(&selected[dtype], memory_order_acquire);
-    if (!table) {
-        table = select_table(dtype);
-        atomic_store_explicit(&selected[dtype], table, memory_order_release);
-    }
-    return table;
+    return table ? table : select_first(dtype);
 }
 
 const char *ng_instruction_set(void) { return ng_kernels_for(NG_F32)->isa; }

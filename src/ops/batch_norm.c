@@ -121,9 +121,8 @@ static const ng_op batch_norm_op = {.name = "batch_norm",
                                     .gradient = batch_norm_gradient,
                                     .definition = batch_norm_definition};
 
-static const ng_op fixed_batch_norm_op = {.name = "batch_norm",
-                                          .backward = batch_norm_backward,
-                                          .definition = batch_norm_definition};
+static const ng_op fixed_batch_norm_op = {
+    .name = "batch_norm", .backward = batch_norm_backward, .definition = batch_norm_definition};
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 

@@ -154,9 +154,8 @@ static const ng_op rms_norm_op = {.name = "rms_norm",
                                   .gradient = row_norm_gradient,
                                   .definition = row_norm_definition};
 
-static const ng_op partial_rms_norm_op = {.name = "rms_norm",
-                                          .backward = row_norm_op_backward,
-                                          .definition = row_norm_definition};
+static const ng_op partial_rms_norm_op = {
+    .name = "rms_norm", .backward = row_norm_op_backward, .definition = row_norm_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 

@@ -1,37 +1,208 @@
-/* The reverse sweep: from the newest node to the oldest, each op turns the cotangent of its output
- * into gradients of its inputs (run_node, walk). The rest of this file decides where a gradient is
- * written. */
+/* The reverse sweep: from the newest node to the oldest, each op turns the gradient of its output into
+ * gradients of its inputs (run_node). A sweep has arrays of its own, and tensors carry nothing of
+ * it: so a gradient rule may take a gradient, which is a sweep inside a sweep. */
 #include "core/error.h"
 #include "kernels/kernels.h"
 #include "tape/tape.h"
 #include <normgrad/ops.h>
 #include <string.h>
 
-typedef struct {
+/* Sweeps in sweeps: enough for any formula, and few enough for the stack. */
+enum { DEEPEST = 64 };
+
+/* What a sweep knows of a tensor. */
+typedef struct entry {
+    ng_tensor *x;
+    ng_tensor *grad;    /* its gradient so far, or NULL */
+    struct entry *next; /* of a list: of leaves; of entries whose memory is free; of a path */
+    uint32_t sweep;     /* the number of the sweep that has entered it */
+    int input;          /* mark: the next input to look at */
+    bool visited;       /* by mark */
+    bool asked, wanted; /* a result of ng_gradients; that, or leads to one */
+    bool owned;         /* grad is the sweep's: it adds in place, and uses the memory again */
+    bool empty;         /* grad is memory only: nothing has arrived */
+} entry;
+
+/* The arrays are kept for later sweeps. */
+struct ng_sweep {
+    ng_sweep *inner; /* for a sweep inside this one, or NULL */
+    int depth;
+    uint32_t number;   /* counts the sweeps that have used the arrays */
+    entry *nodes;      /* of the nodes' outputs, by the node's number; valid with this number */
+    uint64_t *waiting; /* a bit for each node that waits for its turn */
+    int64_t room;      /* nodes */
+    entry **leaves;    /* by address: a hash table of `slots`, a power of 2 */
+    int slots, most_slots, n_leaves;
+
     const char *function; /* the public name, for messages */
     ng_tape *tape;
-    ng_tensor *spare; /* cotangents that are done with, linked by `cotangent` */
-    void *room;       /* for the gradients of one node's inputs */
-    int room_for;     /* so many inputs */
-    bool record;      /* gradients are recorded ops themselves */
-
-    /* ng_backward: gradients go into the leaves that require one. */
-    bool to_leaves;
-    ng_tensor *reached; /* the leaves so far, linked by next_reached */
+    int64_t oldest;    /* nodes before this one are not visited */
+    int64_t n_waiting; /* nodes that wait; none is newer than those of this word */
+    int64_t word;
+    entry *only;   /* of the one that waits, which has no bit; or NULL */
+    entry *leaf;   /* the newest of the leaves */
+    entry *spare;  /* the newest whose memory is free */
+    void *scratch; /* for the inputs of one node */
+    int scratch_for;
+    bool record;        /* gradients are recorded ops themselves */
+    bool to_leaves;     /* ng_backward: into the leaves that require a gradient */
     bool zero_gradient; /* a gradient of zero has ended a path */
-} sweep;
+};
 
-static bool wants(const sweep *s, const ng_tensor *x)
+/* ---- The arrays ----------------------------------------------------------------------------- */
+
+void ng_sweeps_free(ng_sweep *s)
 {
-    return s->to_leaves ? x->requires_grad : x->wanted != NG_UNWANTED;
+    while (s) {
+        ng_sweep *inner = s->inner;
+        ng_free(s->nodes), ng_free(s->waiting), ng_free(s->leaves);
+        ng_free(s);
+        s = inner;
+    }
 }
 
-/* Whether the gradient of the node's i-th input is wanted: not if it was frozen at recording, since
- * ops that used it then may not be on the tape. */
-static bool leads_to(const sweep *s, const ng_node *node, int i)
+/* Makes room for the nodes of the tape. */
+static bool grow_nodes(ng_sweep *s, const char *function, int64_t count)
 {
-    return wants(s, node->inputs[i]) && ng_node_required(node, i);
+    if (count <= s->room) return true;
+    const int64_t room = (count > 2 * s->room ? count : 2 * s->room) / 64 * 64 + 64;
+    ng_free(s->nodes), ng_free(s->waiting);
+    s->nodes = ng_calloc(function, room, sizeof *s->nodes);
+    s->waiting = ng_calloc(function, room / 64, sizeof *s->waiting);
+    s->room = s->nodes && s->waiting ? room : 0;
+    return s->room > 0;
 }
+
+/* Where the leaf is in the table, or would be. */
+static entry **place_of(const ng_sweep *s, const ng_tensor *leaf)
+{
+    const uint64_t spread = (uint64_t)(uintptr_t)leaf * UINT64_C(0x9e3779b97f4a7c15);
+    int at = (int)(spread >> 40) & (s->slots - 1);
+    while (s->leaves[at] && s->leaves[at]->x != leaf) at = (at + 1) & (s->slots - 1);
+    return &s->leaves[at];
+}
+
+/* Gives the table so many slots. */
+static bool set_table(ng_sweep *s, const char *function, int slots)
+{
+    if (slots > s->most_slots) {
+        entry **leaves = ng_calloc(function, slots, sizeof *leaves);
+        if (!leaves) return false;
+        ng_free(s->leaves);
+        s->leaves = leaves;
+        s->most_slots = slots;
+    }
+    memset(s->leaves, 0, (size_t)slots * sizeof *s->leaves);
+    s->slots = slots;
+    for (entry *e = s->leaf; e; e = e->next) *place_of(s, e->x) = e;
+    return true;
+}
+
+/* The entry of a tensor, or NULL. */
+static inline entry *find(const ng_sweep *s, const ng_tensor *x)
+{
+    if (!x->node) return *place_of(s, x);
+    entry *e = &s->nodes[x->node->index];
+    return e->sweep == s->number ? e : NULL;
+}
+
+static entry *enter_leaf(ng_sweep *s, ng_tensor *x)
+{
+    if (2 * s->n_leaves >= s->slots && !set_table(s, s->function, 2 * s->slots)) return NULL;
+    entry *e = ng_tape_memory(s->tape, sizeof *e);
+    if (!e) return NULL;
+    *e = (entry){.x = x, .next = s->leaf};
+    s->leaf = *place_of(s, x) = e;
+    s->n_leaves++;
+    return e;
+}
+
+/* The same, made if there is none; NULL without memory. */
+static inline entry *enter(ng_sweep *s, ng_tensor *x)
+{
+    entry *e = find(s, x);
+    if (e) return e;
+    if (!x->node) return enter_leaf(s, x);
+    e = &s->nodes[x->node->index];
+    e->x = x;
+    e->grad = NULL;
+    e->next = NULL;
+    e->sweep = s->number;
+    e->input = 0;
+    e->visited = e->asked = e->wanted = e->owned = e->empty = false;
+    return e;
+}
+
+static void set_waiting(ng_sweep *s, int64_t index)
+{
+    const int64_t word = index / 64;
+    s->waiting[word] |= UINT64_C(1) << index % 64;
+    if (word > s->word) s->word = word;
+}
+
+/* Lets the node of an entry wait for its turn. */
+static void wait_for_turn(ng_sweep *s, entry *e)
+{
+    const ng_node *node = e->x->node;
+    if (!node || node->index < s->oldest) return;
+    if (s->n_waiting++ == 0) {
+        s->only = e;
+        return;
+    }
+    if (s->only) set_waiting(s, s->only->x->node->index);
+    s->only = NULL;
+    set_waiting(s, node->index);
+}
+
+/* Takes the newest of those that wait; NULL when none does. */
+static entry *take_turn(ng_sweep *s)
+{
+    if (s->n_waiting == 0) return NULL;
+    s->n_waiting--;
+    if (s->only) {
+        entry *e = s->only;
+        s->only = NULL;
+        return e;
+    }
+    while (!s->waiting[s->word]) s->word--;
+    const int bit = 63 - __builtin_clzll(s->waiting[s->word]);
+    s->waiting[s->word] &= ~(UINT64_C(1) << bit);
+    return &s->nodes[64 * s->word + bit];
+}
+
+/* A sweep inside those that run on the tape; NULL with an error. */
+static ng_sweep *begin_sweep(const char *function, ng_tape *tape)
+{
+    ng_sweep *outer = tape->sweep, **at = outer ? &outer->inner : &tape->sweeps, *s = *at;
+    if (outer && outer->depth == DEEPEST) {
+        ng_fail(NG_EGRAD,
+                "%s: gradients inside gradients, more than %d deep: a gradient rule differentiates "
+                "its own op",
+                function, DEEPEST);
+        return NULL;
+    }
+    if (!s) s = *at = ng_calloc(function, 1, sizeof *s);
+    if (!s) return NULL;
+    s->leaf = s->spare = s->only = NULL;
+    if (!grow_nodes(s, function, tape->ops) || !set_table(s, function, 16)) return NULL;
+    if (++s->number == 0) memset(s->nodes, 0, (size_t)s->room * sizeof *s->nodes), s->number = 1;
+    s->function = function;
+    s->tape = tape;
+    s->depth = outer ? outer->depth + 1 : 1;
+    s->n_leaves = s->scratch_for = 0;
+    s->oldest = s->n_waiting = s->word = 0;
+    s->record = s->to_leaves = s->zero_gradient = false;
+    tape->sweep = s;
+    return s;
+}
+
+static void end_sweep(ng_sweep *s, ng_sweep *outer)
+{
+    while (take_turn(s)) continue; /* those that a failure has left */
+    s->tape->sweep = outer;
+}
+
+/* ---- Where gradients are put -------------------------------------------------------------- */
 
 static size_t sweep_bytes(const ng_tensor *x) { return (size_t)x->size * ng_dtype_bytes(x->dtype); }
 
@@ -40,93 +211,118 @@ static void sweep_add(const ng_tensor *dx, void *sum)
     ng_kernels_for(dx->dtype)->add_to(dx->data, sum, dx->size);
 }
 
-static void clear_cotangent(ng_tensor *x)
-{
-    x->cotangent = NULL;
-    x->cotangent_owned = false;
-}
-
-/* ---- Where gradients are put -------------------------------------------------------------- */
-
-static bool goes_to_leaf(const sweep *s, const ng_tensor *x) { return s->to_leaves && !x->node; }
+static bool goes_to_leaf(const ng_sweep *s, const ng_tensor *x) { return s->to_leaves && !x->node; }
 
 /* Memory for a gradient of x: that of an earlier node if a recent one has the size. */
-static ng_tensor *new_cotangent(sweep *s, const ng_tensor *x)
+static ng_tensor *new_memory(ng_sweep *s, const ng_tensor *x)
 {
     enum { RECENT = 8 };
-    ng_tensor **at = &s->spare;
-    for (int i = 0; *at && i < RECENT; i++, at = &(*at)->cotangent) {
-        ng_tensor *found = *at;
+    entry **at = &s->spare;
+    for (int i = 0; *at && i < RECENT; i++, at = &(*at)->next) {
+        ng_tensor *found = (*at)->grad;
         if (found->size != x->size || found->dtype != x->dtype) continue;
-        *at = found->cotangent;
-        found->cotangent = NULL;
+        *at = (*at)->next;
         found->shape = x->shape;
         return found;
     }
     return ng_result_like(s->tape, x);
 }
 
-/* Memory for the first gradient that arrives at a tensor. For a leaf it is the leaf's own gradient,
- * unless that is NG_GRAD_NEW: then it is separate memory, which finish_leaves adds to it after a
- * success. */
-static ng_tensor *first_cotangent(sweep *s, ng_tensor *x)
+/* Memory for the gradient of an entry. That of a leaf is the leaf's own gradient, unless it is
+ * NG_GRAD_NEW or an outer pass may write to it: then it is separate memory, which finish_leaves
+ * adds to it after a success. */
+static ng_tensor *first_memory(ng_sweep *s, const entry *e)
 {
-    if (!goes_to_leaf(s, x)) return new_cotangent(s, x);
-    ng_leaf *leaf = x->leaf;
-    leaf->next_reached = s->reached;
-    s->reached = x;
-    ng_tensor *grad = ng_tensor_grad_slot(x);
-    return grad && leaf->grad_state == NG_GRAD_NEW ? new_cotangent(s, x) : grad;
+    ng_tensor *x = e->x;
+    if (!goes_to_leaf(s, x)) return new_memory(s, x);
+    if (!ng_tensor_grad_slot(x)) return NULL;
+    const bool apart = x->leaf->grad_state == NG_GRAD_NEW || s->depth > 1;
+    return apart ? new_memory(s, x) : x->leaf->grad;
 }
 
-/* Opens the gradient of x for a kernel, which writes it or adds to it. A gradient that belongs to
- * another tensor is copied. */
-static bool open_slot(sweep *s, ng_tensor *x, ng_slot *slot)
+/* Gives an entry memory of its own. A gradient that belongs to another tensor is copied. */
+static bool reserve(ng_sweep *s, entry *e)
 {
-    const ng_tensor *before = x->cotangent;
-    *slot = (ng_slot){.accumulate = before != NULL};
-    if (!x->cotangent_owned) {
-        ng_tensor *own = before ? new_cotangent(s, x) : first_cotangent(s, x);
-        if (!own) return false;
-        if (before) memcpy(own->data, before->data, sweep_bytes(x));
-        x->cotangent = own;
-        x->cotangent_owned = true;
-    }
-    slot->data = x->cotangent->data;
+    if (e->owned) return true;
+    ng_tensor *memory = first_memory(s, e);
+    if (!memory) return false;
+    if (e->grad) memcpy(memory->data, e->grad->data, sweep_bytes(e->x));
+    e->empty = !e->grad;
+    e->grad = memory;
+    e->owned = true;
     return true;
 }
 
-/* Adds the tensor dx to the gradient of x. The first one for an intermediate is used without a
- * copy. */
-static bool deliver(sweep *s, ng_tensor *x, ng_tensor *dx)
+/* The gradient of an entry so far, or NULL. */
+static ng_tensor *arrived(const entry *e) { return e->empty ? NULL : e->grad; }
+
+/* Opens the gradient of an entry for a kernel, which writes it or adds to it. */
+static bool open_slot(ng_sweep *s, entry *e, ng_slot *slot)
 {
-    if (!x->cotangent && !goes_to_leaf(s, x)) {
-        x->cotangent = dx;
+    if (!reserve(s, e)) return false;
+    slot->data = e->grad->data;
+    slot->accumulate = !e->empty;
+    if (e->empty) wait_for_turn(s, e);
+    e->empty = false;
+    return true;
+}
+
+/* Adds the tensor dx to the gradient of an entry. The first one for an intermediate is used without
+ * a copy. */
+static bool deliver(ng_sweep *s, entry *e, ng_tensor *dx)
+{
+    if (!e->grad && !goes_to_leaf(s, e->x)) {
+        e->grad = dx;
+        wait_for_turn(s, e);
         return true;
     }
     if (s->record) {
-        x->cotangent = ng_add(s->tape, x->cotangent, dx);
-        return x->cotangent != NULL;
+        e->grad = ng_add(s->tape, e->grad, dx);
+        return e->grad;
     }
     ng_slot slot;
-    if (!open_slot(s, x, &slot)) return false;
+    if (!open_slot(s, e, &slot)) return false;
     if (slot.accumulate)
         sweep_add(dx, slot.data);
     else
-        memcpy(slot.data, dx->data, sweep_bytes(x));
+        memcpy(slot.data, dx->data, sweep_bytes(dx));
     return true;
 }
 
 /* ---- One node ------------------------------------------------------------------------------ */
 
-/* Memory for the gradients of the node's inputs, until the next node. */
-static void *room_for(sweep *s, const ng_node *node)
+/* What a node needs of its inputs while it runs. */
+typedef struct {
+    entry **to; /* the entries of those whose gradient is wanted, or NULL */
+    union {
+        ng_slot *slots;
+        ng_tensor **dx;
+    };
+} inputs_scratch;
+
+/* Finds the entries; *any is whether a gradient is wanted. That of an input which was frozen at
+ * recording is not, since ops that used it then may not be on the tape. */
+static bool take_inputs(ng_sweep *s, const ng_node *node, inputs_scratch *in, bool *any)
 {
-    if (node->n_inputs > s->room_for) {
-        s->room = ng_tape_memory(s->tape, (size_t)node->n_inputs * sizeof(ng_slot));
-        s->room_for = s->room ? node->n_inputs : 0;
+    const int n = node->n_inputs;
+    if (n > s->scratch_for) {
+        s->scratch = ng_tape_memory(s->tape, (size_t)n * (sizeof *in->slots + sizeof *in->to));
+        s->scratch_for = s->scratch ? n : 0;
+        if (!s->scratch) return false;
     }
-    return s->room;
+    *in = (inputs_scratch){.to = (entry **)((ng_slot *)s->scratch + n), .slots = s->scratch};
+    *any = false;
+    for (int i = 0; i < n; i++) {
+        ng_tensor *x = node->inputs[i];
+        in->to[i] = NULL;
+        if (!ng_node_required(node, i) || (s->to_leaves && !x->requires_grad)) continue;
+        entry *e = s->to_leaves ? enter(s, x) : find(s, x);
+        if (!e && s->to_leaves) return false;
+        if (!e || !(s->to_leaves || e->wanted)) continue;
+        in->to[i] = e;
+        *any = true;
+    }
+    return true;
 }
 
 static bool appears_before(const ng_node *node, int i)
@@ -146,82 +342,64 @@ static void clear_slots(const ng_node *node, const ng_slot *slots)
 
 /* Runs the op's backward kernel on the gradients of its inputs. If a tensor is an input twice, its
  * second gradient is computed in separate memory and added. */
-static bool run_kernel(sweep *s, const ng_node *node, ng_tensor *dy)
+static bool run_kernel(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_scratch in)
 {
-    ng_slot *slots = room_for(s, node);
-    if (!slots) return false;
     for (int i = 0; i < node->n_inputs; i++) {
-        ng_tensor *x = node->inputs[i];
-        slots[i] = (ng_slot){0};
-        if (!leads_to(s, node, i)) continue;
+        in.slots[i].data = NULL;
+        in.slots[i].accumulate = false;
+        if (!in.to[i]) continue;
         if (appears_before(node, i)) {
-            slots[i].data = ng_tape_memory(s->tape, sweep_bytes(x));
-            if (!slots[i].data) return false;
-        } else if (!open_slot(s, x, &slots[i])) {
+            in.slots[i].data = ng_tape_memory(s->tape, sweep_bytes(node->inputs[i]));
+            if (!in.slots[i].data) return false;
+        } else if (!open_slot(s, in.to[i], &in.slots[i])) {
             return false;
         }
     }
     if (dy->size == 0 && !node->op->joint)
-        clear_slots(node, slots);
-    else if (node->op->backward(s->tape, node, dy, slots) != NG_OK)
+        clear_slots(node, in.slots);
+    else if (node->op->backward(s->tape, node, dy, in.slots) != NG_OK)
         return false;
     for (int i = 0; i < node->n_inputs; i++) {
-        ng_tensor *x = node->inputs[i];
-        if (!slots[i].data || !appears_before(node, i)) continue;
-        ng_kernels_for(x->dtype)->add_to(slots[i].data, x->cotangent->data, x->size);
-    }
-    const ng_tensor *y = node->output;
-    if (y->cotangent_owned && y->wanted != NG_ASKED_FOR) {
-        dy->cotangent = s->spare;
-        s->spare = dy;
+        const ng_tensor *x = node->inputs[i];
+        if (!in.slots[i].data || !appears_before(node, i)) continue;
+        ng_kernels_for(x->dtype)->add_to(in.slots[i].data, in.to[i]->grad->data, x->size);
     }
     return true;
 }
 
-static bool gradient_fits(const sweep *s, const ng_op *op, const ng_tensor *dx, const ng_tensor *x)
+/* Whether what a rule or a definition gave has the dtype and shape that it must have. */
+static bool fits(const ng_sweep *s, const ng_op *op, const char *what, const ng_tensor *given,
+                 const ng_tensor *expected)
 {
-    if (dx->dtype == x->dtype && ng_same_shape(dx, x)) return true;
-    ng_fail(NG_EGRAD, "%s: the gradient rule of %s gave %s %s, expected %s %s", s->function,
-            op->name, ng_dtype_name(dx->dtype), ng_shape_print(dx->shape).text,
-            ng_dtype_name(x->dtype), ng_shape_print(x->shape).text);
+    if (given->dtype == expected->dtype && ng_same_shape(given, expected)) return true;
+    ng_fail(NG_EGRAD, "%s: the %s of %s gave %s %s, expected %s %s", s->function, what, op->name,
+            ng_dtype_name(given->dtype), ng_shape_print(given->shape).text,
+            ng_dtype_name(expected->dtype), ng_shape_print(expected->shape).text);
     return false;
 }
 
 /* Runs the op's gradient rule and adds its results to the inputs' gradients. The rule's ops are
  * recorded if the sweep records. */
-static bool run_rule(sweep *s, const ng_node *node, ng_tensor *dy)
+static bool run_rule(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_scratch in)
 {
     const int64_t failures = ng_failures();
-    ng_tensor **dx = room_for(s, node);
-    if (!dx) return false;
-    for (int i = 0; i < node->n_inputs; i++) dx[i] = leads_to(s, node, i) ? NULL : NG_NONE;
-    node->op->gradient(s->tape, node, dy, dx);
+    for (int i = 0; i < node->n_inputs; i++) in.dx[i] = in.to[i] ? NULL : NG_NONE;
+    node->op->gradient(s->tape, node, dy, in.dx);
     s->tape->function = s->function;
     for (int i = 0; i < node->n_inputs; i++) {
-        ng_tensor *x = node->inputs[i];
-        if (!leads_to(s, node, i)) continue;
-        if (!dx[i] && ng_failures() == failures)
+        if (!in.to[i]) continue;
+        if (!in.dx[i] && ng_failures() == failures)
             ng_fail(NG_EGRAD, "%s: the gradient rule of %s gave no gradient of operand %d",
                     s->function, node->op->name, i + 1);
-        if (!dx[i]) return false;
-        if (ng_is_none(dx[i]))
+        if (!in.dx[i]) return false;
+        if (ng_is_none(in.dx[i]))
             s->zero_gradient = true;
-        else if (!gradient_fits(s, node->op, dx[i], x) || !deliver(s, x, dx[i]))
+        else if (!fits(s, node->op, "gradient rule", in.dx[i], node->inputs[i]) ||
+                 !deliver(s, in.to[i], in.dx[i]))
             return false;
     }
     return true;
 }
-
-/* Marks the outputs of nodes that lead on to a marked input. The walk removes these marks. */
-static void mark(const ng_node *oldest, const ng_node *newest)
-{
-    for (const ng_node *node = oldest; node && node->previous != newest; node = node->next)
-        for (int i = 0; i < node->n_inputs && node->output->wanted == NG_UNWANTED; i++)
-            if (node->inputs[i]->wanted != NG_UNWANTED && ng_node_required(node, i))
-                node->output->wanted = NG_ON_THE_WAY;
-}
-
-static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary);
 
 /* The node for its definition: an input that was frozen when the op was recorded is a constant,
  * even if it was unfrozen since. */
@@ -238,71 +416,126 @@ static bool copy_with_constants(ng_tape *tape, const ng_node *node, ng_node *cop
     return copy->inputs;
 }
 
-/* Differentiates a fused op by its definition: records it at the end of the tape and sweeps back to
- * where it began. Its gradients arrive at the node's inputs. */
-static bool differentiate_definition(sweep *s, const ng_node *node, ng_tensor *dy)
+static bool walk(ng_sweep *s, ng_tensor *const *outputs, int n_outputs,
+                 ng_tensor *const *cotangents);
+
+/* Sweeps over a definition, from y with cotangent dy back to the node's inputs, and adds to their
+ * gradients where these stand. */
+static bool sweep_definition(ng_sweep *s, const ng_node *node, ng_tensor *y, ng_tensor *dy,
+                             entry *const *to, int64_t oldest)
 {
+    ng_sweep *inner = begin_sweep(s->function, s->tape);
+    if (!inner) return false;
+    inner->record = s->record;
+    inner->oldest = oldest;
+    bool well = true;
+    for (int i = 0; i < node->n_inputs && well; i++) {
+        entry *e = to[i] ? enter(inner, to[i]->x) : NULL;
+        well = e || !to[i];
+        if (!e) continue;
+        e->asked = e->wanted = true;
+        e->grad = to[i]->grad;
+        e->owned = to[i]->owned;
+        e->empty = to[i]->empty;
+    }
+    well = well && walk(inner, &y, 1, &dy);
+    for (int i = 0; i < node->n_inputs; i++) {
+        const entry *e = to[i] ? find(inner, to[i]->x) : NULL;
+        if (!e) continue;
+        if (arrived(e) && !arrived(to[i])) wait_for_turn(s, to[i]);
+        to[i]->grad = e->grad;
+        to[i]->empty = e->empty;
+    }
+    end_sweep(inner, s);
+    s->zero_gradient = true;
+    return well;
+}
+
+/* Differentiates a fused op by its definition, which is recorded at the end of the tape. Unless
+ * gradients are recorded, it is taken off again, and its memory is given back. */
+static bool run_definition(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_scratch in)
+{
+    ng_tape *tape = s->tape;
+    ng_scope scope;
     ng_node copy;
-    if (!copy_with_constants(s->tape, node, &copy)) return false;
-    const ng_node *boundary = s->tape->last;
-    const bool was = ng_tape_set_recording(s->tape, true);
-    ng_tensor *y = node->op->definition(s->tape, &copy);
-    ng_tape_set_recording(s->tape, was);
-    if (!y || !gradient_fits(s, node->op, dy, y)) return false;
-    const ng_node *newest = s->tape->last;
-    if (!s->to_leaves) mark(boundary->next, newest);
-    if (!wants(s, y)) s->zero_gradient = true;
-    const bool well = !wants(s, y) || deliver(s, y, dy);
-    return walk(s, newest, boundary) && well;
+    const int64_t oldest = tape->ops;
+    if (!copy_with_constants(tape, node, &copy)) return false;
+    for (int i = 0; i < node->n_inputs && !s->record; i++)
+        if (in.to[i] && !reserve(s, in.to[i])) return false;
+    if (!s->record && !ng_tape_enter(tape, &scope)) return false;
+    const bool was = ng_tape_set_recording(tape, true);
+    ng_tensor *y = node->op->definition(tape, &copy);
+    ng_tape_set_recording(tape, was);
+    tape->function = s->function;
+    const bool well = y && fits(s, node->op, "definition", y, node->output) &&
+                      sweep_definition(s, node, y, dy, in.to, oldest);
+    if (!s->record) ng_tape_leave(tape, &scope);
+    return well;
 }
 
-/* Whether the gradient of any input is wanted. */
-static bool leads_on(const sweep *s, const ng_node *node)
+/* Visits the node of an entry, which has a gradient. Once a kernel has used that, its memory is
+ * free. */
+static bool run_node(ng_sweep *s, entry *e)
 {
-    for (int i = 0; i < node->n_inputs; i++)
-        if (leads_to(s, node, i)) return true;
-    return false;
-}
-
-static bool run_node(sweep *s, const ng_node *node, ng_tensor *dy)
-{
+    ng_tensor *dy = e->grad;
+    const ng_node *node = e->x->node;
     const ng_op *op = node->op;
+    inputs_scratch in;
+    bool any, well = false;
+    if (!take_inputs(s, node, &in, &any)) return false;
+    if (!any) return true;
     s->tape->function = s->function;
-    if (!ng_node_is_current(node))
+    if (!ng_node_is_current(node)) {
         ng_fail(NG_ESTATE, "%s: an operand of %s was changed after the op was recorded",
                 s->function, op->name);
-    else if (op->backward && !s->record)
-        return run_kernel(s, node, dy);
-    else if (op->gradient)
-        return run_rule(s, node, dy);
-    else if (op->definition)
-        return differentiate_definition(s, node, dy);
-    else
+    } else if (op->backward && !s->record) {
+        well = run_kernel(s, node, dy, in);
+        if (e->owned && !e->asked) e->next = s->spare, s->spare = e;
+    } else if (op->gradient) {
+        well = run_rule(s, node, dy, in);
+    } else if (op->definition) {
+        well = run_definition(s, node, dy, in);
+    } else {
         ng_fail(NG_EGRAD, "%s: %s has no gradient%s", s->function, op->name,
                 op->backward ? " that can be recorded" : "");
-    return false;
-}
-
-/* Walks from `newest` back to `boundary`, which is not included. Cotangents and marks of tensors
- * computed outside this range stay, and the cotangents that were asked for; the others are cleared,
- * also after a failure. */
-static bool walk(sweep *s, const ng_node *newest, const ng_node *boundary)
-{
-    bool well = true;
-    for (const ng_node *node = newest; node != boundary; node = node->previous) {
-        ng_tensor *y = node->output;
-        if (y->cotangent && well && leads_on(s, node)) well = run_node(s, node, y->cotangent);
-        if (y->wanted != NG_ASKED_FOR) {
-            y->wanted = NG_UNWANTED;
-            clear_cotangent(y);
-        }
     }
     return well;
 }
 
+/* ---- All nodes ------------------------------------------------------------------------------ */
+
+/* Marks what leads from an output to what was asked for. Goes on to an input that was not visited
+ * yet, and returns to the node when it is done with that: the path is linked by `next`. */
+static bool mark(ng_sweep *s, ng_tensor *output)
+{
+    entry *e = enter(s, output), *below;
+    while (e && e->x->node) {
+        const ng_node *node = e->x->node;
+        e->visited = true;
+        if (node->index < s->oldest || e->input == node->n_inputs) {
+            below = e;
+            e = e->next;
+            below->next = NULL;
+            if (!e) return true;
+        } else {
+            ng_tensor *x = node->inputs[e->input];
+            const bool required = ng_node_required(node, e->input++);
+            const bool is_inside = x->node && x->node->index >= s->oldest;
+            below = !required ? NULL : is_inside ? enter(s, x) : find(s, x);
+            if (below && is_inside && !below->visited) {
+                below->next = e;
+                e = below;
+                continue;
+            }
+        }
+        if (below && below->wanted) e->wanted = true;
+    }
+    return e;
+}
+
 /* The cotangent dy of an output. A gradient of ng_gradients may be dy itself. So there it is a copy
  * if its memory is not the tape's, but the caller's, who may change or free it. */
-static ng_tensor *own_cotangent(const sweep *s, ng_tensor *dy)
+static ng_tensor *own_cotangent(const ng_sweep *s, ng_tensor *dy)
 {
     if (s->to_leaves || (dy->base ? dy->base : dy)->tape) return dy;
     if (s->record && dy->requires_grad) /* dy + -0 keeps all bits and has a gradient */
@@ -312,36 +545,36 @@ static ng_tensor *own_cotangent(const sweep *s, ng_tensor *dy)
     return copy;
 }
 
-static const ng_node *newest_of(ng_tensor *const *outputs, int n_outputs)
+/* From the outputs to what they depend on. Without cotangents these are ones. */
+static bool walk(ng_sweep *s, ng_tensor *const *outputs, int n_outputs,
+                 ng_tensor *const *cotangents)
 {
-    const ng_node *newest = NULL;
+    for (int i = 0; i < n_outputs && !s->to_leaves; i++)
+        if (!mark(s, outputs[i])) return false;
     for (int i = 0; i < n_outputs; i++) {
-        const ng_node *node = outputs[i]->node;
-        if (node && (!newest || node->index > newest->index)) newest = node;
+        ng_tensor *y = outputs[i];
+        entry *e = enter(s, y);
+        if (!e) return false;
+        if (!s->to_leaves && !e->wanted) continue;
+        ng_tensor *dy = cotangents ? own_cotangent(s, cotangents[i])
+                                   : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
+        if (!dy || !deliver(s, e, dy)) return false;
     }
-    return newest;
+    for (entry *e; (e = take_turn(s));)
+        if (!run_node(s, e)) return false;
+    return true;
 }
 
-/* The whole sweep. The tape is live meanwhile. Without cotangents they are ones. */
-static bool run_sweep(sweep *s, ng_tensor *const *outputs, int n_outputs,
+/* The whole sweep. The tape is live meanwhile. */
+static bool run_sweep(ng_sweep *s, ng_tensor *const *outputs, int n_outputs,
                       ng_tensor *const *cotangents)
 {
     ng_tape *tape = s->tape;
-    const ng_node *newest = newest_of(outputs, n_outputs);
     const ng_tape_mode mode = tape->replay.mode;
     const bool was = ng_tape_set_recording(tape, s->record);
     tape->replay.mode = NG_TAPE_LIVE;
     tape->gradients++;
-    if (!s->to_leaves) mark(tape->first, newest);
-    bool well = true;
-    for (int i = 0; i < n_outputs && well; i++) {
-        ng_tensor *y = outputs[i];
-        if (!wants(s, y)) continue;
-        ng_tensor *dy = cotangents ? own_cotangent(s, cotangents[i])
-                                   : ng_result_full(tape, y->dtype, y->shape, 1.0);
-        well = dy && deliver(s, y, dy);
-    }
-    well = walk(s, newest, NULL) && well;
+    const bool well = walk(s, outputs, n_outputs, cotangents);
     tape->replay.mode = mode;
     tape->recording = was;
     return well;
@@ -356,19 +589,41 @@ static bool cotangent_ok(const char *function, const ng_tape *tape, const ng_ten
            ng_has_type(function, "the cotangent", dy, y->dtype, y->shape);
 }
 
+/* Whether an outer pass has written to the leaf's own gradient: it goes on, and this one adds. */
+static bool is_begun(const ng_sweep *s, const ng_tensor *x)
+{
+    for (const ng_sweep *outer = s->tape->sweeps; outer != s; outer = outer->inner) {
+        const entry *e = outer->to_leaves ? find(outer, x) : NULL;
+        if (e && arrived(e) == x->leaf->grad) return true;
+    }
+    return false;
+}
+
 /* Ends a pass: adds gradients that were computed in separate memory. After a failure it drops them
  * all, and the used gradients that were overwritten. */
-static void finish_leaves(sweep *s, bool well)
+static void finish_leaves(ng_sweep *s, bool well)
 {
-    for (ng_tensor *x = s->reached; x; x = x->leaf->next_reached) {
-        const ng_tensor *dx = x->cotangent;
-        clear_cotangent(x);
-        if (well && dx != x->leaf->grad) sweep_add(dx, x->leaf->grad->data);
+    for (const entry *e = s->leaf; e; e = e->next) {
+        ng_tensor *x = e->x;
+        const ng_tensor *dx = arrived(e);
+        ng_leaf *leaf = x->leaf;
+        if (!dx) continue;
+        if (well && dx != leaf->grad && (leaf->grad_state == NG_GRAD_NEW || is_begun(s, x)))
+            sweep_add(dx, leaf->grad->data);
+        else if (well && dx != leaf->grad)
+            memcpy(leaf->grad->data, dx->data, sweep_bytes(dx));
         if (well)
             ng_tensor_grad_arrived(x);
-        else if (dx == x->leaf->grad)
-            x->leaf->grad_state = NG_GRAD_NONE;
+        else if (dx == leaf->grad)
+            leaf->grad_state = NG_GRAD_NONE;
     }
+}
+
+static bool has_reached_leaf(const ng_sweep *s)
+{
+    for (const entry *e = s->leaf; e; e = e->next)
+        if (arrived(e)) return true;
+    return false;
 }
 
 const char *ng_why_no_gradient(const ng_tape *tape)
@@ -383,13 +638,17 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
     if (!y->requires_grad)
         return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient: %s",
                        function, ng_why_no_gradient(tape));
-    sweep s = {.function = function, .tape = tape, .to_leaves = true};
-    const bool well = run_sweep(&s, &y, 1, &dy);
-    if (well && !s.reached && !s.zero_gradient)
+    ng_sweep *outer = tape->sweep, *s = begin_sweep(function, tape);
+    if (!s) return ng_newest_status();
+    s->to_leaves = true;
+    const bool well = run_sweep(s, &y, 1, &dy);
+    const bool reached = s->zero_gradient || has_reached_leaf(s);
+    finish_leaves(s, well);
+    end_sweep(s, outer);
+    if (well && !reached)
         return ng_fail(NG_EGRAD,
                        "%s: every parameter that it depends on is frozen now (ng_unfreeze)",
                        function);
-    finish_leaves(&s, well);
     return well ? NG_OK : ng_newest_status();
 }
 
@@ -439,6 +698,20 @@ static bool gradients_ok(const char *function, const ng_tape *tape, ng_tensor *c
     return true;
 }
 
+/* Nothing older than all of the inputs is visited. */
+static bool ask_for(ng_sweep *s, ng_tensor *const *inputs, int n_inputs)
+{
+    s->oldest = INT64_MAX;
+    for (int i = 0; i < n_inputs; i++) {
+        entry *e = enter(s, inputs[i]);
+        if (!e) return false;
+        e->asked = e->wanted = true;
+        const int64_t index = inputs[i]->node ? inputs[i]->node->index : 0;
+        if (index < s->oldest) s->oldest = index;
+    }
+    return true;
+}
+
 ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outputs,
                             ng_tensor *const *inputs, int n_inputs, ng_gradients_options options)
 {
@@ -465,16 +738,15 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
 
     ng_tensor **found = ng_tape_memory(tape, (size_t)n_inputs * sizeof *found);
     if (!found) return NG_ENOMEM;
-    sweep s = {.function = function, .tape = tape, .record = options.record};
+    ng_sweep *outer = tape->sweep, *s = begin_sweep(function, tape);
+    if (!s) return ng_newest_status();
+    s->record = options.record;
     const bool was_unrecorded = tape->unrecorded_gradients > 0;
     tape->unrecorded_gradients += !options.record;
-    for (int i = 0; i < n_inputs; i++) inputs[i]->wanted = NG_ASKED_FOR;
-    bool well = run_sweep(&s, outputs, n_outputs, options.cotangents);
-    for (int i = 0; i < n_inputs; i++) found[i] = inputs[i]->cotangent;
-    for (int i = 0; i < n_inputs; i++) {
-        clear_cotangent(inputs[i]);
-        inputs[i]->wanted = NG_UNWANTED;
-    }
+    bool well =
+        ask_for(s, inputs, n_inputs) && run_sweep(s, outputs, n_outputs, options.cotangents);
+    for (int i = 0; i < n_inputs && well; i++) found[i] = arrived(find(s, inputs[i]));
+    end_sweep(s, outer);
     for (int i = 0; i < n_inputs && well; i++) {
         if (!found[i] && !options.allow_unused)
             ng_fail(NG_EGRAD, "%s: no output depends on input %d%s", function, i + 1,

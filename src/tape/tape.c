@@ -27,6 +27,16 @@ static void tape_free_owned(ng_tape *tape)
     }
 }
 
+static void free_scratch(ng_tape *tape)
+{
+    while (tape->scratch) {
+        ng_scratch *first = tape->scratch;
+        tape->scratch = first->next;
+        ng_arena_release(&first->arena);
+        ng_free(first);
+    }
+}
+
 void ng_tape_unwatch(ng_watcher *watcher)
 {
     if (!watcher->tape) return;
@@ -52,6 +62,8 @@ void ng_tape_free(ng_tape *tape)
     while (tape->watchers) ng_tape_unwatch(tape->watchers);
     ng_replay_free(&tape->replay);
     tape_free_owned(tape);
+    ng_sweeps_free(tape->sweeps);
+    free_scratch(tape);
     ng_arena_release(&tape->arena);
     ng_free(tape);
 }
@@ -93,23 +105,59 @@ bool ng_tape_recording(const ng_tape *tape)
 ng_tape_usage ng_tape_used(const ng_tape *tape)
 {
     if (!ng_given("ng_tape_used", "tape", tape)) return (ng_tape_usage){0};
-    return (ng_tape_usage){tape->ops, tape->arena.used, tape->arena.kept};
+    ng_tape_usage usage = {tape->ops, tape->arena.used, tape->arena.kept};
+    for (const ng_scratch *s = tape->scratch; s; s = s->next) usage.bytes_kept += s->arena.kept;
+    return usage;
+}
+
+/* ---- Work that is undone ------------------------------------------------------------------- */
+
+bool ng_tape_enter(ng_tape *tape, ng_scope *scope)
+{
+    ng_scratch *scratch = tape->scratch;
+    if (scratch)
+        tape->scratch = scratch->next;
+    else
+        scratch = ng_calloc(tape->function, 1, sizeof *scratch);
+    if (!scratch) return false;
+    *scope = (ng_scope){scratch, tape->arena, tape->last, tape->ops};
+    tape->arena = scratch->arena;
+    return true;
+}
+
+void ng_tape_leave(ng_tape *tape, const ng_scope *scope)
+{
+    scope->scratch->arena = tape->arena;
+    tape->arena = scope->arena;
+    tape->last = scope->last;
+    tape->ops = scope->ops;
+    if (tape->last)
+        tape->last->next = NULL;
+    else
+        tape->first = NULL;
+    ng_arena_reset(&scope->scratch->arena);
+    scope->scratch->next = tape->scratch;
+    tape->scratch = scope->scratch;
 }
 
 /* ---- Results ------------------------------------------------------------------------------ */
 
-/* A tensor of the tape, over `data` if that is not NULL, else over new memory. Members are set one
- * by one: an assignment of the whole struct takes longer than a small op. */
+/* A tensor of the tape, over `data` if that is not NULL, else over new memory: one piece with the
+ * tensor, unless it is large. Members are set one by one: an assignment of the whole struct takes
+ * longer than a small op. */
 static ng_tensor *tape_result(ng_tape *tape, ng_dtype dtype, const ng_shape *shape, int64_t size,
                               void *data)
 {
-    ng_tensor *x = ng_arena_alloc(tape->function, &tape->arena, sizeof *x);
-    if (!data && x)
-        data = ng_arena_alloc(tape->function, &tape->arena, (size_t)size * ng_dtype_bytes(dtype));
+    enum { SMALL = 256 };
+    const size_t head = (sizeof(ng_tensor) + 15) / 16 * 16;
+    const size_t bytes = (size_t)size * ng_dtype_bytes(dtype);
+    const bool is_joint = !data && bytes < SMALL;
+    ng_tensor *x = ng_arena_alloc(tape->function, &tape->arena, head + (is_joint ? bytes : 0));
+    if (x && !data)
+        data = is_joint ? (char *)x + head : ng_arena_alloc(tape->function, &tape->arena, bytes);
     if (!x || !data) return NULL;
     x->dtype = dtype;
-    x->requires_grad = x->module_owned = x->cotangent_owned = false;
-    x->wanted = NG_UNWANTED;
+    x->requires_grad = x->module_owned = false;
     x->version = 0;
     x->epoch = tape->epoch;
     x->shape = *shape;
@@ -119,7 +167,6 @@ static ng_tensor *tape_result(ng_tape *tape, ng_dtype dtype, const ng_shape *sha
     x->tape = tape;
     x->node = NULL;
     x->leaf = NULL;
-    x->cotangent = NULL;
     return x;
 }
 

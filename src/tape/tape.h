@@ -27,8 +27,21 @@ typedef struct ng_watcher {
 void ng_tape_watch(ng_tape *tape, ng_watcher *watcher);
 void ng_tape_unwatch(ng_watcher *watcher);
 
+/* The arrays of a sweep and of those inside it (sweep.c). */
+typedef struct ng_sweep ng_sweep;
+void ng_sweeps_free(ng_sweep *sweep);
+
+/* Memory for results that are given back before the tape is reset. */
+typedef struct ng_scratch {
+    ng_arena arena;
+    struct ng_scratch *next; /* that nobody uses now */
+} ng_scratch;
+
 struct ng_tape {
     ng_arena arena;
+    ng_scratch *scratch; /* that nobody uses now */
+    ng_sweep *sweeps; /* the first of those that were ever needed, each links to the one inside */
+    ng_sweep *sweep;  /* the innermost that runs, or NULL */
     ng_replaced *replaced; /* the newest first */
     const char *function;  /* the running op, for messages */
     ng_node *first, *last;
@@ -45,6 +58,17 @@ struct ng_tape {
     int64_t n_rstd;
     const ng_op *own_op; /* the first recorded op that is the user's, not the library's */
 };
+
+/* Between the two calls results go to memory of their own. The second one gives it back, and takes
+ * what was recorded off the tape. They nest. false without memory. */
+typedef struct {
+    ng_scratch *scratch;
+    ng_arena arena;
+    ng_node *last;
+    int64_t ops;
+} ng_scope;
+bool ng_tape_enter(ng_tape *tape, ng_scope *scope);
+void ng_tape_leave(ng_tape *tape, const ng_scope *scope);
 
 /* ng_record for the library's ops (ops/op.h). ng_record itself is for the user's, and sets
  * tape->own_op. */
