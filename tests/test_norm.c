@@ -36,14 +36,14 @@ TEST(four_steps_of_document_003)
     ng_tensor *x = VALUES(NG_F32, NG_SHAPE(4), 1, 2, 3, 4);
     assert_close(ng_item(ng_mean(tape, x)), 2.5, 0);
     assert_close(ng_item(ng_variance(tape, x)), 1.25, 0);
-    ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 0);
+    ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, NG_ZERO);
     assert_near(ng_get(xhat, 0), -1.3416, 0.5e-4);
     assert_near(ng_get(xhat, 1), -0.4472, 0.5e-4);
     assert_near(ng_get(xhat, 2), 0.4472, 0.5e-4);
     assert_near(ng_get(xhat, 3), 1.3416, 0.5e-4);
     ng_tensor *gamma = VALUES(NG_F32, NG_SHAPE(4), 1, 1, 1, 1);
     ng_tensor *beta = VALUES(NG_F32, NG_SHAPE(4), 0, 0, 0, 0);
-    assert_same_bits(ng_layer_norm(tape, x, gamma, beta, 0), xhat);
+    assert_same_bits(ng_layer_norm(tape, x, gamma, beta, NG_ZERO), xhat);
 }
 
 TEST(layer_norm_of_document_000_has_unbiased_variance)
@@ -84,7 +84,7 @@ TEST(partial_rms_norm_reads_the_first_share)
     assert_values(least, 1e-14, 1, 4.0 / 3, 100.0 / 3, -100.0 / 3, 7.0 / 3);
     ng_tensor *whole =
         ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = NG_ZERO, .rms = true, .partial = 1);
-    assert_same_bits(whole, ng_rms_norm(tape, x, NG_NONE, 0));
+    assert_same_bits(whole, ng_rms_norm(tape, x, NG_NONE, NG_ZERO));
 }
 
 /* 0.29 * 100 is a little less than 29 in binary. */
@@ -141,9 +141,9 @@ LOOP_TEST(one_feature_gives_beta_and_no_gradient, 6)
 TEST(without_eps_layer_norm_ignores_shift_and_scale)
 {
     ng_tensor *x = VALUES(NG_F64, NG_SHAPE(2, 4), 1, -2, 0.5, 4, 0, 8, -0.25, 3);
-    ng_tensor *y = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 0);
-    ng_tensor *shifted = ng_layer_norm(tape, ng_add_scalar(tape, x, 16), NG_NONE, NG_NONE, 0);
-    ng_tensor *scaled = ng_layer_norm(tape, ng_mul_scalar(tape, x, 4), NG_NONE, NG_NONE, 0);
+    ng_tensor *y = ng_layer_norm(tape, x, NG_NONE, NG_NONE, NG_ZERO);
+    ng_tensor *shifted = ng_layer_norm(tape, ng_add_scalar(tape, x, 16), NG_NONE, NG_NONE, NG_ZERO);
+    ng_tensor *scaled = ng_layer_norm(tape, ng_mul_scalar(tape, x, 4), NG_NONE, NG_NONE, NG_ZERO);
     assert_tensors_close(shifted, y, 1e-14);
     assert_tensors_close(scaled, y, 1e-14);
 }
@@ -151,9 +151,10 @@ TEST(without_eps_layer_norm_ignores_shift_and_scale)
 TEST(without_eps_rms_norm_ignores_scale_but_not_shift)
 {
     ng_tensor *x = normal_with(NG_F64, NG_SHAPE(3, 5), 0, 1, 1);
-    ng_tensor *y = ng_rms_norm(tape, x, NG_NONE, 0);
-    assert_tensors_close(ng_rms_norm(tape, ng_mul_scalar(tape, x, 100), NG_NONE, 0), y, 1e-14);
-    ng_tensor *shifted = ng_rms_norm(tape, ng_add_scalar(tape, x, 1), NG_NONE, 0);
+    ng_tensor *y = ng_rms_norm(tape, x, NG_NONE, NG_ZERO);
+    assert_tensors_close(ng_rms_norm(tape, ng_mul_scalar(tape, x, 100), NG_NONE, NG_ZERO), y,
+                         1e-14);
+    ng_tensor *shifted = ng_rms_norm(tape, ng_add_scalar(tape, x, 1), NG_NONE, NG_ZERO);
     ck_assert_double_gt(fabs(ng_get(shifted, 0) - ng_get(y, 0)), 0.01);
 }
 
@@ -163,8 +164,8 @@ TEST(layer_norm_gradient_is_orthogonal_to_shift_and_scale)
 {
     ng_tensor *x = normal_with(NG_F64, NG_SHAPE(4, 16), 3, 2, 1),
               *gamma = normal_with(NG_F64, NG_SHAPE(16), 1, 1, 2);
-    ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, 0);
-    backward(ng_layer_norm(tape, x, gamma, NG_NONE, 0),
+    ng_tensor *xhat = ng_layer_norm(tape, x, NG_NONE, NG_NONE, NG_ZERO);
+    backward(ng_layer_norm(tape, x, gamma, NG_NONE, NG_ZERO),
              normal_with(NG_F64, NG_SHAPE(4, 16), 0, 1, 3));
     ng_tensor *dx = ng_grad(x);
     ng_tensor *along_one = ng_sum(tape, dx, .axes = NG_AXES(1));
@@ -180,7 +181,7 @@ TEST(rms_norm_gradient_is_orthogonal_to_scale)
 {
     ng_tensor *x = normal_with(NG_F64, NG_SHAPE(4, 16), 3, 2, 1),
               *gamma = normal_with(NG_F64, NG_SHAPE(16), 1, 1, 2);
-    backward(ng_rms_norm(tape, x, gamma, 0), normal_with(NG_F64, NG_SHAPE(4, 16), 0, 1, 3));
+    backward(ng_rms_norm(tape, x, gamma, NG_ZERO), normal_with(NG_F64, NG_SHAPE(4, 16), 0, 1, 3));
     ng_tensor *along_x = ng_sum(tape, ng_mul(tape, ng_grad(x), x), .axes = NG_AXES(1));
     for (int64_t r = 0; r < 4; r++) assert_near(ng_get(along_x, r), 0, 1e-14);
     ck_assert_double_gt(fabs(ng_get(ng_grad(x), 0)), 1e-3);
@@ -384,7 +385,7 @@ LOOP_TEST(layer_norm_and_batch_norm_have_a_third_derivative, 2)
 TEST(second_derivative_of_rms_norm)
 {
     ng_tensor *x = ng_require_grad(VALUES(NG_F64, NG_SHAPE(2), 3, 4));
-    ng_tensor *first = ng_slice(tape, ng_rms_norm(tape, x, NG_NONE, 0), 0, 0, 1);
+    ng_tensor *first = ng_slice(tape, ng_rms_norm(tape, x, NG_NONE, NG_ZERO), 0, 0, 1);
     ng_tensor *dx = ng_gradient(tape, first, x, .record = true);
     const double r = sqrt(12.5);
     assert_close(ng_get(dx, 0), 16 / (2 * r * r * r), 1e-13);
@@ -698,6 +699,30 @@ LOOP_TEST(batch_norm_without_memory_leaves_running_statistics_alone, 3)
         ng_tape_free(own_tape);
     }
     ck_assert_int_gt(refused, _i == 2 ? 1 : 4);
+}
+
+/* One rule for all norms: 0 is the default, NG_ZERO is zero. */
+TEST(an_eps_of_zero_is_the_default)
+{
+    ng_tensor *x = own(ng_zeros_new(NG_F64, NG_SHAPE(2, 3, 4))),
+              *g = own(ng_ones_new(NG_F64, NG_SHAPE(1)));
+    for (int i = 0; i < 24; i++) ng_set(x, i, 1e-3 * sin(i));
+#define FIVE(op, ...)                                                                              \
+    assert_same_bits(op(tape, x, __VA_ARGS__, 0), op(tape, x, __VA_ARGS__, STANDARD));             \
+    ck_assert(ng_get(op(tape, x, __VA_ARGS__, NG_ZERO), 1) !=                                      \
+              ng_get(op(tape, x, __VA_ARGS__, 0), 1))
+#define STANDARD 1e-5
+    FIVE(ng_layer_norm, NG_NONE, NG_NONE);
+    FIVE(ng_channel_norm, NG_NONE, NG_NONE);
+    FIVE(ng_instance_norm, NG_NONE, NG_NONE);
+#undef STANDARD
+#define STANDARD 1e-6
+    FIVE(ng_rms_norm, NG_NONE);
+#undef STANDARD
+#define STANDARD 1e-10
+    FIVE(ng_scale_norm, g);
+#undef STANDARD
+#undef FIVE
 }
 
 TEST(masked_batch_norm_says_what_is_wrong)

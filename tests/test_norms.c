@@ -53,7 +53,7 @@ CALL(linear_weight, ng_linear(tape, in[0], ng_weight_norm(tape, in[1], in[2]), i
 CALL(conv_weight, ng_conv2d(tape, in[0], ng_weight_norm(tape, in[1], in[2]), in[3],
                             .stride = row->count > 0 ? row->count : 1, .padding = row->flag,
                             .groups = row->count > 0 ? row->count : 1))
-CALL(scale, ng_scale_norm(tape, in[0], in[1], 0))
+CALL(scale, ng_scale_norm(tape, in[0], in[1], NG_ZERO))
 CALL(dynamic_tanh, ng_dynamic_tanh(tape, in[0], in[1], in[2], in[3]))
 CALL(detach, output_of(ng_detach_norm_new(5), in[0]))
 CALL(detach_mean, output_of(ng_detach_norm_new(5, .deviation_flows = true), in[0]))
@@ -306,12 +306,12 @@ static ng_tensor *full(int64_t count, double value)
                     .training = true))                                                             \
     X(weight, "WeightNorm", "101000",                                                              \
       ng_matmul(tape, m->x, ng_weight_norm(tape, m->w, full(OUT, 1.5)), .transpose_b = true))      \
-    X(layer, "LayerNorm", "110101", ng_layer_norm(tape, none_of(m), NG_NONE, NG_NONE, 0))          \
-    X(rms, "RMSNorm", "100101", ng_rms_norm(tape, none_of(m), NG_NONE, 0))                         \
+    X(layer, "LayerNorm", "110101", ng_layer_norm(tape, none_of(m), NG_NONE, NG_NONE, NG_ZERO))    \
+    X(rms, "RMSNorm", "100101", ng_rms_norm(tape, none_of(m), NG_NONE, NG_ZERO))                   \
     X(partial, "pRMSNorm", "100101",                                                               \
       ng_row_norm(tape, none_of(m), NG_NONE, NG_NONE, .eps = NG_ZERO, .rms = true,                 \
                   .partial = 0.5))                                                                 \
-    X(scale, "ScaleNorm", "100101", ng_scale_norm(tape, none_of(m), full(1, 2), 0))                \
+    X(scale, "ScaleNorm", "100101", ng_scale_norm(tape, none_of(m), full(1, 2), NG_ZERO))          \
     X(detach, "DetachNorm", "110101", ng_detach_norm(tape, none_of(m), .eps = NG_ZERO))            \
     X(group, "GroupNorm", "110101",                                                                \
       ng_group_norm(tape, none_of(m), NG_NONE, NG_NONE, .groups = 2, .eps = NG_ZERO))              \
@@ -977,7 +977,7 @@ TEST(ops_say_what_is_wrong)
                  "ng_instance_norm: x of shape (6,), expected (N, C, ...)");
     assert_fails(ng_channel_norm(tape, x, NG_NONE, two, 1e-5), NG_ESHAPE,
                  "ng_channel_norm: beta of shape (2,), expected (6,)");
-    assert_fails(ng_scale_norm(tape, x, two, 0), NG_ESHAPE,
+    assert_fails(ng_scale_norm(tape, x, two, NG_ZERO), NG_ESHAPE,
                  "ng_scale_norm: g of shape (2,), expected (1,)");
     assert_fails(ng_dynamic_tanh(tape, x, one, two, NG_NONE), NG_ESHAPE,
                  "ng_dynamic_tanh: gamma of shape (2,), expected (3,)");

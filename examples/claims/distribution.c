@@ -113,9 +113,10 @@ static void judge_examples(ng_tape *tape)
                   layer_prints, 4);
     judge_example("example of an embedding, eps in the root", "LayerNorm", embedding,
                   normalized(&lab_layer_norm, tape, row), prints, 4);
-    judge_example("example of an embedding, eps added to sigma", "LayerNorm", embedding,
-                  numbers_of(ng_layer_norm(tape, row, NG_NONE, NG_NONE, extra + eps * eps)), prints,
-                  4);
+    judge_example(
+        "example of an embedding, eps added to sigma", "LayerNorm", embedding,
+        numbers_of(ng_layer_norm(tape, row, NG_NONE, NG_NONE, ng_exactly(extra + eps * eps))),
+        prints, 4);
     judge_example("example 3, 4", "RMSNorm", two, normalized(&lab_rms_norm, tape, pair), rms_prints,
                   2);
     ng_tensor_free(row), ng_tensor_free(first), ng_tensor_free(pair);

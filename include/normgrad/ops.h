@@ -519,8 +519,8 @@ NG_API ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p);
  *
  * Statistics are computed in double, relative to one of the values or to their mean, and never as
  * the difference of two large sums: so rows far from zero keep their digits. gamma and beta may be
- * NG_NONE. An eps that is an argument is used as given; the setting .eps has the default 1e-5, and
- * NG_ZERO is 0.
+ * NG_NONE. An eps of 0 is the default, as in the layers: 1e-5; of RMSNorm 1e-6, of ScaleNorm 1e-10.
+ * NG_ZERO is zero.
  *
  * Accuracy of results and gradients, recorded or not: in float within 1e-5 of the result if its
  * terms do not cancel, else within 1e-6 of the terms; in double within 3e-15 of the terms, a dozen
@@ -627,7 +627,7 @@ NG_API ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                                   double eps);
 
 /* y = g x / sqrt(sum x^2 + eps) over the last dimension, g one number (1). Nguyen & Salazar 2019,
- * whose formula has eps = 0. */
+ * whose formula has an eps of zero. */
 NG_API ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps);
 
 /* y = (x - mean) / sqrt(var + eps) over the last dimension, mean and deviation (the root) are each

@@ -121,6 +121,7 @@ ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_ten
 {
     static const char name[] = "ng_channel_norm";
     ng_tensor *inputs[] = {x, gamma, beta};
+    eps = ng_option(eps, 1e-5);
     if (!ng_norm_accepts(name, tape, inputs) || !ng_norm_eps_ok(name, eps) ||
         !ng_has_channels(name, x) ||
         !ng_affine_fits(name, gamma, beta, NG_SHAPE(x->shape.dim[1]), x))

@@ -112,6 +112,6 @@ ng_tensor *ng_instance_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_te
 {
     const bool has_channels = x && !ng_is_none(x) && x->shape.rank >= 2;
     const ng_group_norm_options options = {
-        .groups = has_channels ? x->shape.dim[1] : 1, .eps = eps, .beta = beta};
+        .groups = has_channels ? x->shape.dim[1] : 1, .eps = ng_option(eps, 1e-5), .beta = beta};
     return group_norm("ng_instance_norm", tape, x, gamma, &options);
 }

@@ -276,12 +276,12 @@ ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *residual
 
 ng_tensor *ng_layer_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)
 {
-    const ng_row_norm_options options = {.eps = eps, .partial = 1, .beta = beta};
-    return recorded_row_norm("ng_layer_norm", tape, x, gamma, &options);
+    const ng_row_norm_options options = {.eps = eps, .beta = beta};
+    return row_norm_by_default("ng_layer_norm", tape, x, gamma, options);
 }
 
 ng_tensor *ng_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, double eps)
 {
-    const ng_row_norm_options options = {.eps = eps, .rms = true, .partial = 1, .beta = NG_NONE};
-    return recorded_row_norm("ng_rms_norm", tape, x, gamma, &options);
+    const ng_row_norm_options options = {.eps = eps, .rms = true, .beta = NG_NONE};
+    return row_norm_by_default("ng_rms_norm", tape, x, gamma, options);
 }

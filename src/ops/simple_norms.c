@@ -17,6 +17,7 @@ static bool one_number(const char *function, const char *name, const ng_tensor *
 ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps)
 {
     static const char name[] = "ng_scale_norm";
+    eps = ng_option(eps, 1e-10);
     if (!ng_accepts(name, tape, 2, (ng_tensor *[]){x, g}) || !ng_has_rows(name, x) ||
         !one_number(name, "g", g) || !ng_norm_eps_ok(name, eps))
         return NULL;

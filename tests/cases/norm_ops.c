@@ -165,7 +165,7 @@ static const gradient_case channel_norm_cases[] = {
 
 /* ---- simple_norms --------------------------------------------------------------------------- */
 
-CALL(case_scale_norm, ng_scale_norm(tape, in[0], in[1], 0))
+CALL(case_scale_norm, ng_scale_norm(tape, in[0], in[1], NG_ZERO))
 CALL(case_scale_norm_eps, ng_scale_norm(tape, in[0], in[1], 0.3))
 CALL(case_detach_both,
      ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_mean = true, .detach_deviation = true))
