@@ -51,7 +51,7 @@ case $programs in "$tree"/*) ;; *) export NORMGRAD_DATA="$tree/examples/data" ;;
 cd "$folder/here"
 small='--seeds 1 --epochs 1'
 tiny='--layers 1 --width 16 --heads 2 --context 16 --steps 20 --sample 10 --threads 1'
-(cd "$tree" && "$programs/quickstart") | tail -n 1 | grep -q 'accuracy 9' || fail 'quickstart: accuracy below 90 %'
+(cd "$tree" && "$programs/quickstart") | grep -q '^loaded: 9' || fail 'quickstart: accuracy below 90 %'
 "$programs/digits" $small --no-plot >"$folder/output"
 "$programs/digits_cnn" $small >"$folder/output"
 "$programs/char_transformer" $tiny >"$folder/output"
