@@ -1,7 +1,7 @@
 # What Doxygen reads in place of a public header (src/Doxyfile). A comment and the declarations under
 # it, up to a blank line, become a group, which is a man page named after its first function. A
 # comment behind a declaration or a member stays with it; a member without one is documented if the
-# comment above names it. A macro over NG_NAMED becomes a function with typed arguments and settings.
+# comment above names it. A macro over NG_NAMED or NG_LISTED becomes a function with typed arguments and settings.
 
 function plain(text,    part, n, k, out, fixed, line) { # a comment as Doxygen's text
     gsub(/^ *\/\*|\*\/ *$/, "", text)
@@ -100,7 +100,7 @@ function typed(name, call, text,    own, arg, n, k, list) { # the macro `name` a
     n = split(list, arg, / *,[ \n]*/)
     list = ""
     for (k = 1; k < n; k++) list = list arg[k] ", "
-    sub(/.*NG_NAMED(_TWO)?\(/, "", call)
+    sub(/.*NG_(NAMED|LISTED)(_TWO)?\(/, "", call)
     gsub(/[\\\n )]/, "", call)
     split(call, own, ",")
     for (k = 2; own[k] != "" && own[k] != "__VA_ARGS__"; k += 2) list = list members[own[1], own[k]] ", "
@@ -110,7 +110,11 @@ function typed(name, call, text,    own, arg, n, k, list) { # the macro `name` a
 
 BEGIN { # the members that take an argument of a macro
     while ((getline line < ARGV[1]) > 0)
-        if (match(line, /NG_NAMED\([a-z0-9_]+, *[a-z0-9_]+/)) argument[substr(line, RSTART + 9, RLENGTH - 9)] = 1
+        if (match(line, /NG_(NAMED|LISTED)\([a-z0-9_]+, *[a-z0-9_]+/)) {
+            call = substr(line, RSTART, RLENGTH)
+            sub(/.*\(/, "", call)
+            argument[call] = 1
+        }
     close(ARGV[1])
 }
 { line = $0 }
@@ -143,8 +147,8 @@ line ~ /^ +\/\*/ { doc = plain(rest(line)); for (k = latest; k <= count; k++) do
         text = members_told(name, text)
     }
     macro = name
-    if (name ~ /^NG_(API|PRINTF|MUST_CHECK|BEGIN_C|END_C|EACH_NAMED)$/) next
-    if (text ~ /^#.*NG_NAMED/ && name ~ /^ng_/) { calls[name] = text; next }
+    if (name ~ /^NG_(API|PRINTF|MUST_CHECK|BEGIN_C|END_C|NTH|ONE|FIRST_NAMED|EACH_[A-Z0-9]+)$/) next
+    if (text ~ /^#.*NG_(NAMED|LISTED)/ && name ~ /^ng_/) { calls[name] = text; next }
     if (sub(/_with$/, "", macro) && macro in calls) add(typed(macro, calls[macro], text), doc)
     add(text, doc)
 }

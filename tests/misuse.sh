@@ -1,7 +1,9 @@
 #!/bin/sh
 # A value without a name after the required arguments, as in ng_layer_norm_new(8, 1e-3) or
-# ng_sum(tape, x, 1), is a compiler's warning or error by default, for every macro that takes options.
-# The same call without it, and with every option by name in the order of its declaration, is neither.
+# ng_sum(tape, x, 1), after a setting, as in ng_layer_norm_new(8, .eps = 1e-3, 1), and a number for axes,
+# as in ng_sum(tape, x, .axes = 1), are errors of every compiler, for every macro over NG_NAMED. For one
+# over NG_LISTED the first is at least a warning by default. The same call without it, and with every
+# option by name in the order of its declaration, is neither.
 #
 #     tests/misuse.sh FOLDER quick|full
 #
@@ -18,7 +20,7 @@ fail() {
     exit 1
 }
 
-# Right and wrong calls of every macro over NG_NAMED, one on a line. 0 does for numbers and pointers,
+# Right and wrong calls of every macro over NG_NAMED and NG_LISTED, one on a line. 0 does for numbers and pointers,
 # not for the structs of recurrent networks.
 cat include/normgrad/*.h | awk -v folder="$folder" '
 function value(type) {
@@ -81,7 +83,7 @@ END {
             gsub(/[ };]/, "", line)
             read_struct(body, line)
         } else if (inside) body = body line
-        if (line ~ /^ *# *define ng_[a-z0-9_]+\(.*NG_NAMED(_TWO)?\(/) definitions[++count] = line
+        if (line ~ /^ *# *define ng_[a-z0-9_]+\(.*NG_(NAMED|LISTED)(_TWO)?\(/) definitions[++count] = line
     }
     for (k = 1; k <= count; k++) {
         line = definitions[k]
@@ -92,8 +94,9 @@ END {
         seen[macro]
         sub(/^[^(]*\(/, "", parameters)
         sub(/\).*/, "", parameters)
-        two = line ~ /NG_NAMED_TWO\(/
-        sub(/.*NG_NAMED(_TWO)?\(/, "", type)
+        two = line ~ /NG_(NAMED|LISTED)_TWO\(/
+        listed = line ~ /NG_LISTED/
+        sub(/.*NG_(NAMED|LISTED)(_TWO)?\(/, "", type)
         gsub(/ /, "", type)
         split(type, written, ",")
         type = written[1]
@@ -107,13 +110,18 @@ END {
                 options = options ", ." names[j] " = " value(types[type, names[j]])
         print call(macro, required, type, member, "") > (folder "/right")
         print call(macro, required, type, member, options) > (folder "/right")
-        print call(macro, required, type, member, ", 1") > (folder "/wrong")
+        print call(macro, required, type, member, ", 1") > (folder (listed ? "/listed" : "/wrong"))
+        if (listed) continue
+        if (options != "") print call(macro, required, type, member, options ", 1") > (folder "/wrong")
+        for (j = 1; j <= m; j++)
+            if (types[type, names[j]] == "ng_axes")
+                for (number = 0; number < 2; number++)
+                    print call(macro, required, type, member, ", ." names[j] " = " number) > (folder "/wrong")
     }
 }'
 [ -s "$folder/right" ] || fail 'no macro of the headers uses NG_NAMED'
 ! grep -nE '\(ng_[a-z0-9_]+_options\) *\{' include/normgrad/*.h >&2 || fail 'options that are not NG_NAMED'
-calls=$(wc -l <"$folder/wrong")
-for which in right wrong; do
+for which in right wrong listed; do
     for suffix in c cc; do
         {
             printf '#include <normgrad.h>\nvoid %s(void);\nvoid %s(void)\n{\n' $which $which
@@ -122,6 +130,20 @@ for which in right wrong; do
         } >"$folder/$which.$suffix"
     done
 done
+
+# must_tell FILE COMPILER...: it objects to every call in the file.
+must_tell() {
+    file=$1
+    shift
+    "$@" -std="$standard" $all -Iinclude -fsyntax-only "$folder/$file.$suffix" >"$folder/said" 2>&1 || true
+    # A call is named where the complaint is about the macro, too: "in expansion of macro".
+    sed -n "s/.*$file\.$suffix:\([0-9]*\):.*/\1/p" "$folder/said" | sort -un >"$folder/told"
+    line=5
+    while IFS= read -r call; do
+        grep -qx $line "$folder/told" || fail "$* -std=$standard says nothing of $call"
+        line=$((line + 1))
+    done <"$folder/$file"
+}
 
 # attempt SUFFIX STANDARD COMPILER...
 attempt() {
@@ -134,17 +156,8 @@ attempt() {
     "$@" -std="$standard" -Wall -Wextra -pedantic -Werror -Iinclude -fsyntax-only \
         "$folder/right.$suffix" || fail "$* -std=$standard objects to a right call"
     case $("$@" --version) in *clang*) all=-ferror-limit=0 ;; *) all=-fmax-errors=0 ;; esac
-    "$@" -std="$standard" $all -Iinclude -fsyntax-only "$folder/wrong.$suffix" >"$folder/said" 2>&1 || true
-    # A call is named where the complaint is about the macro, too: "in expansion of macro".
-    told=$(sed -n "s/.*wrong\.$suffix:\([0-9]*\):.*/\1/p" "$folder/said" | sort -un)
-    [ "$(echo "$told" | grep -vx '[1-4]' | wc -l)" -eq "$calls" ] || {
-        line=5
-        while [ $line -lt $((5 + calls)) ]; do
-            echo "$told" | grep -qx $line || sed -n "${line}p" "$folder/wrong.$suffix" >&2
-            line=$((line + 1))
-        done
-        fail "$* -std=$standard says nothing of the calls above"
-    }
+    must_tell wrong "$@" -w
+    must_tell listed "$@"
     tried=$((tried + 1))
 }
 
@@ -165,4 +178,4 @@ else
     attempt cc c++17 ${CXX:-c++}
 fi
 [ $tried -gt 0 ] || fail 'no compiler was found'
-echo "misuse: $calls macros with options, $tried compilers and standards: a stray value is noticed everywhere"
+echo "misuse: $(cat "$folder/wrong" "$folder/listed" | wc -l) wrong calls, $tried compilers and standards: all are noticed"

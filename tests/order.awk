@@ -25,7 +25,7 @@ inside {
         }
 }
 /^#define ng_[a-z0-9_]*\(/ { match($2, /^[a-z0-9_]*/); macro = substr($2, 1, RLENGTH) }
-macro != "" && match(text, /NG_NAMED[A-Z_]*\([a-z0-9_]*/) {
+macro != "" && match(text, /NG_(NAMED|LISTED)[A-Z_]*\([a-z0-9_]*/) {
     type = substr(text, RSTART, RLENGTH)
     sub(/.*\(/, "", type)
     of[macro] = type

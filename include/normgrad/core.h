@@ -44,23 +44,65 @@
  * for whole numbers 0 is always the default). Arguments are used as given. In C++ the settings must
  * be in the order of their struct.
  *
- * NG_NAMED makes the struct of settings; the required argument is its last member, so a setting
- * without a name is a compile error. NG_NAMED_TWO does this for two required arguments. */
+ * NG_NAMED makes the struct of settings, whose last member is the required argument; NG_NAMED_TWO
+ * does this for two required arguments. A setting without a name, or a number in place of a struct
+ * (.axes = 1 for NG_AXES(1)), is a compile error. NG_LISTED and NG_LISTED_TWO are for functions
+ * with settings that may be lists in braces (optimizers, figures, checks): there gcc only warns of
+ * a setting without a name. */
 #define NG_ZERO (-0.0)
+#define NG_NAMED(type, member, ...)                                                                \
+    (NG_EACH_NAMED(type, __VA_ARGS__), NG_LISTED(type, member, __VA_ARGS__))
+#define NG_NAMED_TWO(type, before, value, member, ...)                                             \
+    (NG_EACH_NAMED(type, __VA_ARGS__), NG_LISTED_TWO(type, before, value, member, __VA_ARGS__))
 #ifdef __cplusplus
-#define NG_NAMED(type, member, ...) NG_NAMED_LAST(type, member, __VA_ARGS__, )
-#define NG_NAMED_LAST(type, member, first, ...)                                                    \
-    (NG_EACH_NAMED(#__VA_ARGS__), __extension__ type{__VA_ARGS__.member = first})
-#define NG_NAMED_TWO(type, before, value, member, ...)                                             \
-    NG_NAMED_TWO_LAST(type, before, value, member, __VA_ARGS__, )
-#define NG_NAMED_TWO_LAST(type, before, value, member, first, ...)                                 \
-    (NG_EACH_NAMED(#__VA_ARGS__), __extension__ type{__VA_ARGS__.before = value, .member = first})
-#define NG_EACH_NAMED(text) (void)sizeof(char[text[0] == '.' || text[0] == '\0' ? 1 : -1])
+#define NG_LISTED(type, member, ...) NG_LISTED_LAST(type, member, __VA_ARGS__, )
+#define NG_LISTED_LAST(type, member, first, ...)                                                   \
+    (NG_FIRST_NAMED(#__VA_ARGS__), __extension__ type{__VA_ARGS__.member = first})
+#define NG_LISTED_TWO(type, before, value, member, ...)                                            \
+    NG_LISTED_TWO_LAST(type, before, value, member, __VA_ARGS__, )
+#define NG_LISTED_TWO_LAST(type, before, value, member, first, ...)                                \
+    (NG_FIRST_NAMED(#__VA_ARGS__), __extension__ type{__VA_ARGS__.before = value, .member = first})
+#define NG_FIRST_NAMED(text) (void)sizeof(char[text[0] == '.' || text[0] == '\0' ? 1 : -1])
+#define NG_ONE(type, setting) (void)sizeof(ng_some<type>() setting)
+template <typename type> type &ng_some(); /* not defined */
 #else
-#define NG_NAMED(type, member, ...) ((type){.member = __VA_ARGS__})
-#define NG_NAMED_TWO(type, before, value, member, ...)                                             \
-    ((type){.before = (value), .member = __VA_ARGS__})
+#define NG_LISTED(type, member, ...)                                                               \
+    ((type){.member = __VA_ARGS__}) /* an error here: the last required argument is missing */
+#define NG_LISTED_TWO(type, before, value, member, ...)                                            \
+    NG_LISTED(type, before, (value), .member = __VA_ARGS__)
+#define NG_ONE(type, setting)                                                                      \
+    (void)(((type){0})setting) /* an error here: a setting without a name, or of another type */
 #endif
+/* Assigns each setting to a member in code that never runs: a compiler only warns of a value too
+ * many in braces. NG_NTH selects the macro for the number of settings, at most 20. */
+#define NG_EACH_NAMED(type, ...)                                                                   \
+    (void)(0 ? (NG_NTH(__VA_ARGS__, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4,  \
+                       3, 2, 1, 0, )(type, __VA_ARGS__),                                           \
+                0)                                                                                 \
+             : 0)
+#define NG_NTH(first, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, count, ...)      \
+    NG_EACH_##count
+#define NG_EACH_0(t, x) (void)0
+#define NG_EACH_1(t, x, s) NG_ONE(t, s)
+#define NG_EACH_2(t, x, s, ...) NG_ONE(t, s), NG_EACH_1(t, x, __VA_ARGS__)
+#define NG_EACH_3(t, x, s, ...) NG_ONE(t, s), NG_EACH_2(t, x, __VA_ARGS__)
+#define NG_EACH_4(t, x, s, ...) NG_ONE(t, s), NG_EACH_3(t, x, __VA_ARGS__)
+#define NG_EACH_5(t, x, s, ...) NG_ONE(t, s), NG_EACH_4(t, x, __VA_ARGS__)
+#define NG_EACH_6(t, x, s, ...) NG_ONE(t, s), NG_EACH_5(t, x, __VA_ARGS__)
+#define NG_EACH_7(t, x, s, ...) NG_ONE(t, s), NG_EACH_6(t, x, __VA_ARGS__)
+#define NG_EACH_8(t, x, s, ...) NG_ONE(t, s), NG_EACH_7(t, x, __VA_ARGS__)
+#define NG_EACH_9(t, x, s, ...) NG_ONE(t, s), NG_EACH_8(t, x, __VA_ARGS__)
+#define NG_EACH_10(t, x, s, ...) NG_ONE(t, s), NG_EACH_9(t, x, __VA_ARGS__)
+#define NG_EACH_11(t, x, s, ...) NG_ONE(t, s), NG_EACH_10(t, x, __VA_ARGS__)
+#define NG_EACH_12(t, x, s, ...) NG_ONE(t, s), NG_EACH_11(t, x, __VA_ARGS__)
+#define NG_EACH_13(t, x, s, ...) NG_ONE(t, s), NG_EACH_12(t, x, __VA_ARGS__)
+#define NG_EACH_14(t, x, s, ...) NG_ONE(t, s), NG_EACH_13(t, x, __VA_ARGS__)
+#define NG_EACH_15(t, x, s, ...) NG_ONE(t, s), NG_EACH_14(t, x, __VA_ARGS__)
+#define NG_EACH_16(t, x, s, ...) NG_ONE(t, s), NG_EACH_15(t, x, __VA_ARGS__)
+#define NG_EACH_17(t, x, s, ...) NG_ONE(t, s), NG_EACH_16(t, x, __VA_ARGS__)
+#define NG_EACH_18(t, x, s, ...) NG_ONE(t, s), NG_EACH_17(t, x, __VA_ARGS__)
+#define NG_EACH_19(t, x, s, ...) NG_ONE(t, s), NG_EACH_18(t, x, __VA_ARGS__)
+#define NG_EACH_20(t, x, s, ...) NG_ONE(t, s), NG_EACH_19(t, x, __VA_ARGS__)
 
 NG_BEGIN_C
 

@@ -108,7 +108,7 @@ typedef struct {
  * there is nothing to compare; or if an option has no meaning (a tolerance below 0, order 3). */
 #define ng_check_function(call, list, ...)                                                         \
     ng_check_function_with(call,                                                                   \
-                           NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
+                           NG_LISTED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options options);
 
 /* Checks a module with respect to its input x (float64), to others of ng_forward's inputs, which
@@ -122,7 +122,7 @@ NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_opti
  * random for the check: a gamma of 1 hides that it was forgotten. */
 #define ng_check_module(module, list, ...)                                                         \
     ng_check_module_with(module,                                                                   \
-                         NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
+                         NG_LISTED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 NG_API ng_check_report ng_check_module_with(ng_module *module, ng_check_options options);
 
 /* Prints one line: name, order, derivatives compared, worst relative error (absolute where the
@@ -141,7 +141,7 @@ NG_API void ng_check_print_head(FILE *stream);
  * how to compare (mode, tolerance, step). */
 #define ng_check_sweep(call, steps, errors, n_steps, list, ...)                                    \
     ng_check_sweep_with(call, steps, errors, n_steps,                                              \
-                        NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
+                        NG_LISTED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 NG_API ng_status ng_check_sweep_with(ng_check_call *call, const double *steps, double *errors,
                                      int n_steps, ng_check_options options);
 

@@ -186,7 +186,7 @@ typedef struct {
     const char *path;
 } ng_module_load_options;
 #define ng_module_load(module, ...)                                                                \
-    ng_module_load_with(module, NG_NAMED(ng_module_load_options, path, __VA_ARGS__))
+    ng_module_load_with(module, NG_LISTED(ng_module_load_options, path, __VA_ARGS__))
 NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
                                                    ng_module_load_options options);
 

@@ -51,7 +51,7 @@ typedef struct {
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_sgd_new_options;
-#define ng_sgd_new(...) ng_sgd_new_with(NG_NAMED(ng_sgd_new_options, module, __VA_ARGS__))
+#define ng_sgd_new(...) ng_sgd_new_with(NG_LISTED(ng_sgd_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_sgd_new_with(ng_sgd_new_options options);
 
 /* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;
@@ -68,8 +68,8 @@ typedef struct {
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_adam_new_options;
-#define ng_adam_new(...) ng_adam_new_with(NG_NAMED(ng_adam_new_options, module, __VA_ARGS__))
-#define ng_adamw_new(...) ng_adamw_new_with(NG_NAMED(ng_adam_new_options, module, __VA_ARGS__))
+#define ng_adam_new(...) ng_adam_new_with(NG_LISTED(ng_adam_new_options, module, __VA_ARGS__))
+#define ng_adamw_new(...) ng_adamw_new_with(NG_LISTED(ng_adam_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_adam_new_with(ng_adam_new_options options);
 NG_API ng_optimizer *ng_adamw_new_with(ng_adam_new_options options);
 
@@ -85,7 +85,7 @@ typedef struct {
     ng_module *module;
 } ng_rmsprop_new_options;
 #define ng_rmsprop_new(...)                                                                        \
-    ng_rmsprop_new_with(NG_NAMED(ng_rmsprop_new_options, module, __VA_ARGS__))
+    ng_rmsprop_new_with(NG_LISTED(ng_rmsprop_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_rmsprop_new_with(ng_rmsprop_new_options options);
 
 /* Lion: steps of one size by the sign of a moving average of gradients. Chen et al. 2023,
@@ -101,7 +101,7 @@ typedef struct {
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_lion_new_options;
-#define ng_lion_new(...) ng_lion_new_with(NG_NAMED(ng_lion_new_options, module, __VA_ARGS__))
+#define ng_lion_new(...) ng_lion_new_with(NG_LISTED(ng_lion_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_lion_new_with(ng_lion_new_options options);
 
 /* LARS: SGD whose step on each parameter is in proportion to the parameter's norm, for large
@@ -121,7 +121,7 @@ typedef struct {
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_lars_new_options;
-#define ng_lars_new(...) ng_lars_new_with(NG_NAMED(ng_lars_new_options, module, __VA_ARGS__))
+#define ng_lars_new(...) ng_lars_new_with(NG_LISTED(ng_lars_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_lars_new_with(ng_lars_new_options options);
 
 /* LAMB: Adam whose step on each parameter has the parameter's norm times lr. You et al. 2020,
@@ -140,7 +140,7 @@ typedef struct {
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_lamb_new_options;
-#define ng_lamb_new(...) ng_lamb_new_with(NG_NAMED(ng_lamb_new_options, module, __VA_ARGS__))
+#define ng_lamb_new(...) ng_lamb_new_with(NG_LISTED(ng_lamb_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_lamb_new_with(ng_lamb_new_options options);
 
 /* Muon: momentum whose singular values are brought near 1 by a Newton-Schulz iteration. Jordan et
@@ -165,7 +165,7 @@ typedef struct {
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_muon_new_options;
-#define ng_muon_new(...) ng_muon_new_with(NG_NAMED(ng_muon_new_options, module, __VA_ARGS__))
+#define ng_muon_new(...) ng_muon_new_with(NG_LISTED(ng_muon_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_muon_new_with(ng_muon_new_options options);
 
 /* Sets lr_scale and weight_decay for the parameters whose whole name matches a pattern, in which *

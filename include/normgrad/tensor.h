@@ -45,15 +45,21 @@ typedef struct {
 #define NG_SCALAR ((ng_shape){0, {0}})
 #endif
 
-/* Axes of a reduction; negative ones count from the last. No axes at all means every axis. */
-typedef struct {
+/* NG_AXES(0, -1): axes of a tensor; negative ones count from the last. */
+typedef struct ng_axes {
     int count; /* how many, 0 to 8 */
     int axis[NG_MAX_RANK];
+#ifdef __cplusplus /* a constructor, so that .axes = 1 is an error in C++ too */
+    ng_axes() = default;
+    ng_axes(const int *list, size_t length) : count((int)length), axis()
+    {
+        for (int at = 0; at < NG_MAX_RANK && at < count; at++) axis[at] = list[at];
+    }
+#endif
 } ng_axes;
 #ifndef __cplusplus
 #define NG_AXES(...)                                                                               \
     ((ng_axes){.count = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .axis = {__VA_ARGS__}})
-
 #endif
 
 /* A list of numbers and its length, for ng_tensor_from: NG_VALUES(1, 2, 3, 4); a list of
@@ -80,11 +86,7 @@ static inline ng_shape ng_shape_of_list(std::initializer_list<int64_t> lengths)
 }
 static inline ng_axes ng_axes_of_list(std::initializer_list<int> list)
 {
-    ng_axes axes = {(int)list.size(), {0}};
-    int at = 0;
-    for (int axis : list)
-        if (at < NG_MAX_RANK) axes.axis[at++] = axis;
-    return axes;
+    return ng_axes(list.begin(), list.size());
 }
 #define NG_SHAPE(...) ng_shape_of_list({__VA_ARGS__})
 #define NG_SCALAR (ng_shape{0, {0}})
