@@ -83,7 +83,7 @@ static double train(ng_module *net, int steps)
     double value = 0;
     for (int step = 0; step <= steps && !ng_failed(); step++) {
         ng_fill_normal(x, 0, 1, &rng);
-        ng_tensor *largest = ng_argmax(tape, x, 1);
+        ng_tensor *largest = ng_argmax(tape, x);
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), largest);
         if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
         value = ng_item(loss);

@@ -19,7 +19,7 @@ static ng_dataset *corrupt(const ng_dataset *clean, ng_tape *tape)
 /* The mean entropy of the predicted distributions, -sum p log p. */
 static ng_tensor *entropy(ng_tape *tape, ng_tensor *logits)
 {
-    ng_tensor *log_p = ng_log_softmax(tape, logits, -1);
+    ng_tensor *log_p = ng_log_softmax(tape, logits);
     ng_tensor *sums = ng_sum(tape, ng_mul(tape, ng_exp(tape, log_p), log_p), .axes = NG_AXES(-1));
     return ng_neg(tape, ng_mean(tape, sums));
 }

@@ -257,7 +257,7 @@ static inline double accuracy_of(ng_module *net, ng_tape *tape, ng_dataset *data
     const bool was = ng_tape_set_recording(tape, false);
     ng_eval(net);
     for (int i = 0; ng_dataset_batch(data, tape, i, 256, &batch); i++) {
-        const ng_tensor *guess = ng_argmax(tape, ng_forward(net, tape, batch.x), 1);
+        const ng_tensor *guess = ng_argmax(tape, ng_forward(net, tape, batch.x));
         for (int64_t k = 0; k < batch.size; k++) right += ng_get(guess, k) == ng_get(batch.y, k);
         ng_tape_reset(tape);
     }

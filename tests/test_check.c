@@ -809,7 +809,7 @@ CALL(first_only, ng_square(tape, in[0]))
 CALL(failing, ng_matmul(tape, in[0], in[0]))
 CALL(quotient, ng_div(tape, in[0], in[0]))
 CALL(silent, ((void)tape, (void)in, (ng_tensor *)NULL))
-CALL(indices, ng_argmax(tape, in[0], 0))
+CALL(indices, ng_argmax(tape, in[0], .axes = NG_AXES(0)))
 CALL(rounded, ng_cast(tape, in[0], NG_F32))
 
 TEST(what_gives_other_bits_fails)
@@ -1268,7 +1268,9 @@ CALL(shifted_softmax,
             ng_sum(tape, stable_softmax(tape, in, context), .axes = NG_AXES(-1), .keepdim = true)))
 CALL(masked, ng_mul(tape, in[0],
                     ng_greater(tape, ng_detach(tape, in[0]), ng_full(tape, NG_F64, NG_SCALAR, 0))))
-CALL(chosen, ng_mul(tape, ng_gather_rows(tape, in[0], ng_argmax(tape, ng_detach(tape, in[0]), 0)),
+CALL(chosen, ng_mul(tape,
+                    ng_gather_rows(tape, in[0],
+                                   ng_argmax(tape, ng_detach(tape, in[0]), .axes = NG_AXES(0))),
                     ng_add_scalar(tape, ng_sum(tape, in[0]), 1)))
 CALL(scaled_by_constant, ng_mul(tape, in[0], ng_detach(tape, ng_full(tape, NG_F64, NG_SCALAR, 3))))
 

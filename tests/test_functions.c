@@ -52,16 +52,16 @@ static ng_tensor *weights(void)
     X(sign, 1, ng_mul(tape, in[0], ng_sign(tape, in[0])))                                          \
     X(floor, 1, ng_mul(tape, in[0], ng_floor(tape, in[0])))                                        \
     X(log1p, 1, ng_log1p(tape, in[0]))                                                             \
-    X(cumsum, 1, ng_cumsum(tape, in[0], 1))                                                        \
+    X(cumsum, 1, ng_cumsum(tape, in[0], .axes = NG_AXES(1)))                                       \
     X(prod, 1, ng_prod(tape, in[0], .axes = NG_AXES(1)))                                           \
     X(min, 1, ng_min(tape, in[0], .axes = NG_AXES(0, 2)))                                          \
     X(norm, 1, ng_norm(tape, in[0], .axes = NG_AXES(0, 2)))                                        \
-    X(cosine, 2, ng_cosine_similarity(tape, in[0], in[1], 1))                                      \
-    X(sort, 1, ng_sort(tape, in[0], 1))                                                            \
-    X(sort_descending, 1, ng_sort(tape, in[0], 0, .descending = true))                             \
-    X(top_k, 1, ng_top_k(tape, in[0], 3, -1))                                                      \
-    X(smallest, 1, ng_top_k(tape, in[0], 2, 0, .smallest = true))                                  \
-    X(take, 1, ng_take_along_axis(tape, in[0], ng_cast(tape, in[1], NG_I64), 1))                   \
+    X(cosine, 2, ng_cosine_similarity(tape, in[0], in[1], .axes = NG_AXES(1)))                     \
+    X(sort, 1, ng_sort(tape, in[0], .axes = NG_AXES(1)))                                           \
+    X(sort_descending, 1, ng_sort(tape, in[0], .axes = NG_AXES(0), .descending = true))            \
+    X(top_k, 1, ng_top_k(tape, in[0], 3))                                                          \
+    X(smallest, 1, ng_top_k(tape, in[0], 2, .axes = NG_AXES(0), .smallest = true))                 \
+    X(take, 1, ng_take_along_axis(tape, in[0], ng_cast(tape, in[1], NG_I64), .axes = NG_AXES(1)))  \
     X(stack, 2, ng_stack(tape, NG_TENSORS(in[0], in[1], in[0]), 1))                                \
     X(tril, 1, ng_tril(tape, in[0], 1))                                                            \
     X(triu, 1, ng_triu(tape, in[0], -1))
@@ -70,8 +70,7 @@ static ng_tensor *weights(void)
 FUNCTIONS(X)
 #undef X
 
-CALL(kl,
-     ng_kl_divergence(tape, ng_log_softmax(tape, in[0], -1), in[1], .reduction = self->reduction))
+CALL(kl, ng_kl_divergence(tape, ng_log_softmax(tape, in[0]), in[1], .reduction = self->reduction))
 CALL(nll, ng_nll(tape, in[0], labels(), .reduction = self->reduction, .weights = weights(),
                  .ignore = true, .ignored = 1))
 CALL(weighted,
@@ -146,14 +145,14 @@ TEST(sorting_is_stable_and_a_nan_is_above_every_number)
 {
     const double inf = (double)INFINITY, none = (double)NAN;
     ng_tensor *x = values(NG_SHAPE(7), NG_VALUES(2, none, 1, inf, 2, -inf, 1)), *index;
-    ng_tensor *up = ng_sort(tape, x, 0, .index = &index);
+    ng_tensor *up = ng_sort(tape, x, .axes = NG_AXES(0), .index = &index);
     assert_values(index, 0, 5, 2, 6, 0, 4, 3, 1);
     ck_assert(isnan(ng_get(up, 6)));
-    ng_tensor *down = ng_sort(tape, x, 0, .descending = true, .index = &index);
+    ng_tensor *down = ng_sort(tape, x, .axes = NG_AXES(0), .descending = true, .index = &index);
     assert_values(index, 0, 1, 3, 0, 4, 2, 6, 5);
     ck_assert(isnan(ng_get(down, 0)));
-    assert_same_bits(ng_argsort(tape, x, 0, .descending = true), index);
-    ng_tensor *top = ng_top_k(tape, x, 2, 0, .smallest = true, .index = &index);
+    assert_same_bits(ng_argsort(tape, x, .axes = NG_AXES(0), .descending = true), index);
+    ng_tensor *top = ng_top_k(tape, x, 2, .axes = NG_AXES(0), .smallest = true, .index = &index);
     assert_values(top, 0, -inf, 1);
     assert_values(index, 0, 5, 2);
 }
@@ -165,7 +164,7 @@ TEST(every_length_is_sorted)
     for (int64_t n = 0; n < 70; n++) {
         ng_tensor *x = own(ng_zeros_new(n % 2 ? NG_F32 : NG_F64, NG_SHAPE(n)));
         for (int64_t i = 0; i < n; i++) ng_set(x, i, (double)ng_rng_below(&rng, 12));
-        ng_tensor *index = ng_argsort(tape, x, 0);
+        ng_tensor *index = ng_argsort(tape, x, .axes = NG_AXES(0));
         for (int64_t i = 0; i < n; i++) {
             int64_t place = 0;
             for (int64_t k = 0; k < n; k++)
@@ -191,8 +190,10 @@ TEST(the_first_of_many_are_those_that_sorting_puts_first)
             ng_set(x, i, value == 0 ? (double)NAN : value);
         }
         ng_tensor *order, *first;
-        ng_tensor *sorted = ng_sort(tape, x, axis, .descending = !least, .index = &order);
-        ng_tensor *top = ng_top_k(tape, x, k, axis, .smallest = least, .index = &first);
+        ng_tensor *sorted =
+            ng_sort(tape, x, .axes = NG_AXES(axis), .descending = !least, .index = &order);
+        ng_tensor *top =
+            ng_top_k(tape, x, k, .axes = NG_AXES(axis), .smallest = least, .index = &first);
         assert_same_bits(top, ng_slice(tape, sorted, axis, 0, k));
         assert_same_bits(first, ng_slice(tape, order, axis, 0, k));
         ng_tape_reset(tape);
@@ -202,29 +203,30 @@ TEST(the_first_of_many_are_those_that_sorting_puts_first)
 TEST(sorting_reports_what_does_not_fit)
 {
     ng_tensor *x = values(NG_SHAPE(3), NG_VALUES(1, 2, 3));
-    assert_refused(ng_top_k(tape, x, 4, 0),
+    assert_refused(ng_top_k(tape, x, 4, .axes = NG_AXES(0)),
                    "ng_top_k: k is 4, expected 0 .. 3 along axis 0 of (3,)");
-    assert_fails(ng_sort(tape, x, 1), NG_ESHAPE, "ng_sort");
+    assert_fails(ng_sort(tape, x, .axes = NG_AXES(1)), NG_ESHAPE, "ng_sort");
     ng_tensor *places = NULL;
-    assert_refused(ng_argsort(tape, x, 0, .index = &places),
+    assert_refused(ng_argsort(tape, x, .axes = NG_AXES(0), .index = &places),
                    "ng_argsort: .index is set, which has an effect only in ng_sort");
     ng_tensor *index = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(0, 3));
-    assert_fails(ng_take_along_axis(tape, x, index, 0), NG_ESHAPE,
+    assert_fails(ng_take_along_axis(tape, x, index, .axes = NG_AXES(0)), NG_ESHAPE,
                  "ng_take_along_axis: index[1] is 3, expected 0 .. 2");
     ng_tensor *flat = ng_from(tape, NG_I64, NG_SHAPE(1, 2), NG_VALUES(0, 1));
-    assert_fails(ng_take_along_axis(tape, x, flat, 0), NG_ESHAPE, "index is (1, 2) for (3,)");
+    assert_fails(ng_take_along_axis(tape, x, flat, .axes = NG_AXES(0)), NG_ESHAPE,
+                 "index is (1, 2) for (3,)");
 }
 
 TEST(the_largest_are_where_argmax_and_argmin_say)
 {
     ng_tensor *x = values(NG_SHAPE(2, 3), NG_VALUES(3, 1, 1, -2, 5, -2));
-    assert_values(ng_argmin(tape, x, 1), 0, 1, 0);
-    assert_values(ng_argmin(tape, x, 0), 0, 1, 0, 1);
+    assert_values(ng_argmin(tape, x, .axes = NG_AXES(1)), 0, 1, 0);
+    assert_values(ng_argmin(tape, x, .axes = NG_AXES(0)), 0, 1, 0, 1);
     assert_values(ng_min(tape, x, .axes = NG_AXES(1)), 0, 1, -2);
     ng_tensor *dx = ng_gradient(tape, ng_sum(tape, ng_min(tape, x, .axes = NG_AXES(1))), x);
     assert_values(dx, 0, 0, 0.5, 0.5, 0.5, 0, 0.5); /* equals share */
-    ng_tensor *at = ng_unsqueeze(tape, ng_argmax(tape, x, 1), 1);
-    assert_values(ng_take_along_axis(tape, x, at, 1), 0, 3, 5);
+    ng_tensor *at = ng_unsqueeze(tape, ng_argmax(tape, x, .axes = NG_AXES(1)), 1);
+    assert_values(ng_take_along_axis(tape, x, at, .axes = NG_AXES(1)), 0, 3, 5);
 }
 
 /* ---- Edges --------------------------------------------------------------------------------- */
@@ -293,13 +295,59 @@ TEST(a_combination_is_the_weighted_sum_of_its_tensors)
 TEST(a_shift_leaves_zeros_behind)
 {
     ng_tensor *x = values(NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6));
-    assert_values(ng_shift(tape, x, 1, 1), 0, 0, 1, 2, 0, 4, 5);
-    assert_values(ng_shift(tape, x, -1, -2), 0, 3, 0, 0, 6, 0, 0);
-    assert_values(ng_shift(tape, x, 0, -1), 0, 4, 5, 6, 0, 0, 0);
-    assert_values(ng_shift(tape, x, 0, 7), 0, 0, 0, 0, 0, 0, 0);
-    assert_values(ng_shift(tape, x, 1, INT64_MIN), 0, 0, 0, 0, 0, 0, 0);
-    assert_values(ng_shift(tape, x, 1, 0), 0, 1, 2, 3, 4, 5, 6);
-    assert_values(ng_gradient(tape, ng_shift(tape, x, 1, 2), x), 0, 1, 0, 0, 1, 0, 0);
+    assert_values(ng_shift(tape, x, 1, .axes = NG_AXES(1)), 0, 0, 1, 2, 0, 4, 5);
+    assert_values(ng_shift(tape, x, -2), 0, 3, 0, 0, 6, 0, 0);
+    assert_values(ng_shift(tape, x, -1, .axes = NG_AXES(0)), 0, 4, 5, 6, 0, 0, 0);
+    assert_values(ng_shift(tape, x, 7, .axes = NG_AXES(0)), 0, 0, 0, 0, 0, 0, 0);
+    assert_values(ng_shift(tape, x, INT64_MIN, .axes = NG_AXES(1)), 0, 0, 0, 0, 0, 0, 0);
+    assert_values(ng_shift(tape, x, 0, .axes = NG_AXES(1)), 0, 1, 2, 3, 4, 5, 6);
+    assert_values(ng_gradient(tape, ng_shift(tape, x, 2, .axes = NG_AXES(1)), x), 0, 1, 0, 0, 1, 0,
+                  0);
+}
+
+TEST(an_axis_is_the_last_unless_one_is_named)
+{
+    ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(2, 3), NG_VALUES(3, 1, 2, 6, 5, 4));
+    ng_tensor *index = ng_argsort(tape, x);
+    assert_values(index, 0, 1, 2, 0, 2, 1, 0);
+    const ng_axes last = NG_AXES(-1), both = NG_AXES(0, 1);
+    ng_tensor *standard[] = {ng_softmax(tape, x),
+                             ng_log_softmax(tape, x),
+                             ng_argmax(tape, x),
+                             ng_argmin(tape, x),
+                             ng_cumsum(tape, x),
+                             ng_cumprod(tape, x),
+                             ng_flip(tape, x),
+                             ng_roll(tape, x, 1),
+                             ng_shift(tape, x, 1),
+                             ng_sort(tape, x),
+                             ng_argsort(tape, x),
+                             ng_top_k(tape, x, 2),
+                             ng_take_along_axis(tape, x, index),
+                             ng_scatter_add_along_axis(tape, x, index, 3),
+                             ng_cosine_similarity(tape, x, x)};
+    ng_tensor *named[] = {ng_softmax(tape, x, .axes = last),
+                          ng_log_softmax(tape, x, .axes = last),
+                          ng_argmax(tape, x, .axes = last),
+                          ng_argmin(tape, x, .axes = last),
+                          ng_cumsum(tape, x, .axes = last),
+                          ng_cumprod(tape, x, .axes = last),
+                          ng_flip(tape, x, .axes = last),
+                          ng_roll(tape, x, 1, .axes = last),
+                          ng_shift(tape, x, 1, .axes = last),
+                          ng_sort(tape, x, .axes = last),
+                          ng_argsort(tape, x, .axes = last),
+                          ng_top_k(tape, x, 2, .axes = last),
+                          ng_take_along_axis(tape, x, index, .axes = last),
+                          ng_scatter_add_along_axis(tape, x, index, 3, .axes = last),
+                          ng_cosine_similarity(tape, x, x, .axes = last)};
+    const int count = sizeof named / sizeof *named;
+    ck_assert_int_eq(count, sizeof standard / sizeof *standard);
+    for (int i = 0; i < count; i++) assert_same_bits(standard[i], named[i]);
+    assert_fails(ng_softmax(tape, x, .axes = both), NG_ESHAPE, "ng_softmax");
+    assert_fails(ng_argmax(tape, x, .axes = both), NG_ESHAPE, "ng_argmax");
+    assert_fails(ng_sort(tape, x, .axes = both), NG_ESHAPE, "ng_sort");
+    assert_fails(ng_roll(tape, x, 1, .axes = both), NG_ESHAPE, "ng_roll");
 }
 
 TEST(a_sum_of_squares_of_floats_is_that_of_doubles_over_any_axes)

@@ -48,8 +48,8 @@ static ng_tensor *adanorm_published(ng_tape *on, ng_tensor *x) { return adanorm(
 static ng_tensor *adanorm_whole(ng_tape *on, ng_tensor *x) { return adanorm(on, x, true); }
 
 CALL(unary, row->unary(tape, in[0]))
-CALL(softmax, ng_softmax(tape, in[0], row->axis))
-CALL(log_softmax, ng_log_softmax(tape, in[0], row->axis))
+CALL(softmax, ng_softmax(tape, in[0], .axes = NG_AXES(row->axis)))
+CALL(log_softmax, ng_log_softmax(tape, in[0], .axes = NG_AXES(row->axis)))
 CALL(mse, ng_mse(tape, in[0], in[1], .reduction = row->reduction))
 CALL(l1, ng_l1(tape, in[0], in[1], .reduction = row->reduction))
 CALL(huber, ng_huber(tape, in[0], in[1], .reduction = row->reduction, .delta = 0.7))

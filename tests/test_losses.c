@@ -24,14 +24,16 @@ LOOP_TEST(softmax_is_finite_at_extremes, 2)
     const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
     ng_tensor *x = VALUES(dtype, NG_SHAPE(2, 3), 1e4, 0, -1e4, -1e4, -1e4, -1e4);
     const double third = _i == 0 ? (double)(1.0f / 3) : 1.0 / 3;
-    assert_values(ng_softmax(tape, x, -1), 1e-15 + 1e-7 * (_i == 0), 1, 0, 0, third, third, third);
-    assert_values(ng_log_softmax(tape, x, -1), 1e-7, 0, -1e4, -2e4, -log(3), -log(3), -log(3));
+    assert_values(ng_softmax(tape, x), 1e-15 + 1e-7 * (_i == 0), 1, 0, 0, third, third, third);
+    assert_values(ng_log_softmax(tape, x), 1e-7, 0, -1e4, -2e4, -log(3), -log(3), -log(3));
 }
 
 TEST(softmax_of_nothing_has_gradients_of_any_order)
 {
     ng_tensor *x = ng_require_grad(own(ng_zeros_new(NG_F64, NG_SHAPE(3, 0))));
-    ng_tensor *y[] = {ng_softmax(tape, x, 1), ng_log_softmax(tape, x, 1), ng_softmax(tape, x, 0)};
+    ng_tensor *y[] = {ng_softmax(tape, x, .axes = NG_AXES(1)),
+                      ng_log_softmax(tape, x, .axes = NG_AXES(1)),
+                      ng_softmax(tape, x, .axes = NG_AXES(0))};
     for (int i = 0; i < 3; i++) {
         ng_tensor *dx = ng_gradient(tape, y[i], x, .record = true);
         assert_ok(dx);
@@ -42,7 +44,7 @@ TEST(softmax_of_nothing_has_gradients_of_any_order)
 TEST(softmax_keeps_nan_in_its_row)
 {
     ng_tensor *x = VALUES(NG_F32, NG_SHAPE(2, 3), 0, (double)NAN, 1, 2, 2, 2);
-    ng_tensor *y = ng_softmax(tape, x, -1), *z = ng_log_softmax(tape, x, -1);
+    ng_tensor *y = ng_softmax(tape, x), *z = ng_log_softmax(tape, x);
     for (int64_t i = 0; i < 6; i++) {
         ck_assert(isnan(ng_get(y, i)) == (i < 3));
         ck_assert(isnan(ng_get(z, i)) == (i < 3));
@@ -57,7 +59,7 @@ LOOP_TEST(softmax_of_floats_keeps_its_digits, 6)
     ng_rng rng = ng_rng_seeded(5);
     ng_tensor *x = ng_require_grad(own(ng_normal_new(NG_F32, NG_SHAPE(rows, n), 0, 3, &rng)));
     ng_tensor *dy = own(ng_normal_new(NG_F32, NG_SHAPE(rows, n), 1, 2, &rng));
-    ng_tensor *y = ng_softmax(tape, x, -1);
+    ng_tensor *y = ng_softmax(tape, x);
     assert_ok(ng_backward_from(tape, y, dy));
     for (int64_t row = 0; row<rows; row += rows> 5 ? 271 : 1) {
         const int64_t at = row * n;
@@ -78,9 +80,10 @@ LOOP_TEST(softmax_of_floats_keeps_its_digits, 6)
 TEST(softmax_says_what_is_wrong)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 1), *scalar = VALUES(NG_F32, NG_SCALAR, 1);
-    assert_fails(ng_softmax(tape, x, 2), NG_ESHAPE, "ng_softmax: axis 2, expected -2 .. 1");
-    assert_fails(ng_log_softmax(tape, scalar, -1), NG_ESHAPE, "ng_log_softmax");
-    assert_fails(ng_softmax(tape, LABELS(1, 2), -1), NG_EDTYPE, "ng_softmax");
+    assert_fails(ng_softmax(tape, x, .axes = NG_AXES(2)), NG_ESHAPE,
+                 "ng_softmax: axis 2, expected -2 .. 1");
+    assert_fails(ng_log_softmax(tape, scalar), NG_ESHAPE, "ng_log_softmax");
+    assert_fails(ng_softmax(tape, LABELS(1, 2)), NG_EDTYPE, "ng_softmax");
 }
 
 /* ---- Losses against a target -------------------------------------------------------------- */

@@ -498,7 +498,8 @@ TEST(row_norms_have_the_eps_that_is_theirs)
 TEST(argmax_is_the_first_of_equals)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2, 3), 1, 5, 5, 9, 2, 3);
-    ng_tensor *rows = ng_argmax(tape, x, 1), *columns = ng_argmax(tape, x, -2);
+    ng_tensor *rows = ng_argmax(tape, x, .axes = NG_AXES(1)),
+              *columns = ng_argmax(tape, x, .axes = NG_AXES(-2));
     ck_assert_int_eq(ng_dtype_of(rows), NG_I64);
     assert_shape(rows, 2);
     assert_values(rows, 0, 1, 0);
@@ -516,7 +517,7 @@ TEST(reductions_name_wrong_axes)
     assert_refused(ng_norm(tape, x, .unbiased = true), "ng_norm: .unbiased is set");
     assert_fails(ng_variance(tape, x, .axes = NG_AXES(-3)), NG_ESHAPE, "ng_variance: axis -3");
     assert_fails(ng_mean(tape, x, .axes = NG_AXES(1, -1)), NG_ESHAPE, "ng_mean: axis -1 is named");
-    assert_fails(ng_argmax(tape, x, 5), NG_ESHAPE, "ng_argmax: axis 5");
+    assert_fails(ng_argmax(tape, x, .axes = NG_AXES(5)), NG_ESHAPE, "ng_argmax: axis 5");
     const ng_axes nine = {.count = 9}, minus = {.count = -1};
     assert_fails(ng_sum(tape, x, .axes = nine), NG_ESHAPE, "ng_sum: 9 axes, expected 0 to 8");
     assert_fails(ng_mean(tape, x, .axes = minus), NG_ESHAPE, "ng_mean: -1 axes, expected 0 to 8");
@@ -527,7 +528,7 @@ TEST(reductions_name_wrong_axes)
     assert_fails(ng_sum(tape, x, .axes = NG_AXES(0, 0)), NG_ESHAPE,
                  "ng_sum: axis 0 is named twice");
     assert_fails(ng_max(tape, empty), NG_ESHAPE, "ng_max: (3, 0) has no elements");
-    assert_fails(ng_argmax(tape, empty, 1), NG_ESHAPE, "ng_argmax: (3, 0)");
+    assert_fails(ng_argmax(tape, empty, .axes = NG_AXES(1)), NG_ESHAPE, "ng_argmax: (3, 0)");
 }
 
 /* ---- Matrix products ----------------------------------------------------------------------- */
@@ -742,9 +743,9 @@ TEST(scatter_counts_beyond_the_digits_of_float)
     ng_set(x, 0, 0x1p24);
     ng_set(index, COUNT - 2, 1), ng_set(index, COUNT - 1, 1);
     assert_values(ng_scatter_add_rows(tape, x, index, 3), 0, most, 2, 0);
-    assert_values(ng_scatter_add_along_axis(tape, x, index, 0, 3), 0, most, 2, 0);
+    assert_values(ng_scatter_add_along_axis(tape, x, index, 3, .axes = NG_AXES(0)), 0, most, 2, 0);
     ng_tensor *rows = ng_mul(tape, x, ng_gather_rows(tape, table, index));
-    ng_tensor *taken = ng_mul(tape, x, ng_take_along_axis(tape, table, index, 0));
+    ng_tensor *taken = ng_mul(tape, x, ng_take_along_axis(tape, table, index, .axes = NG_AXES(0)));
     assert_gradient(rows, table, 0, most, 2);
     assert_gradient(taken, table, 0, most, 2);
     for (int i = 0; i < 2; i++) assert_ok(ng_backward(tape, ng_sum(tape, rows)));

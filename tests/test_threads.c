@@ -116,7 +116,7 @@ static void train(training *t)
 {
     ng_tensor *logits = ng_forward(t->net, t->tape, t->x);
     ng_tensor *column = ng_mean(t->tape, logits, .axes = NG_AXES(0), .keepdim = true);
-    ng_tensor *shares = ng_softmax(t->tape, logits, -1);
+    ng_tensor *shares = ng_softmax(t->tape, logits);
     logits = ng_add(t->tape, logits, ng_mul(t->tape, column, shares));
     ng_tensor *loss = ng_cross_entropy(t->tape, logits, t->labels);
     if (ng_backward(t->tape, loss)) return; /* ng_failed tells */

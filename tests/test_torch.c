@@ -106,12 +106,12 @@ static ng_module *tied(void)
     X(adaptive_max_same, 1, ng_adaptive_max_pool(tape, in[0], NG_SHAPE(6, 7)))                     \
     X(adaptive_avg_line, 1, ng_adaptive_avg_pool(tape, in[0], NG_SHAPE(5)))                        \
     X(adaptive_max_line, 1, ng_adaptive_max_pool(tape, in[0], NG_SHAPE(5)))                        \
-    X(flip, 1, ng_flip(tape, in[0], NG_AXES(0, 2)))                                                \
-    X(roll, 1, ng_roll(tape, in[0], -8, 1))                                                        \
-    X(roll_right, 1, ng_roll(tape, in[0], 2, -1))                                                  \
+    X(flip, 1, ng_flip(tape, in[0], .axes = NG_AXES(0, 2)))                                        \
+    X(roll, 1, ng_roll(tape, in[0], -8, .axes = NG_AXES(1)))                                       \
+    X(roll_right, 1, ng_roll(tape, in[0], 2))                                                      \
     X(repeat, 1, ng_repeat(tape, in[0], NG_SHAPE(2, 3, 1, 2)))                                     \
-    X(cumprod, 1, ng_cumprod(tape, in[0], 1))                                                      \
-    X(cumprod_zeros, 1, ng_cumprod(tape, in[0], 1))                                                \
+    X(cumprod, 1, ng_cumprod(tape, in[0], .axes = NG_AXES(1)))                                     \
+    X(cumprod_zeros, 1, ng_cumprod(tape, in[0], .axes = NG_AXES(1)))                               \
     X(variance_two, 1, ng_variance(tape, in[0], .axes = NG_AXES(0, 2), .correction = 2))           \
     X(variance_none, 1, ng_variance(tape, in[0], .axes = NG_AXES(0, 2), .correction = NG_ZERO))    \
     X(matmul_dot, 2, ng_matmul(tape, in[0], in[1]))                                                \
@@ -414,20 +414,21 @@ TEST(pooling_refuses_what_does_not_fit)
 TEST(places_are_counted_from_both_ends)
 {
     ng_tensor *x = ng_from(tape, NG_I64, NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6));
-    assert_values(ng_flip(tape, x, NG_AXES(-1)), 0, 3, 2, 1, 6, 5, 4);
-    assert_values(ng_flip(tape, x, (ng_axes){0}), 0, 6, 5, 4, 3, 2, 1);
-    assert_values(ng_roll(tape, x, 1, 1), 0, 3, 1, 2, 6, 4, 5);
-    assert_values(ng_roll(tape, x, -1, -1), 0, 2, 3, 1, 5, 6, 4);
-    assert_same_bits(ng_roll(tape, x, INT64_MIN, 0), x);
-    ck_assert_ptr_eq(ng_roll(tape, x, 6, 1), x);
+    assert_values(ng_flip(tape, x), 0, 3, 2, 1, 6, 5, 4);
+    assert_values(ng_flip(tape, x, .axes = NG_AXES(0, 1)), 0, 6, 5, 4, 3, 2, 1);
+    assert_values(ng_roll(tape, x, 1, .axes = NG_AXES(1)), 0, 3, 1, 2, 6, 4, 5);
+    assert_values(ng_roll(tape, x, -1), 0, 2, 3, 1, 5, 6, 4);
+    assert_same_bits(ng_roll(tape, x, INT64_MIN, .axes = NG_AXES(0)), x);
+    ck_assert_ptr_eq(ng_roll(tape, x, 6, .axes = NG_AXES(1)), x);
     ng_tensor *first = ng_slice(tape, x, 0, 0, 1);
     assert_values(ng_repeat(tape, first, NG_SHAPE(2, 2)), 0, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3);
     ck_assert_int_eq(ng_size(ng_repeat(tape, x, NG_SHAPE(3, 0, 2, 1))), 0);
     assert_fails(ng_repeat(tape, x, NG_SHAPE(2)), NG_ESHAPE,
                  "ng_repeat: counts (2,) for x (2, 3), expected one for each dimension");
     assert_fails(ng_repeat(tape, x, NG_SHAPE(2, -1)), NG_ESHAPE, "ng_repeat");
-    assert_fails(ng_roll(tape, x, 1, 2), NG_ESHAPE, "ng_roll");
-    assert_fails(ng_flip(tape, x, NG_AXES(0, 0)), NG_ESHAPE, "ng_flip: axis 0 is named twice");
+    assert_fails(ng_roll(tape, x, 1, .axes = NG_AXES(2)), NG_ESHAPE, "ng_roll");
+    assert_fails(ng_flip(tape, x, .axes = NG_AXES(0, 0)), NG_ESHAPE,
+                 "ng_flip: axis 0 is named twice");
 }
 
 TEST(a_large_tensor_is_flipped_along_any_axes)
@@ -439,7 +440,7 @@ TEST(a_large_tensor_is_flipped_along_any_axes)
         ng_axes axes = {0};
         for (int i = 0; i < 3; i++)
             if (along >> i & 1) axes.axis[axes.count++] = i;
-        const float *from = ng_data_f32(x), *y = ng_data_f32(ng_flip(tape, x, axes));
+        const float *from = ng_data_f32(x), *y = ng_data_f32(ng_flip(tape, x, .axes = axes));
         for (int64_t i = 0; i < ng_size(x); i++) {
             const int64_t a = i / (B * C), b = i / C % B, c = i % C;
             const int64_t at = ((along & 1 ? A - 1 - a : a) * B + (along & 2 ? B - 1 - b : b)) * C +

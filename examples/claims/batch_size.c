@@ -110,7 +110,7 @@ static void count_wrong(ng_module *net, int network, ng_tape *tape, ng_dataset *
     ng_batch b;
     const bool was = ng_tape_set_recording(tape, false);
     for (int i = 0; ng_dataset_batch(data, tape, i, batch, &b, .drop_last = training); i++) {
-        const ng_tensor *guess = ng_argmax(tape, logits_of(net, network, tape, b.x), 1);
+        const ng_tensor *guess = ng_argmax(tape, logits_of(net, network, tape, b.x));
         for (int64_t k = 0; k < b.size; k++) t->wrong += ng_get(guess, k) != ng_get(b.y, k);
         t->seen += (double)b.size;
         ng_tape_reset(tape);

@@ -672,7 +672,7 @@ lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data)
     ng_eval(net);
     for (int i = 0; ng_dataset_batch(data, tape, i, 256, &b); i++) {
         ng_tensor *logits = ng_forward(net, tape, b.x);
-        const ng_tensor *guess = ng_argmax(tape, logits, -1);
+        const ng_tensor *guess = ng_argmax(tape, logits);
         score.loss += ng_item(ng_cross_entropy(tape, logits, b.y)) * (double)b.size / count;
         for (int64_t k = 0; k < ng_size(guess); k++)
             score.accuracy += (ng_get(guess, k) == ng_get(b.y, k)) / (count * each);

@@ -218,7 +218,7 @@ static double accuracy_with(ng_module *net, ng_dataset *data, double size, int v
         }
         x = y;
     }
-    const ng_tensor *guess = ng_argmax(tape, x, 1);
+    const ng_tensor *guess = ng_argmax(tape, x);
     for (int64_t k = 0; k < count && lab_goes_on(); k++)
         right += ng_get(guess, k) == ng_get(all.y, k);
     ng_tape_free(tape);

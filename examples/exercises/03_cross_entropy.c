@@ -13,7 +13,7 @@ static ng_tensor *forward(ng_tape *tape, ng_tensor *const *in)
 static void backward(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *x = node->inputs[0], *labels = node->inputs[1];
-    ng_tensor *p = ng_softmax(tape, x, -1);
+    ng_tensor *p = ng_softmax(tape, x);
     ng_tensor *target = ng_one_hot(tape, NG_F64, labels, ng_dim(x, -1));
     (void)p, (void)target, (void)dy;
     dx[0] = NG_NONE; /* yours */

@@ -11,7 +11,7 @@ static ng_tensor *weights(ng_tape *tape, ng_tensor *q, ng_tensor *k)
     ng_tensor *s = ng_matmul(tape, q, k, .transpose_b = true);
     s = ng_mul_scalar(tape, s, 1 / sqrt((double)ng_dim(q, 1)));
     ng_tensor *later = ng_triu(tape, ng_full(tape, NG_F64, ng_shape_of(s), -1e9), 1);
-    return ng_softmax(tape, ng_add(tape, s, later), -1);
+    return ng_softmax(tape, ng_add(tape, s, later));
 }
 
 static ng_tensor *forward(ng_tape *tape, ng_tensor *const *in)

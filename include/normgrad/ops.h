@@ -3,6 +3,11 @@
  *
  * (...) in a shape means any leading dimensions. Settings are named and optional:
  * ng_sum(tape, x, .axes = NG_AXES(0), .keepdim = true).
+ *
+ * Axes: where a function has a default axis, axes are the setting .axes. Reductions take any number
+ * and default to every axis; others take one and default to the last. Where there is no default
+ * (ng_transpose, ng_slice, ng_concat, ng_squeeze...) the axis is an argument. Negative ones count
+ * from the last.
  */
 #ifndef NORMGRAD_OPS_H
 #define NORMGRAD_OPS_H
@@ -34,7 +39,7 @@ NG_API ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, doub
  * An index is as likely as its share of the row's sum, which need not be 1. A row of zeros, or with
  * a number below 0, Inf or NaN, is NG_EVALUE. No gradient. For several draws, with replacement,
  * repeat the rows (ng_repeat). PyTorch's multinomial.
- *     next = ng_sample(tape, ng_softmax(tape, logits, -1)) */
+ *     next = ng_sample(tape, ng_softmax(tape, logits)) */
 NG_API ng_tensor *ng_sample(ng_tape *tape, ng_tensor *probabilities);
 
 /* from, from + step, from + 2 step... before `to`; the identity matrix (n, n). A step away from
@@ -189,15 +194,25 @@ NG_API ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options);
  * broadcasting. */
 NG_API ng_tensor *ng_sum_to(ng_tape *tape, ng_tensor *x, ng_shape shape);
 
+/* One axis of x, or of ng_flip any number. */
+typedef struct {
+    ng_axes axes; /* default: the last */
+    ng_tensor *x;
+} ng_axis_options;
+
 /* Index (int64) of the largest or smallest element along an axis, which is removed; the first of
  * equal ones, or the first NaN. No gradient. */
-NG_API ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis);
-NG_API ng_tensor *ng_argmin(ng_tape *tape, ng_tensor *x, int axis);
+#define ng_argmax(tape, ...) ng_argmax_with(tape, NG_NAMED(ng_axis_options, x, __VA_ARGS__))
+#define ng_argmin(tape, ...) ng_argmin_with(tape, NG_NAMED(ng_axis_options, x, __VA_ARGS__))
+NG_API ng_tensor *ng_argmax_with(ng_tape *tape, ng_axis_options options);
+NG_API ng_tensor *ng_argmin_with(ng_tape *tape, ng_axis_options options);
 
 /* y[j] = x[0] + ... + x[j] along an axis; the product x[0] ... x[j], whose gradients of any order
  * are right for zeros too. */
-NG_API ng_tensor *ng_cumsum(ng_tape *tape, ng_tensor *x, int axis);
-NG_API ng_tensor *ng_cumprod(ng_tape *tape, ng_tensor *x, int axis);
+#define ng_cumsum(tape, ...) ng_cumsum_with(tape, NG_NAMED(ng_axis_options, x, __VA_ARGS__))
+#define ng_cumprod(tape, ...) ng_cumprod_with(tape, NG_NAMED(ng_axis_options, x, __VA_ARGS__))
+NG_API ng_tensor *ng_cumsum_with(ng_tape *tape, ng_axis_options options);
+NG_API ng_tensor *ng_cumprod_with(ng_tape *tape, ng_axis_options options);
 
 /* y = a . b / (max(|a|, eps) max(|b|, eps)) along an axis, which is removed; a and b of one shape.
  * With an infinite element y has no meaning.
@@ -205,12 +220,12 @@ NG_API ng_tensor *ng_cumprod(ng_tape *tape, ng_tensor *x, int axis);
  * eps  default 1e-8 */
 typedef struct {
     double eps;
-    int axis;
+    ng_axes axes; /* default: the last */
+    ng_tensor *b;
 } ng_cosine_similarity_options;
-#define ng_cosine_similarity(tape, a, b, ...)                                                     \
-    ng_cosine_similarity_with(tape, a, b,                                                         \
-                              NG_NAMED(ng_cosine_similarity_options, axis, __VA_ARGS__))
-NG_API ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
+#define ng_cosine_similarity(tape, a, ...)                                                        \
+    ng_cosine_similarity_with(tape, a, NG_NAMED(ng_cosine_similarity_options, b, __VA_ARGS__))
+NG_API ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a,
                                             ng_cosine_similarity_options options);
 
 /* ---- Matrix products ---------------------------------------------------------------------- */
@@ -242,11 +257,21 @@ NG_API ng_tensor *ng_reshape(ng_tape *tape, ng_tensor *x, ng_shape shape);
 /* y's axis i is x's axis axes.axis[i]: ng_permute(tape, x, NG_AXES(0, 2, 1)). Copies. */
 NG_API ng_tensor *ng_permute(ng_tape *tape, ng_tensor *x, ng_axes axes);
 
-/* The elements along some axes, or all, in reverse: ng_flip(tape, x, NG_AXES(-1)). Copies. */
-NG_API ng_tensor *ng_flip(ng_tape *tape, ng_tensor *x, ng_axes axes);
+/* The elements along one or more axes in reverse: ng_flip(tape, x, .axes = NG_AXES(0, 1)). */
+#define ng_flip(tape, ...) ng_flip_with(tape, NG_NAMED(ng_axis_options, x, __VA_ARGS__))
+NG_API ng_tensor *ng_flip_with(ng_tape *tape, ng_axis_options options);
 
-/* y[(i + shift) mod n] = x[i] along an axis of length n; shift may be negative. */
-NG_API ng_tensor *ng_roll(ng_tape *tape, ng_tensor *x, int64_t shift, int axis);
+/* Moves the elements along an axis of length n; `by` may be negative. What ng_roll moves out at one
+ * end comes in at the other: y[(i + by) mod n] = x[i]. ng_shift moves in zeros: y[i] = x[i - by],
+ * 0 where there is no such element. */
+typedef struct {
+    ng_axes axes; /* default: the last */
+    int64_t by;
+} ng_shift_options;
+#define ng_roll(tape, x, ...) ng_roll_with(tape, x, NG_NAMED(ng_shift_options, by, __VA_ARGS__))
+#define ng_shift(tape, x, ...) ng_shift_with(tape, x, NG_NAMED(ng_shift_options, by, __VA_ARGS__))
+NG_API ng_tensor *ng_roll_with(ng_tape *tape, ng_tensor *x, ng_shift_options options);
+NG_API ng_tensor *ng_shift_with(ng_tape *tape, ng_tensor *x, ng_shift_options options);
 
 /* x side by side, so many times along each dimension: (3, 2) with NG_SHAPE(2, 1, 3) -> (2, 3, 6).
  * Dimensions of x that are missing count as leading ones of length 1. NumPy's tile. */
@@ -263,9 +288,6 @@ NG_API ng_tensor *ng_slice(ng_tape *tape, ng_tensor *x, int axis, int64_t from, 
 
 /* Zeros before and after x along an axis: the gradient of slice. */
 NG_API ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, int64_t after);
-
-/* y[.., i, ..] = x[.., i - by, ..] along an axis, 0 where there is no such element. */
-NG_API ng_tensor *ng_shift(ng_tape *tape, ng_tensor *x, int axis, int64_t by);
 
 /* Joins tensors along an axis: ng_concat(tape, (ng_tensor *[]){a, b}, 2, 0). */
 NG_API ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis);
@@ -296,12 +318,26 @@ NG_API ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *in
 
 /* y[.., j, ..] = x[.., index[.., j, ..], ..] along an axis; int64 index of x's shape except
  * for the length of that axis, which the result gets. It applies the result of ng_argsort. */
-NG_API ng_tensor *ng_take_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *index, int axis);
+typedef struct {
+    ng_axes axes; /* default: the last */
+    ng_tensor *index;
+} ng_take_along_axis_options;
+#define ng_take_along_axis(tape, x, ...)                                                          \
+    ng_take_along_axis_with(tape, x, NG_NAMED(ng_take_along_axis_options, index, __VA_ARGS__))
+NG_API ng_tensor *ng_take_along_axis_with(ng_tape *tape, ng_tensor *x,
+                                          ng_take_along_axis_options options);
 
 /* y[.., index[.., j, ..], ..] += x[.., j, ..], y of `length` along the axis; x and index of one
  * shape: the gradient of take_along_axis. */
-NG_API ng_tensor *ng_scatter_add_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *index, int axis,
-                                            int64_t length);
+typedef struct {
+    ng_axes axes; /* default: the last */
+    int64_t length;
+} ng_scatter_add_along_axis_options;
+#define ng_scatter_add_along_axis(tape, x, index, ...)                                            \
+    ng_scatter_add_along_axis_with(                                                               \
+        tape, x, index, NG_NAMED(ng_scatter_add_along_axis_options, length, __VA_ARGS__))
+NG_API ng_tensor *ng_scatter_add_along_axis_with(ng_tape *tape, ng_tensor *x, ng_tensor *index,
+                                                 ng_scatter_add_along_axis_options options);
 
 /* ng_sort sorts x along an axis; ng_argsort returns the int64 indices of the sorted elements. In
  * ascending order; equal elements keep their order, also with .descending; NaN is above every
@@ -310,28 +346,28 @@ NG_API ng_tensor *ng_scatter_add_along_axis(ng_tape *tape, ng_tensor *x, ng_tens
  * descending  the largest first
  * index       ng_sort only: gets the indices */
 typedef struct {
+    ng_axes axes; /* default: the last */
     bool descending;
     ng_tensor **index;
-    int axis;
+    ng_tensor *x;
 } ng_sort_options;
-#define ng_sort(tape, x, ...) ng_sort_with(tape, x, NG_NAMED(ng_sort_options, axis, __VA_ARGS__))
-#define ng_argsort(tape, x, ...)                                                                  \
-    ng_argsort_with(tape, x, NG_NAMED(ng_sort_options, axis, __VA_ARGS__))
-NG_API ng_tensor *ng_sort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options);
-NG_API ng_tensor *ng_argsort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options);
+#define ng_sort(tape, ...) ng_sort_with(tape, NG_NAMED(ng_sort_options, x, __VA_ARGS__))
+#define ng_argsort(tape, ...) ng_argsort_with(tape, NG_NAMED(ng_sort_options, x, __VA_ARGS__))
+NG_API ng_tensor *ng_sort_with(ng_tape *tape, ng_sort_options options);
+NG_API ng_tensor *ng_argsort_with(ng_tape *tape, ng_sort_options options);
 
 /* The k largest elements along an axis, the largest first; order, NaN and gradient as in ng_sort.
  *
  * smallest  the k smallest, the smallest first
  * index     gets their indices in x */
 typedef struct {
+    ng_axes axes; /* default: the last */
     bool smallest;
     ng_tensor **index;
-    int axis;
+    int64_t k;
 } ng_top_k_options;
-#define ng_top_k(tape, x, k, ...)                                                                 \
-    ng_top_k_with(tape, x, k, NG_NAMED(ng_top_k_options, axis, __VA_ARGS__))
-NG_API ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, int64_t k, ng_top_k_options options);
+#define ng_top_k(tape, x, ...) ng_top_k_with(tape, x, NG_NAMED(ng_top_k_options, k, __VA_ARGS__))
+NG_API ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, ng_top_k_options options);
 
 /* y = condition != 0 ? a : b, all three broadcasting. No gradient flows to the condition. */
 NG_API ng_tensor *ng_where(ng_tape *tape, ng_tensor *condition, ng_tensor *a, ng_tensor *b);
@@ -345,8 +381,12 @@ NG_API ng_tensor *ng_equal(ng_tape *tape, ng_tensor *a, ng_tensor *b);         /
 
 /* ---- Softmax and losses ------------------------------------------------------------------- */
 
-NG_API ng_tensor *ng_softmax(ng_tape *tape, ng_tensor *x, int axis);     /* y = e^x / sum e^x */
-NG_API ng_tensor *ng_log_softmax(ng_tape *tape, ng_tensor *x, int axis); /* y = x - ln sum e^x */
+/* A distribution along an axis, y = e^x / sum e^x, and its logarithm, y = x - ln sum e^x. */
+#define ng_softmax(tape, ...) ng_softmax_with(tape, NG_NAMED(ng_axis_options, x, __VA_ARGS__))
+#define ng_log_softmax(tape, ...)                                                                 \
+    ng_log_softmax_with(tape, NG_NAMED(ng_axis_options, x, __VA_ARGS__))
+NG_API ng_tensor *ng_softmax_with(ng_tape *tape, ng_axis_options options);
+NG_API ng_tensor *ng_log_softmax_with(ng_tape *tape, ng_axis_options options);
 
 /* How the losses of elements or rows are reduced. */
 typedef enum {

@@ -108,6 +108,14 @@ int ng_axis_index(const char *function, int axis, int rank)
     return -1;
 }
 
+int ng_axis_named(const char *function, ng_axes axes, int rank)
+{
+    if (axes.count == 0 || axes.count == 1)
+        return ng_axis_index(function, axes.count == 0 ? -1 : axes.axis[0], rank);
+    ng_fail(NG_ESHAPE, "%s: %d axes, expected one", function, axes.count);
+    return -1;
+}
+
 bool ng_axes_mark(const char *function, ng_axes axes, int rank, bool reduced[NG_MAX_RANK])
 {
     if (axes.count < 0 || axes.count > NG_MAX_RANK) {

@@ -29,6 +29,9 @@ int64_t ng_shape_span(ng_shape shape, int first, int last);
 /* Turns a possibly negative axis into 0 .. rank - 1; -1 with an error naming `function`. */
 int ng_axis_index(const char *function, int axis, int rank);
 
+/* The same of a setting .axes that names one axis at most; the default is the last. */
+int ng_axis_named(const char *function, ng_axes axes, int rank);
+
 /* reduced[i] says whether axis i is among `axes` (all, if `axes` is empty). An axis out of range
  * or named twice, and a count outside 0..8, is an error naming `function`. */
 bool ng_axes_mark(const char *function, ng_axes axes, int rank, bool reduced[NG_MAX_RANK]);

@@ -53,13 +53,13 @@ ng_tensor *ng_combine(ng_tape *tape, ng_tensor *const *tensors, const double *we
 
 /* ---- shift: y[i] = x[i - by], 0 where there is none ------------------------------------------ */
 
-ng_tensor *ng_shift(ng_tape *tape, ng_tensor *x, int axis, int64_t by)
+ng_tensor *ng_shift_with(ng_tape *tape, ng_tensor *x, ng_shift_options options)
 {
     static const char function[] = "ng_shift";
     if (!ng_accepts(function, tape, 1, &x)) return NULL;
-    const int along = ng_axis_index(function, axis, x->shape.rank);
+    const int along = ng_axis_named(function, options.axes, x->shape.rank);
     if (along < 0) return NULL;
-    const int64_t length = x->shape.dim[along];
+    const int64_t length = x->shape.dim[along], by = options.by;
     const int64_t down = by < 0 ? 0 : by < length ? by : length;
     const int64_t up = by >= 0 ? 0 : by > -length ? -by : length;
     return ng_pad(tape, ng_slice(tape, x, along, up, length - down), along, down, up);

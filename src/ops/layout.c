@@ -119,14 +119,16 @@ ng_tensor *ng_transpose(ng_tape *tape, ng_tensor *x, int axis, int other)
 
 static void flip_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    dx[0] = ng_flip(tape, dy, *(const ng_axes *)node->attributes);
+    dx[0] = ng_flip(tape, dy, .axes = *(const ng_axes *)node->attributes);
 }
 
 static const ng_op flip_op = {.name = "flip", .gradient = flip_gradient};
 
-ng_tensor *ng_flip(ng_tape *tape, ng_tensor *x, ng_axes axes)
+ng_tensor *ng_flip_with(ng_tape *tape, ng_axis_options options)
 {
+    const ng_axes axes = options.axes.count == 0 ? NG_AXES(-1) : options.axes;
     bool reversed[NG_MAX_RANK];
+    ng_tensor *x = options.x;
     if (!ng_accepts_any("ng_flip", tape, 1, &x) ||
         !ng_axes_mark("ng_flip", axes, x->shape.rank, reversed))
         return NULL;

@@ -78,7 +78,7 @@ static ng_tensor *reduced_by(ng_tape *tape, ng_tensor *losses, ng_reduction redu
 /* -factor x[label]; 0 where the factor is 0, even if x is infinite or NaN. */
 static ng_tensor *of_labels(ng_tape *tape, ng_tensor *x, const selection *s)
 {
-    ng_tensor *at = ng_squeeze(tape, ng_take_along_axis(tape, x, s->index, -1), -1);
+    ng_tensor *at = ng_squeeze(tape, ng_take_along_axis(tape, x, s->index), -1);
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
     return ng_neg(tape, ng_mul(tape, s->factors, ng_where(tape, s->factors, at, zero)));
 }
@@ -116,7 +116,7 @@ ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
     if (!select_labels(function, tape, logits, &of_rows, &s)) return NULL;
     ng_tensor *zero = ng_full(tape, logits->dtype, NG_SCALAR, 0);
     if (options.ignore) logits = ng_where(tape, ng_unsqueeze(tape, s.counts, -1), logits, zero);
-    ng_tensor *x = ng_log_softmax(tape, logits, -1);
+    ng_tensor *x = ng_log_softmax(tape, logits);
     if (!x || !zero) return NULL;
     ng_tensor *losses = of_labels(tape, x, &s);
     if (options.smoothing > 0) {
@@ -165,7 +165,7 @@ ng_tensor *ng_cross_entropy_of_probabilities(ng_tape *tape, ng_tensor *logits,
     if (options.weights)
         q = ng_mul(tape, q, ng_detach(tape, options.weights, .by_definition = true));
     ng_tensor *zero = ng_full(tape, logits->dtype, NG_SCALAR, 0);
-    ng_tensor *x = ng_where(tape, ng_detach(tape, q), ng_log_softmax(tape, logits, -1), zero);
+    ng_tensor *x = ng_where(tape, ng_detach(tape, q), ng_log_softmax(tape, logits), zero);
     ng_tensor *losses = ng_neg(tape, ng_sum(tape, ng_mul(tape, q, x), .axes = NG_AXES(-1)));
     return reduced_by(tape, losses, options.reduction, rows);
 }

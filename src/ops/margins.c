@@ -34,7 +34,7 @@ static ng_tensor *hinge_of_classes(const char *function, ng_tape *tape, ng_tenso
     const int64_t classes = ng_dim(x, -1), *const label = labels->data;
     for (int64_t i = 0; i < labels->size; i++)
         if (!ng_label_ok(function, label[i], i, classes)) return NULL;
-    ng_tensor *own = ng_take_along_axis(tape, x, ng_unsqueeze(tape, labels, -1), -1);
+    ng_tensor *own = ng_take_along_axis(tape, x, ng_unsqueeze(tape, labels, -1));
     ng_tensor *terms = ng_relu(tape, ng_add_scalar(tape, ng_sub(tape, x, own), margin));
     ng_tensor *is_own = ng_one_hot(tape, x->dtype, labels, classes);
     terms = ng_where(tape, is_own, ng_full(tape, x->dtype, NG_SCALAR, 0), terms);
@@ -87,7 +87,7 @@ ng_tensor *ng_cosine_embedding_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
     ng_shape rows = a->shape;
     rows.rank--;
     ng_tensor *t = signs(function, tape, options.target, rows);
-    ng_tensor *cosine = t ? ng_cosine_similarity(tape, a, b, -1) : NULL;
+    ng_tensor *cosine = t ? ng_cosine_similarity(tape, a, b) : NULL;
     ng_tensor *apart = ng_relu(tape, ng_add_scalar(tape, cosine, -options.margin));
     ng_tensor *alike = ng_scalar_sub(tape, 1, cosine);
     ng_tensor *losses = ng_where(tape, ng_relu(tape, t), alike, apart);

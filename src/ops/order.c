@@ -30,25 +30,26 @@ static ng_tensor *places(ng_tape *tape, ng_shape shape, int axis, const ng_tenso
     return place;
 }
 
-ng_tensor *ng_take_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *index, int axis)
+ng_tensor *ng_take_along_axis_with(ng_tape *tape, ng_tensor *x, ng_take_along_axis_options options)
 {
+    ng_tensor *index = options.index;
     static const char function[] = "ng_take_along_axis";
     if (!ng_accepts_any(function, tape, 1, &x) || !ng_accepts_index(function, tape, "index", index))
         return NULL;
-    const int along = ng_axis_index(function, axis, x->shape.rank);
+    const int along = ng_axis_named(function, options.axes, x->shape.rank);
     if (along < 0 || !index_fits(function, x->shape, along, index)) return NULL;
     ng_tensor *flat = ng_reshape(tape, x, NG_SHAPE(x->size));
     ng_tensor *place = places(tape, x->shape, along, index);
     return flat && place ? ng_gather_rows(tape, flat, place) : NULL;
 }
 
-ng_tensor *ng_scatter_add_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *index, int axis,
-                                     int64_t length)
+ng_tensor *ng_scatter_add_along_axis_with(ng_tape *tape, ng_tensor *x, ng_tensor *index,
+                                          ng_scatter_add_along_axis_options options)
 {
     static const char function[] = "ng_scatter_add_along_axis";
     if (!ng_accepts(function, tape, 1, &x) || !ng_accepts_index(function, tape, "index", index))
         return NULL;
-    const int along = ng_axis_index(function, axis, x->shape.rank);
+    const int along = ng_axis_named(function, options.axes, x->shape.rank);
     if (along < 0) return NULL;
     ng_shape shape = x->shape;
     if (!ng_shape_equal(shape, index->shape)) {
@@ -56,7 +57,7 @@ ng_tensor *ng_scatter_add_along_axis(ng_tape *tape, ng_tensor *x, ng_tensor *ind
                 ng_shape_print(shape).text, ng_shape_print(index->shape).text);
         return NULL;
     }
-    shape.dim[along] = length;
+    shape.dim[along] = options.length;
     const int64_t size = ng_shape_size(function, shape);
     if (size < 0 || !index_fits(function, shape, along, index)) return NULL;
     ng_tensor *place = places(tape, shape, along, index);
@@ -147,36 +148,39 @@ static ng_tensor *taken(ng_tape *tape, ng_tensor *x, int along, int64_t k, bool 
                         ng_tensor **indices)
 {
     ng_tensor *index = ordered(tape, x, along, k, descending);
-    ng_tensor *y = index ? ng_take_along_axis(tape, x, index, along) : NULL;
+    ng_tensor *y = index ? ng_take_along_axis(tape, x, index, .axes = NG_AXES(along)) : NULL;
     if (y && indices) *indices = index;
     return y;
 }
 
-ng_tensor *ng_argsort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options)
+ng_tensor *ng_argsort_with(ng_tape *tape, ng_sort_options options)
 {
+    ng_tensor *x = options.x;
     static const char function[] = "ng_argsort";
     if (!ng_accepts(function, tape, 1, &x) ||
         !ng_option_idle(function, "index", options.index, "in ng_sort"))
         return NULL;
-    const int along = ng_axis_index(function, options.axis, x->shape.rank);
+    const int along = ng_axis_named(function, options.axes, x->shape.rank);
     if (along < 0) return NULL;
     return ordered(tape, x, along, x->shape.dim[along], options.descending);
 }
 
-ng_tensor *ng_sort_with(ng_tape *tape, ng_tensor *x, ng_sort_options options)
+ng_tensor *ng_sort_with(ng_tape *tape, ng_sort_options options)
 {
+    ng_tensor *x = options.x;
     static const char function[] = "ng_sort";
     if (!ng_accepts(function, tape, 1, &x)) return NULL;
-    const int along = ng_axis_index(function, options.axis, x->shape.rank);
+    const int along = ng_axis_named(function, options.axes, x->shape.rank);
     if (along < 0) return NULL;
     return taken(tape, x, along, x->shape.dim[along], options.descending, options.index);
 }
 
-ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, int64_t k, ng_top_k_options options)
+ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, ng_top_k_options options)
 {
+    const int64_t k = options.k;
     static const char function[] = "ng_top_k";
     if (!ng_accepts(function, tape, 1, &x)) return NULL;
-    const int along = ng_axis_index(function, options.axis, x->shape.rank);
+    const int along = ng_axis_named(function, options.axes, x->shape.rank);
     if (along < 0) return NULL;
     if (k < 0 || k > x->shape.dim[along]) {
         ng_fail(NG_EVALUE, "%s: k is %lld, expected 0 .. %lld along axis %d of %s", function,

@@ -82,13 +82,13 @@ ng_status ng_chunk(ng_tape *tape, ng_tensor *x, int count, int axis, ng_tensor *
     return NG_OK;
 }
 
-ng_tensor *ng_roll(ng_tape *tape, ng_tensor *x, int64_t shift, int axis)
+ng_tensor *ng_roll_with(ng_tape *tape, ng_tensor *x, ng_shift_options options)
 {
     static const char function[] = "ng_roll";
     if (!ng_accepts_any(function, tape, 1, &x)) return NULL;
-    const int along = ng_axis_index(function, axis, x->shape.rank);
+    const int along = ng_axis_named(function, options.axes, x->shape.rank);
     if (along < 0) return NULL;
-    const int64_t n = x->shape.dim[along], rest = n > 0 ? shift % n : 0;
+    const int64_t n = x->shape.dim[along], rest = n > 0 ? options.by % n : 0;
     if (rest == 0) return x;
     const int64_t at = rest > 0 ? n - rest : -rest; /* the element that comes first */
     return ng_concat(

@@ -10,23 +10,20 @@ typedef struct {
     bool reverse;
 } running;
 
-static ng_tensor *cumulate(const char *function, ng_tape *tape, ng_tensor *x, running way);
+static ng_tensor *cumulate(ng_tape *tape, ng_tensor *x, running way);
 
 /* dx[j] = dy[j] + ... + dy[last] */
 static void cumsum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     running way = *(const running *)node->attributes;
     way.reverse = !way.reverse;
-    dx[0] = cumulate("ng_cumsum", tape, dy, way);
+    dx[0] = cumulate(tape, dy, way);
 }
 
 static const ng_op cumsum_op = {.name = "cumsum", .gradient = cumsum_gradient};
 
-static ng_tensor *cumulate(const char *function, ng_tape *tape, ng_tensor *x, running way)
+static ng_tensor *cumulate(ng_tape *tape, ng_tensor *x, running way)
 {
-    if (!ng_accepts(function, tape, 1, &x)) return NULL;
-    way.axis = ng_axis_index(function, way.axis, x->shape.rank);
-    if (way.axis < 0) return NULL;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     if (!y) return NULL;
     if (x->size > 0)
@@ -36,18 +33,22 @@ static ng_tensor *cumulate(const char *function, ng_tape *tape, ng_tensor *x, ru
     return ng_record(tape, &cumsum_op, y, &x, 1, &way, sizeof way);
 }
 
-ng_tensor *ng_cumsum(ng_tape *tape, ng_tensor *x, int axis)
+ng_tensor *ng_cumsum_with(ng_tape *tape, ng_axis_options options)
 {
-    return cumulate("ng_cumsum", tape, x, (running){.axis = axis});
+    ng_tensor *x = options.x;
+    if (!ng_accepts("ng_cumsum", tape, 1, &x)) return NULL;
+    const int along = ng_axis_named("ng_cumsum", options.axes, x->shape.rank);
+    return along < 0 ? NULL : cumulate(tape, x, (running){.axis = along});
 }
 
 /* ---- cumprod: y[j] = x[0] ... x[j] along an axis --------------------------------------------- */
 
 /* Products of 2, 4, 8... elements up to each place. Made of multiplications, as prod is. */
-ng_tensor *ng_cumprod(ng_tape *tape, ng_tensor *x, int axis)
+ng_tensor *ng_cumprod_with(ng_tape *tape, ng_axis_options options)
 {
+    ng_tensor *x = options.x;
     if (!ng_accepts("ng_cumprod", tape, 1, &x)) return NULL;
-    const int along = ng_axis_index("ng_cumprod", axis, x->shape.rank);
+    const int along = ng_axis_named("ng_cumprod", options.axes, x->shape.rank);
     if (along < 0) return NULL;
     const int64_t n = x->shape.dim[along];
     for (int64_t step = 1; x && step < n; step *= 2) {
@@ -196,9 +197,10 @@ ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options)
 
 /* ---- cosine_similarity: a . b / (|a| |b|) -------------------------------------------------- */
 
-ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
+ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a,
                                      ng_cosine_similarity_options options)
 {
+    ng_tensor *b = options.b;
     static const char function[] = "ng_cosine_similarity";
     ng_tensor *const operands[] = {a, b};
     if (!ng_accepts(function, tape, 2, operands)) return NULL;
@@ -207,7 +209,7 @@ ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a, ng_tensor *b,
                 ng_shape_print(a->shape).text, ng_shape_print(b->shape).text);
         return NULL;
     }
-    const int axis = ng_axis_index(function, options.axis, a->shape.rank);
+    const int axis = ng_axis_named(function, options.axes, a->shape.rank);
     const double eps = ng_option(options.eps, 1e-8);
     if (axis < 0) return NULL;
     if (!ng_option_range(function, "eps", eps, 0, HUGE_VAL)) return NULL;

@@ -402,9 +402,9 @@ ng_tensor *ng_dot(ng_tape *tape, ng_tensor *a, ng_tensor *b)
 /* ---- Argmax, argmin: an int64 constant ---------------------------------------------------- */
 
 /* x (outer, n, inner) -> y (outer, inner) */
-static ng_tensor *reduce_argmax(const char *function, ng_tape *tape, ng_tensor *x, int axis)
+static ng_tensor *reduce_argmax(const char *function, ng_tape *tape, ng_tensor *x, ng_axes axes)
 {
-    const int along = ng_axis_index(function, axis, x->shape.rank);
+    const int along = ng_axis_named(function, axes, x->shape.rank);
     if (along < 0) return NULL;
     reduction r = {.reduced = {false}};
     r.reduced[along] = true;
@@ -417,16 +417,17 @@ static ng_tensor *reduce_argmax(const char *function, ng_tape *tape, ng_tensor *
     return y;
 }
 
-ng_tensor *ng_argmax(ng_tape *tape, ng_tensor *x, int axis)
+ng_tensor *ng_argmax_with(ng_tape *tape, ng_axis_options options)
 {
-    return ng_accepts("ng_argmax", tape, 1, &x) ? reduce_argmax("ng_argmax", tape, x, axis) : NULL;
+    if (!ng_accepts("ng_argmax", tape, 1, &options.x)) return NULL;
+    return reduce_argmax("ng_argmax", tape, options.x, options.axes);
 }
 
-ng_tensor *ng_argmin(ng_tape *tape, ng_tensor *x, int axis)
+ng_tensor *ng_argmin_with(ng_tape *tape, ng_axis_options options)
 {
-    if (!ng_accepts("ng_argmin", tape, 1, &x)) return NULL;
+    if (!ng_accepts("ng_argmin", tape, 1, &options.x)) return NULL;
     const bool was = ng_tape_set_recording(tape, false);
-    ng_tensor *negative = ng_neg(tape, x);
+    ng_tensor *negative = ng_neg(tape, options.x);
     ng_tape_set_recording(tape, was);
-    return negative ? reduce_argmax("ng_argmin", tape, negative, axis) : NULL;
+    return negative ? reduce_argmax("ng_argmin", tape, negative, options.axes) : NULL;
 }

@@ -57,16 +57,16 @@ static const ng_op log_softmax_op = {
 /* With fewer neighbouring columns, rows are faster. */
 #define FEW_COLUMNS 8
 
-static ng_tensor *softmax_along(const char *function, ng_tape *tape, ng_tensor *x, int axis,
+static ng_tensor *softmax_along(const char *function, ng_tape *tape, ng_tensor *x, ng_axes axes,
                                 bool log)
 {
     if (!ng_accepts(function, tape, 1, &x)) return NULL;
-    const int last = x->shape.rank - 1, index = ng_axis_index(function, axis, last + 1);
+    const int last = x->shape.rank - 1, index = ng_axis_named(function, axes, last + 1);
     if (index < 0) return NULL;
     const axis_span s = span_of(x, index);
     if (index < last && s.inner < FEW_COLUMNS) {
         ng_tensor *rows = ng_transpose(tape, x, index, last);
-        rows = rows ? softmax_along(function, tape, rows, last, log) : NULL;
+        rows = rows ? softmax_along(function, tape, rows, NG_AXES(last), log) : NULL;
         return ng_transpose(tape, rows, index, last);
     }
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
@@ -77,12 +77,12 @@ static ng_tensor *softmax_along(const char *function, ng_tape *tape, ng_tensor *
     return ng_record(tape, log ? &log_softmax_op : &softmax_op, y, &x, 1, &a, sizeof a);
 }
 
-ng_tensor *ng_softmax(ng_tape *tape, ng_tensor *x, int axis)
+ng_tensor *ng_softmax_with(ng_tape *tape, ng_axis_options options)
 {
-    return softmax_along("ng_softmax", tape, x, axis, false);
+    return softmax_along("ng_softmax", tape, options.x, options.axes, false);
 }
 
-ng_tensor *ng_log_softmax(ng_tape *tape, ng_tensor *x, int axis)
+ng_tensor *ng_log_softmax_with(ng_tape *tape, ng_axis_options options)
 {
-    return softmax_along("ng_log_softmax", tape, x, axis, true);
+    return softmax_along("ng_log_softmax", tape, options.x, options.axes, true);
 }

@@ -41,7 +41,7 @@ static ng_tensor *batch_norm(op_state *s)
 }
 
 static ng_tensor *gelu(op_state *s) { return ng_gelu(s->tape, s->inputs[0]); }
-static ng_tensor *softmax(op_state *s) { return ng_softmax(s->tape, s->inputs[0], -1); }
+static ng_tensor *softmax(op_state *s) { return ng_softmax(s->tape, s->inputs[0]); }
 static ng_tensor *add(op_state *s) { return ng_add(s->tape, s->inputs[0], s->inputs[1]); }
 static ng_tensor *cross_entropy(op_state *s)
 {

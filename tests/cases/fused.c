@@ -49,12 +49,12 @@ static const gradient_case activations_cases[] = {
 
 /* ---- softmax -------------------------------------------------------------------------------- */
 
-CALL(case_softmax, ng_softmax(tape, in[0], -1))
-CALL(case_softmax_first, ng_softmax(tape, in[0], 0))
-CALL(case_softmax_middle, ng_softmax(tape, in[0], 1))
-CALL(case_log_softmax_middle, ng_log_softmax(tape, in[0], 1))
-CALL(case_log_softmax, ng_log_softmax(tape, in[0], -1))
-CALL(case_log_softmax_first, ng_log_softmax(tape, in[0], 0))
+CALL(case_softmax, ng_softmax(tape, in[0]))
+CALL(case_softmax_first, ng_softmax(tape, in[0], .axes = NG_AXES(0)))
+CALL(case_softmax_middle, ng_softmax(tape, in[0], .axes = NG_AXES(1)))
+CALL(case_log_softmax_middle, ng_log_softmax(tape, in[0], .axes = NG_AXES(1)))
+CALL(case_log_softmax, ng_log_softmax(tape, in[0]))
+CALL(case_log_softmax_first, ng_log_softmax(tape, in[0], .axes = NG_AXES(0)))
 
 static const gradient_case softmax_cases[] = {
     OP("softmax", case_softmax, ANY("x", 3, 5)),
@@ -77,7 +77,7 @@ static const gradient_case swiglu_cases[] = {
 
 /* ---- likelihoods ---------------------------------------------------------------------------- */
 
-CALL(case_nll, ng_nll(tape, ng_log_softmax(tape, in[0], -1), in[1]))
+CALL(case_nll, ng_nll(tape, ng_log_softmax(tape, in[0]), in[1]))
 CALL(case_nll_each, ng_nll(tape, in[0], in[1], .reduction = NG_EACH, .ignore = true, .ignored = 2,
                            .weights = in[2]))
 CALL(case_weighted, ng_cross_entropy(tape, in[0], in[1], .weights = in[2]))

@@ -94,8 +94,8 @@ CALL(case_combine, ng_combine(tape, in, (const double[]){2, -0.5, 3}, 3))
 CALL(case_combine_one, ng_combine(tape, in, (const double[]){-2}, 1))
 CALL(case_combine_twice,
      ng_combine(tape, ((ng_tensor *[]){in[0], in[1], in[0]}), (const double[]){2, 1, -4}, 3))
-CALL(case_shift, ng_shift(tape, in[0], 1, 1))
-CALL(case_shift_back, ng_shift(tape, in[0], -1, -2))
+CALL(case_shift, ng_shift(tape, in[0], 1, .axes = NG_AXES(1)))
+CALL(case_shift_back, ng_shift(tape, in[0], -2))
 
 static const gradient_case combine_cases[] = {
     OP("combine", case_combine, ANY("a", 3, 4), ANY("b", 3, 4), ANY("c", 3, 4)),
@@ -171,7 +171,7 @@ static const gradient_case reduce_cases[] = {
 
 CALL(case_reshape, ng_reshape(tape, in[0], NG_SHAPE(4, -1)))
 CALL(case_permute, ng_permute(tape, in[0], NG_AXES(2, 0, 1)))
-CALL(case_flip, ng_flip(tape, in[0], NG_AXES(-1, 0)))
+CALL(case_flip, ng_flip(tape, in[0], .axes = NG_AXES(-1, 0)))
 CALL(case_transpose, ng_transpose(tape, in[0], 1, -1))
 CALL(case_broadcast_to, ng_broadcast_to(tape, in[0], NG_SHAPE(2, 3, 4)))
 CALL(case_slice, ng_slice(tape, in[0], 1, 1, 3))
@@ -203,7 +203,7 @@ static const gradient_case layout_cases[] = {
 CALL(case_squeeze, ng_squeeze(tape, in[0], 1))
 CALL(case_unsqueeze, ng_unsqueeze(tape, in[0], -1))
 CALL(case_stack, ng_stack(tape, in, 3, 1))
-CALL(case_roll, ng_roll(tape, in[0], -2, 1))
+CALL(case_roll, ng_roll(tape, in[0], -2, .axes = NG_AXES(1)))
 CALL(case_repeat, ng_repeat(tape, in[0], NG_SHAPE(2, 1, 3)))
 CALL(case_tril, ng_tril(tape, in[0], 0))
 CALL(case_triu, ng_triu(tape, in[0], 1))
@@ -252,12 +252,12 @@ static const gradient_case select_cases[] = {
 
 /* ---- order ---------------------------------------------------------------------------------- */
 
-CALL(case_take, ng_take_along_axis(tape, in[0], in[1], 1))
-CALL(case_scatter, ng_scatter_add_along_axis(tape, in[0], in[1], 1, 4))
-CALL(case_sort, ng_sort(tape, in[0], 1))
-CALL(case_sort_descending, ng_sort(tape, in[0], 0, .descending = true))
-CALL(case_top_k, ng_top_k(tape, in[0], 2, -1))
-CALL(case_smallest, ng_top_k(tape, in[0], 3, 0, .smallest = true))
+CALL(case_take, ng_take_along_axis(tape, in[0], in[1], .axes = NG_AXES(1)))
+CALL(case_scatter, ng_scatter_add_along_axis(tape, in[0], in[1], 4, .axes = NG_AXES(1)))
+CALL(case_sort, ng_sort(tape, in[0], .axes = NG_AXES(1)))
+CALL(case_sort_descending, ng_sort(tape, in[0], .axes = NG_AXES(0), .descending = true))
+CALL(case_top_k, ng_top_k(tape, in[0], 2))
+CALL(case_smallest, ng_top_k(tape, in[0], 3, .axes = NG_AXES(0), .smallest = true))
 
 static const gradient_case order_cases[] = {
     OP("take_along_axis", case_take, ANY("x", 2, 4, 3), INDEX("index", 4, 2, 5, 3)),
@@ -270,8 +270,8 @@ static const gradient_case order_cases[] = {
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-CALL(case_cumsum, ng_cumsum(tape, in[0], 1))
-CALL(case_cumsum_last, ng_cumsum(tape, in[0], -1))
+CALL(case_cumsum, ng_cumsum(tape, in[0], .axes = NG_AXES(1)))
+CALL(case_cumsum_last, ng_cumsum(tape, in[0]))
 CALL(case_prod, ng_prod(tape, in[0]))
 CALL(case_prod_axis, ng_prod(tape, in[0], .axes = NG_AXES(1), .keepdim = true))
 CALL(case_prod_axes, ng_prod(tape, in[0], .axes = NG_AXES(0, 2)))
@@ -283,9 +283,9 @@ CALL(case_norm_low, ng_norm(tape, in[0], .order = 1.5))
 CALL(case_norm_infinite,
      ng_norm(tape, in[0], .axes = NG_AXES(0, 2), .order = HUGE_VAL, .keepdim = true))
 CALL(case_norm_zero, ng_mul(tape, ng_sum(tape, in[0]), ng_norm(tape, in[0], .order = NG_ZERO)))
-CALL(case_cumprod, ng_cumprod(tape, in[0], 1))
-CALL(case_cosine, ng_cosine_similarity(tape, in[0], in[1], -1))
-CALL(case_cosine_first, ng_cosine_similarity(tape, in[0], in[1], 0, .eps = 1e-3))
+CALL(case_cumprod, ng_cumprod(tape, in[0], .axes = NG_AXES(1)))
+CALL(case_cosine, ng_cosine_similarity(tape, in[0], in[1]))
+CALL(case_cosine_first, ng_cosine_similarity(tape, in[0], in[1], .axes = NG_AXES(0), .eps = 1e-3))
 
 /* x with one element replaced by 0, whose slope stays 1. */
 static ng_tensor *case_prod_of_a_zero(ng_tape *tape, ng_tensor *const *in, void *context)

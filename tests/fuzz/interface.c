@@ -84,8 +84,8 @@ static ng_tensor *unary(player *p, ng_tape *tape, ng_tensor *x)
     case 6: return ng_sigmoid(tape, x);
     case 7: return ng_silu(tape, x);
     case 8: return ng_neg(tape, x);
-    case 9: return ng_softmax(tape, x, decide(p, 12) - 6);
-    case 10: return ng_log_softmax(tape, x, decide(p, 12) - 6);
+    case 9: return ng_softmax(tape, x, .axes = NG_AXES(decide(p, 12) - 6));
+    case 10: return ng_log_softmax(tape, x, .axes = NG_AXES(decide(p, 12) - 6));
     case 11: return ng_detach(tape, x);
     case 12: return ng_pow_scalar(tape, x, some_number(p));
     case 13: return ng_mul_scalar(tape, x, some_number(p));

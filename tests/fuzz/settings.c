@@ -146,8 +146,8 @@ static ng_tensor *pieces(player *p)
     case 4: return ng_unsqueeze(t, x, axis(p));
     case 5: return ng_squeeze(t, x, axis(p));
     case 6: return ng_stack(t, NG_TENSORS(x, x), axis(p));
-    case 7: return ng_roll(t, x, setting(p), axis(p));
-    case 8: return ng_flip(t, x, NG_AXES(axis(p)));
+    case 7: return ng_roll(t, x, setting(p), .axes = NG_AXES(axis(p)));
+    case 8: return ng_flip(t, x, .axes = NG_AXES(axis(p)));
     case 9: return ng_repeat(t, x, counts);
     default: return ng_chunk(t, x, decide(p, 10) - 1, axis(p), chunks) ? NULL : chunks[0];
     }
@@ -161,17 +161,22 @@ static ng_tensor *selections(player *p)
     switch (decide(p, 10)) {
     case 0: return ng_gather_rows(t, x, labels(p, NG_SHAPE(length(p), 2), n));
     case 1: return ng_scatter_add_rows(t, x, labels(p, NG_SHAPE(n), m), needed(p));
-    case 2: return ng_take_along_axis(t, x, labels(p, NG_SHAPE(n, length(p)), m), axis(p));
+    case 2:
+        return ng_take_along_axis(t, x, labels(p, NG_SHAPE(n, length(p)), m),
+                                  .axes = NG_AXES(axis(p)));
     case 3:
-        return ng_scatter_add_along_axis(t, x, labels(p, NG_SHAPE(n, m), m), axis(p), needed(p));
-    case 4: return ng_sort(t, x, axis(p), .descending = flag(p), .index = flag(p) ? &index : NULL);
+        return ng_scatter_add_along_axis(t, x, labels(p, NG_SHAPE(n, m), m), needed(p),
+                                         .axes = NG_AXES(axis(p)));
+    case 4:
+        return ng_sort(t, x, .axes = NG_AXES(axis(p)), .descending = flag(p),
+                       .index = flag(p) ? &index : NULL);
     case 5:
-        return ng_top_k(t, x, needed(p), axis(p), .smallest = flag(p),
+        return ng_top_k(t, x, needed(p), .axes = NG_AXES(axis(p)), .smallest = flag(p),
                         .index = flag(p) ? &index : NULL);
-    case 6: return ng_cumprod(t, x, axis(p));
+    case 6: return ng_cumprod(t, x, .axes = NG_AXES(axis(p)));
     case 7: return ng_norm(t, x, .axes = NG_AXES(axis(p)), .order = number(p));
     case 8: return ng_variance(t, x, .axes = NG_AXES(axis(p)), .correction = number(p));
-    default: return ng_cumsum(t, x, axis(p));
+    default: return ng_cumsum(t, x, .axes = NG_AXES(axis(p)));
     }
 }
 
@@ -194,8 +199,8 @@ static ng_tensor *losses(player *p)
     case 5:
         return ng_nll(t, x, classes, .reduction = as, .ignore = flag(p), .ignored = setting(p),
                       .weights = weights);
-    case 6: return ng_cosine_similarity(t, x, target, axis(p), .eps = number(p));
-    case 7: return ng_cross_entropy(t, x, ng_softmax(t, target, -1), .channels_first = flag(p));
+    case 6: return ng_cosine_similarity(t, x, target, .axes = NG_AXES(axis(p)), .eps = number(p));
+    case 7: return ng_cross_entropy(t, x, ng_softmax(t, target), .channels_first = flag(p));
     case 8: return ng_hinge(t, x, flag(p) ? classes : target, .margin = number(p));
     case 9: return ng_hinge_embedding(t, x, ng_sign(t, target), .margin = number(p));
     case 10: return ng_cosine_embedding(t, x, target, classes, .margin = number(p));

@@ -10,7 +10,7 @@
 static void solution(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *x = node->inputs[0];
-    ng_tensor *p = ng_softmax(tape, x, -1);
+    ng_tensor *p = ng_softmax(tape, x);
     ng_tensor *target = ng_one_hot(tape, NG_F64, node->inputs[1], ng_dim(x, -1));
     ng_tensor *off = ng_mul_scalar(tape, ng_sub(tape, p, target), 1 / (double)ng_dim(x, 0));
     dx[0] = ng_mul(tape, dy, off);

@@ -26,7 +26,7 @@ static void find_nearest(void)
         ng_tensor *square = ng_sum(scratch, ng_square(scratch, centroids), .axes = NG_AXES(1));
         ng_tensor *twice = ng_mul_scalar(scratch, centroids, 2);
         ng_tensor *score = ng_linear(scratch, block, twice, ng_neg(scratch, square));
-        ng_tensor *best = ng_argmax(scratch, score, 1);
+        ng_tensor *best = ng_argmax(scratch, score, .axes = NG_AXES(1));
         if (!best) return;
         memcpy(ng_data_i64(nearest) + from, ng_data_i64(best),
                (size_t)ng_size(best) * sizeof(int64_t));

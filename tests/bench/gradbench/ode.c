@@ -14,7 +14,7 @@ static void prepare(const char *input)
 /* The state is (1, y), so that y'_i = x_i times the element before it, and 1' = 0. */
 static ng_tensor *slope(ng_tape *tape, ng_tensor *rates, ng_tensor *state)
 {
-    return ng_mul(tape, rates, ng_shift(tape, state, 0, 1));
+    return ng_mul(tape, rates, ng_shift(tape, state, 1, .axes = NG_AXES(0)));
 }
 
 static ng_tensor *ahead(ng_tape *tape, ng_tensor *state, double h, ng_tensor *k)
