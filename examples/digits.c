@@ -338,11 +338,8 @@ static bool run_all(job *j, int norm, bool on_trial, int count, progress *bar)
                   .on_trial = on_trial,
                   .bar = bar,
                   .lock = PTHREAD_MUTEX_INITIALIZER};
-    ng_group *alone = ng_group_alone();
     const int at_once = j->options.at_once < count ? j->options.at_once : count;
-    const bool well = ng_group_run(alone, run_some, &w, at_once) == NG_OK;
-    ng_group_free(alone);
-    return well && !interrupted;
+    return ng_group_run(run_some, &w, at_once) == NG_OK && !interrupted;
 }
 
 /* Returns the spread over the seeds of the mean loss of the last five epochs, which is less noisy

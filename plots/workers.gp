@@ -4,7 +4,7 @@
 load 'plots/style.gp'
 out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/workers'
 data = out . '.dat'
-# Crosses: the same on MPI ranks, if make plots-mpi has been run.
+# Crosses: the same on ranks of a group, if make plots-mpi has been run.
 ranks = out . '_mpi.dat'
 has_ranks = system("test -e '" . ranks . "' && echo 1") eq "1"
 crosses = "with points pt 2 ps 1.1 lw 1.4"
@@ -34,7 +34,7 @@ do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 500)
     set multiplot
     set label 1 sprintf("Line: median of %d seeds; band: middle half of the seeds. ", seeds). \
-        (has_ranks ? "Crosses: medians of workers on ranks of MPI, from the same seeds." : "") \
+        (has_ranks ? "Crosses: medians of workers on ranks of a group, from the same seeds." : "") \
         at screen 0.075,0.055 tc rgb faint font fine(kind)
     set label 4 what_of(data) at screen 0.075,0.018 tc rgb faint font fine(kind)
     set logscale x

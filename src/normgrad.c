@@ -48,12 +48,7 @@
 
 /* Process groups and their sums. */
 #include "group/group.c"
-#include "group/process_group.c"
-#include "group/route.c"
-#include "group/call.c"
-#include "group/combine.c"
-#include "group/collectives.c"
-#include "group/run.c"
+#include "group/threads.c"
 
 /* Recording, the reverse sweep, replay. */
 #include "tape/tape.c"

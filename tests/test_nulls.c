@@ -36,12 +36,6 @@ static ng_tensor *a_definition(ng_tape *on, const ng_node *node)
 {
     return ng_square(on, node->inputs[0]);
 }
-static ng_status a_program(ng_group *of_ranks, void *with)
-{
-    (void)of_ranks, (void)with;
-    return NG_OK;
-}
-
 static const ng_op an_op = {.name = "an op", .definition = a_definition};
 
 /* A check tells what is wrong in its report, and records nothing. */

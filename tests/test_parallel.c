@@ -1,7 +1,6 @@
-/* Data-parallel training: the same bits on any number of processes, and the gradients that one
- * process computes of the whole batch. */
+/* Data-parallel training: the gradients that one process computes of the whole batch, the same on
+ * all ranks. */
 #include "folder.h"
-#include "group/collective.h"
 #include "labelled.h"
 #include "optimizers.h"
 #include "ranks.h"
@@ -19,9 +18,7 @@ typedef struct {
 } ending;
 
 typedef struct {
-    bool fast;
     double clip;
-    int64_t bucket;
     ng_optimizer *(*make)(ng_module *net); /* NULL: Adam */
     ending *end;
 } training_plan;
@@ -33,6 +30,21 @@ static ng_module *make_network(ng_group *group)
                              ng_layer_norm_new(24), ng_gelu_new(), ng_linear_new(24, CLASSES));
 }
 
+/* Whether the parameters of all ranks are the same to the bit. */
+static bool same_on_all_ranks(ng_group *group, ng_module *net)
+{
+    bool same = true;
+    ng_named_tensor named;
+    for (int i = 0; ng_module_parameter(net, i, &named); i++) {
+        ng_tensor *copy = ng_copy_new(named.tensor, NG_F32);
+        same = ng_group_broadcast(group, copy, 0) == NG_OK && same &&
+               !memcmp(ng_data_f32(copy), ng_data_f32(named.tensor),
+                       (size_t)ng_size(copy) * sizeof(float));
+        ng_tensor_free(copy);
+    }
+    return same;
+}
+
 static ng_status training_program(ng_group *group, void *with)
 {
     const training_plan *plan = with;
@@ -41,7 +53,7 @@ static ng_status training_program(ng_group *group, void *with)
                *mine = ng_dataset_shard(all, rank, ng_group_size(group));
     ng_module *net = make_network(group);
     ng_module_init(net, (uint64_t)rank); /* ng_parallel_new copies rank 0's values */
-    ng_parallel *parallel = ng_parallel_new(net, group, .fast = plan->fast, .bucket = plan->bucket);
+    ng_parallel *parallel = ng_parallel_new(net, group);
     ng_optimizer *optimizer = plan->make ? plan->make(net) : ng_adam_new(net, .lr = 0.01);
     ng_tape *tape = ng_tape_new();
     ng_tape_seed(tape, ng_group_seed(group, 17));
@@ -66,40 +78,33 @@ static ng_status training_program(ng_group *group, void *with)
     for (int i = 0; rank == 0 && ng_module_buffer(net, i, &named); i++)
         for (int64_t k = 0; k < ng_size(named.tensor); k++)
             plan->end->weights[plan->end->numbers++] = ng_get(named.tensor, k);
+    expect(same_on_all_ranks(group, net));
     ng_tape_free(tape), ng_optimizer_free(optimizer), ng_parallel_free(parallel);
     ng_module_free(net), ng_dataset_free(all), ng_dataset_free(mine);
     return NG_OK;
 }
 
-static ending train(int processes, training_plan plan)
+static ending train(training_plan plan)
 {
     static ending end;
     end = (ending){.numbers = 0};
     plan.end = &end;
-    const wire_outcome o = wire_run_members(processes, RANKS, training_program, &plan);
-    assert_all_well(&o, processes);
+    assert_ranks_well(RANKS, training_program, &plan);
     return end;
 }
 
 static bool same_ending(const ending *a, const ending *b) { return !memcmp(a, b, sizeof *a); }
 
-TEST(training_has_the_same_bits_on_any_number_of_processes)
+TEST(training_has_the_same_bits_on_any_number_of_threads)
 {
-    static const int counts[] = {2, 3, 4, 8};
     static ending one, other;
-    one = train(1, (training_plan){.clip = 0.5});
+    one = train((training_plan){.clip = 0.5});
     ck_assert_int_gt(one.numbers, 800);
     ck_assert_double_lt(one.losses[STEPS - 1], 0.8 * one.losses[0]);
-    for (int i = 0; i < 4; i++) {
-        other = train(counts[i], (training_plan){.clip = 0.5});
-        ck_assert_msg(same_ending(&one, &other), "%d processes", counts[i]);
-    }
-    other = train(2, (training_plan){.clip = 0.5, .bucket = 64});
-    ck_assert_msg(same_ending(&one, &other), "small buckets");
     ng_set_threads(2);
-    other = train(2, (training_plan){.clip = 0.5});
+    other = train((training_plan){.clip = 0.5});
     ng_set_threads(0);
-    ck_assert_msg(same_ending(&one, &other), "two threads");
+    ck_assert(same_ending(&one, &other));
 }
 
 /* Gives a matrix rows of length 1. */
@@ -124,42 +129,19 @@ static ng_optimizer *projected(ng_module *net)
     return adam;
 }
 
-TEST(optimizers_have_the_same_bits_on_any_number_of_processes)
+TEST(networks_stay_equal_with_every_optimizer)
 {
-    static ending one, other;
-    for (int i = 0; i < OPTIMIZERS; i++) {
-        one = train(1, (training_plan){.make = optimizers[i].make});
-        other = train(3, (training_plan){.make = optimizers[i].make});
-        ck_assert_msg(same_ending(&one, &other), "%s", optimizers[i].name);
-    }
-}
-
-TEST(projected_weights_have_the_same_bits_on_any_number_of_processes)
-{
-    static ending one, other;
-    one = train(1, (training_plan){.make = projected});
-    other = train(3, (training_plan){.make = projected});
-    ck_assert(same_ending(&one, &other));
-}
-
-TEST(fast_sums_stay_near)
-{
-    static ending one, other;
-    one = train(1, (training_plan){.bucket = 0});
-    for (int small = 0; small < 2; small++) {
-        other = train(3, (training_plan){.fast = true, .bucket = 64 * small});
-        for (int i = 0; i < STEPS; i++) assert_close(other.losses[i], one.losses[i], 1e-6);
-    }
+    for (int i = 0; i < OPTIMIZERS; i++) train((training_plan){.make = optimizers[i].make});
+    train((training_plan){.make = projected});
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
 
 enum { ROWS = 11 };
-static const int shares[] = {4, 1, 6}; /* of the rows */
+static const int shares[] = {4, 2, 5}; /* of the rows */
 
 typedef struct {
     bool in_pieces;
-    int64_t bucket;
     ng_tensor *x, *y;
     ng_module *whole; /* with the gradients of one process */
 } gradient_plan;
@@ -201,13 +183,13 @@ static ng_status gradient_program(ng_group *group, void *with)
     for (int r = 0; r < rank; r++) first += shares[r];
     const int last = first + shares[rank], middle = first + shares[rank] / 2;
     ng_module *net = small_network();
-    ng_parallel *parallel = ng_parallel_new(net, group, .bucket = plan->bucket);
+    ng_parallel *parallel = ng_parallel_new(net, group);
     ng_tape *tape = ng_tape_new();
     for (int pass = 1; pass <= 2; pass++) {
         int from = first;
-        if (plan->in_pieces && middle > first) {
+        if (plan->in_pieces) {
             ng_tensor *loss = loss_of(tape, net, plan, first, middle);
-            expect(ng_parallel_backward(parallel, tape, loss, .later = true,
+            expect(ng_parallel_backward(parallel, tape, loss,
                                         .share = (double)(middle - first) / ROWS) == NG_OK);
             from = middle;
         }
@@ -220,18 +202,15 @@ static ng_status gradient_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-LOOP_TEST(gradients_are_those_of_the_whole_batch, 4)
+LOOP_TEST(gradients_are_those_of_the_whole_batch, 2)
 {
     ng_rng rng = ng_rng_seeded(2);
-    gradient_plan plan = {.in_pieces = _i & 1, .bucket = _i & 2 ? 24 : 0, .whole = small_network()};
+    gradient_plan plan = {.in_pieces = _i, .whole = small_network()};
     plan.x = ng_normal_new(NG_F64, NG_SHAPE(ROWS, 4), 0, 1, &rng);
     plan.y = ng_normal_new(NG_F64, NG_SHAPE(ROWS, 3), 0, 1, &rng);
     ng_tape *tape = ng_tape_new();
     assert_ok(ng_backward(tape, loss_of(tape, plan.whole, &plan, 0, ROWS)));
-    for (int processes = 1; processes <= 3; processes++) {
-        const wire_outcome o = wire_run_members(processes, 3, gradient_program, &plan);
-        assert_all_well(&o, processes);
-    }
+    assert_ranks_well(3, gradient_program, &plan);
     ng_tape_free(tape), ng_module_free(plan.whole);
     ng_tensor_free(plan.x), ng_tensor_free(plan.y);
 }
@@ -260,7 +239,7 @@ static ng_dataset *rows_of(const ng_tensor *x, int first, int last)
 static ng_status recomputing_program(ng_group *group, void *with)
 {
     const gradient_plan *plan = with;
-    const int rank = ng_group_rank(group), first = rank == 0 ? 0 : rank == 1 ? 4 : 5;
+    const int rank = ng_group_rank(group), first = rank == 0 ? 0 : rank == 1 ? 4 : 6;
     ng_module *net = synchronized(group);
     ng_dataset *mine = rows_of(plan->x, first, first + shares[rank]);
     expect(ng_batch_norm_recompute(net, mine, 2) == NG_OK);
@@ -283,10 +262,7 @@ TEST(recomputed_statistics_are_those_of_the_samples_of_all_ranks)
     plan.x = ng_normal_new(NG_F64, NG_SHAPE(ROWS, 4), 1, 2, &rng);
     ng_dataset *all = rows_of(plan.x, 0, ROWS);
     assert_ok(ng_batch_norm_recompute(plan.whole, all, ROWS));
-    for (int processes = 1; processes <= 3; processes++) {
-        const wire_outcome o = wire_run_members(processes, 3, recomputing_program, &plan);
-        assert_all_well(&o, processes);
-    }
+    assert_ranks_well(3, recomputing_program, &plan);
     ng_dataset_free(all), ng_module_free(plan.whole), ng_tensor_free(plan.x);
 }
 
@@ -309,18 +285,17 @@ TEST(a_rank_that_cannot_recompute_fails_all)
 {
     ng_rng rng = ng_rng_seeded(3);
     gradient_plan plan = {.x = ng_normal_new(NG_F64, NG_SHAPE(ROWS, 4), 1, 2, &rng)};
-    const wire_outcome o = wire_run_members(2, 3, failing_program, &plan);
-    assert_all_well(&o, 2);
+    assert_ranks_well(3, failing_program, &plan);
     ng_tensor_free(plan.x);
 }
 
 /* Layer 0 is used by rank 1 alone, layer 1 by all, layer 2 by none. */
 static ng_status unused_program(ng_group *group, void *with)
 {
-    const int64_t bucket = *(const int64_t *)with;
+    (void)with;
     ng_module *layers[] = {ng_linear_new(2, 2), ng_linear_new(2, 2), ng_linear_new(2, 2)};
     ng_module *net = ng_sequential_from(layers, 3);
-    ng_parallel *parallel = ng_parallel_new(net, group, .bucket = bucket);
+    ng_parallel *parallel = ng_parallel_new(net, group);
     ng_tape *tape = ng_tape_new();
     ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(1, 2));
     ng_tensor *y = ng_forward(layers[1], tape, x);
@@ -337,14 +312,14 @@ static ng_status unused_program(ng_group *group, void *with)
 /* Layer 0 is used by the first piece alone. */
 static ng_status earlier_program(ng_group *group, void *with)
 {
-    const int64_t bucket = *(const int64_t *)with;
+    (void)with;
     ng_module *layers[] = {ng_linear_new(2, 2), ng_linear_new(2, 2)};
     ng_module *net = ng_sequential_from(layers, 2);
-    ng_parallel *parallel = ng_parallel_new(net, group, .bucket = bucket);
+    ng_parallel *parallel = ng_parallel_new(net, group);
     ng_tape *tape = ng_tape_new();
     ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(1, 2));
     ng_tensor *both = ng_add(tape, ng_forward(layers[0], tape, x), ng_forward(layers[1], tape, x));
-    expect(ng_parallel_backward(parallel, tape, ng_sum(tape, both), .later = true) == NG_OK);
+    expect(ng_parallel_backward(parallel, tape, ng_sum(tape, both)) == NG_OK);
     expect(ng_parallel_backward(parallel, tape, ng_sum(tape, ng_forward(layers[1], tape, x))) ==
            NG_OK);
     expect(fabs(ng_get(ng_grad(ng_module_find(net, "0.weight")), 3) - 1) < 1e-6);
@@ -353,15 +328,10 @@ static ng_status earlier_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-LOOP_TEST(only_parameters_that_some_rank_or_piece_reached_have_gradients, 2)
+TEST(only_parameters_that_some_rank_or_piece_reached_have_gradients)
 {
-    for (int processes = 1; processes <= 3; processes++) {
-        int64_t bucket = 8 * _i;
-        wire_outcome o = wire_run_members(processes, 3, unused_program, &bucket);
-        assert_all_well(&o, processes);
-        o = wire_run_members(processes, 3, earlier_program, &bucket);
-        assert_all_well(&o, processes);
-    }
+    assert_ranks_well(3, unused_program, NULL);
+    assert_ranks_well(3, earlier_program, NULL);
 }
 
 /* ---- Differences and failures ---------------------------------------------------------------- */
@@ -398,11 +368,7 @@ FIXTURE(make_test_folder, remove_test_folder)
 LOOP_TEST(a_rank_with_another_network_is_named_on_all, DIFFERENCES)
 {
     int what = _i;
-    for (int processes = 1; processes <= 4; processes++) {
-        const wire_outcome o = wire_run_members(processes, 4, different_program, &what);
-        assert_all_failed(&o, processes, "ng_parallel_new: rank 2 differs");
-        for (int i = 0; i < processes; i++) ck_assert_int_eq(o.status[i], NG_ESTATE);
-    }
+    assert_ranks_fail(4, different_program, &what, NG_ESTATE, "ng_parallel_new: rank 2");
 }
 
 static ng_status local_program(ng_group *group, void *with)
@@ -420,9 +386,8 @@ TEST(a_network_is_the_same_in_any_locale)
     write_commas();
     locale_t commas = duplocale(LC_GLOBAL_LOCALE);
     setlocale(LC_NUMERIC, "C");
-    const wire_outcome o = wire_run_members(2, 2, local_program, &commas);
+    assert_ranks_well(2, local_program, &commas);
     freelocale(commas);
-    assert_all_well(&o, 2);
 }
 
 enum { PARAMETERS = 10 };  /* of make_network */
@@ -441,7 +406,7 @@ static ng_status bad_data_program(ng_group *group, void *with)
     ng_named_tensor p;
     ng_tensor *before[PARAMETERS] = {NULL};
     ng_module *net = make_network(group);
-    ng_parallel *parallel = ng_parallel_new(net, group, .bucket = 512);
+    ng_parallel *parallel = ng_parallel_new(net, group);
     ng_optimizer *adam = ng_adam_new(net);
     ng_tape *tape = ng_tape_new();
     ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(4, FEATURES));
@@ -477,16 +442,13 @@ static ng_status bad_data_program(ng_group *group, void *with)
     return status;
 }
 
-/* In the first layer, in the loss, and in the middle of the sweep when some sums have begun. */
+/* In the first layer, in the loss, and in the middle of the sweep. */
 LOOP_TEST(bad_data_on_one_rank_is_an_error_on_all_within_the_step, 3)
 {
     static const char *const words[] = {"expected x (..., 6)", "99", "was changed after"};
     int where = _i;
     changed = 0;
-    for (int processes = 1; processes <= 3; processes++) {
-        const wire_outcome o = wire_run_members(processes, 3, bad_data_program, &where);
-        assert_all_failed(&o, processes, words[_i]);
-    }
+    assert_ranks_fail(3, bad_data_program, &where, NG_OK, words[_i]);
     ck_assert_int_eq(changed, 0);
 }
 
@@ -506,10 +468,10 @@ static ng_status hungry_program(ng_group *group, void *with)
     }
     ng_tape_free(tape), ng_optimizer_free(sgd), ng_parallel_free(parallel);
     ng_module_free(net), ng_tensor_free(x);
-    return ng_error_status();
+    return ng_group_agree(group);
 }
 
-TEST(out_of_memory_on_one_rank_is_an_error_on_all) { wire_refuse_each(2, hungry_program); }
+TEST(out_of_memory_on_one_rank_is_an_error_on_all) { refuse_each(2, hungry_program); }
 
 /* ---- Shards and seeds ------------------------------------------------------------------------ */
 
@@ -545,8 +507,7 @@ static ng_status seed_program(ng_group *group, void *with)
 TEST(each_rank_has_a_seed_of_its_own)
 {
     uint64_t seeds[4];
-    const wire_outcome o = wire_run_members(2, 4, seed_program, seeds);
-    assert_all_well(&o, 2);
+    assert_ranks_well(4, seed_program, seeds);
     for (int a = 0; a < 4; a++)
         for (int b = 0; b < a; b++) ck_assert(seeds[a] != seeds[b]);
 }

@@ -1,6 +1,6 @@
 /* Training of one network by several workers, simulated one after the other in one process: shards,
  * statistics, steps. workers.c is the experiment; examples/mpi/workers_mpi.c runs each worker on
- * its own rank and compares. */
+ * a rank of its own and compares. */
 #ifndef EXAMPLES_WORKERS_H
 #define EXAMPLES_WORKERS_H
 

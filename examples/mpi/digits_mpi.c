@@ -1,9 +1,11 @@
 /* Distributed training on digits: compares BatchNorm with each rank's own statistics,
  * synchronized BatchNorm, and LayerNorm. Each rank of the group trains on a part of every batch.
  *
- *     mpirun -n 2 build/examples/mpi/digits_mpi [--ranks 8] [--seeds 3] [--epochs 10]
+ *     mpirun -n 2 build/examples/mpi/digits_mpi [--seeds 3] [--epochs 10]
+ *     build/examples/mpi/digits_mpi --threads 2
  *
- * The last column is a digest of losses and weights. It is the same on any number of processes. */
+ * The last column is a digest of losses and weights. It depends on the number of ranks, not on
+ * whether they are processes or threads. */
 #include "options.h"
 #include "program.h"
 #include "world.h"
@@ -14,9 +16,8 @@ static const char *const norm_names[] = {"BatchNorm, own statistics", "BatchNorm
                                          "LayerNorm"};
 
 typedef struct {
-    int ranks, seeds, epochs;
+    int threads, seeds, epochs;
     const char *data;
-    bool prints; /* on process 0 */
 } options;
 
 /* ---- One rank ---- */
@@ -93,7 +94,12 @@ static result train(const options *o, ng_group *group, int norm, int seed, ng_da
 static ng_status run_rank(ng_group *group, void *with)
 {
     const options *o = with;
-    const bool prints = o->prints && ng_group_rank(group) == 0;
+    const bool prints = ng_group_rank(group) == 0;
+    if (BATCH % ng_group_size(group))
+        return ng_fail(NG_EVALUE, "%d ranks, expected 1, 2, 4, 8 ...", ng_group_size(group));
+    if (prints)
+        printf("64-%d-%d-10 on %d ranks, batches of %d, %d epochs, mean of %d seeds\n", WIDTH,
+               WIDTH, ng_group_size(group), BATCH, o->epochs, o->seeds);
     ng_dataset *all = ng_dataset_read_csv(o->data, .scale = 1.0 / 16), *learn, *validate;
     if (!all || ng_dataset_split(all, ng_dataset_count(all) * 4 / 5, 0, &learn, &validate))
         return ng_error_status();
@@ -120,10 +126,10 @@ static ng_status run_rank(ng_group *group, void *with)
 
 static options parse_options(int argc, char **argv)
 {
-    options o = {.ranks = 8, .seeds = 3, .epochs = 10};
+    options o = {.seeds = 3, .epochs = 10};
     const program_option known[] = {
-        OPTION_COUNT("ranks", "N", "ranks that share each batch of 64 (8)", &o.ranks, 1,
-                     MOST_MEMBERS),
+        OPTION_COUNT("threads", "N", "ranks on threads of one process, without mpirun", &o.threads,
+                     1, MOST_MEMBERS),
         OPTION_COUNT("seeds", "N", "runs of each norm (3)", &o.seeds, 1, 100),
         OPTION_COUNT("epochs", "N", "passes over the training data (10)", &o.epochs, 1, 1000)};
     const char *usage = "usage: mpirun -n COUNT digits_mpi [options]\n";
@@ -136,15 +142,5 @@ int main(int argc, char **argv)
 {
     program_begin(argv);
     options o = parse_options(argc, argv);
-    ng_group *world = world_begin(&argc, &argv);
-    if (!world) return program_end(1);
-    ng_set_threads(1); /* the ranks are threads already */
-    o.prints = ng_group_rank(world) == 0;
-    if (o.prints)
-        printf("64-%d-%d-10 on %d processes, %d ranks, batches of %d, %d epochs, mean of %d "
-               "seeds\n",
-               WIDTH, WIDTH, ng_group_size(world), o.ranks, BATCH, o.epochs, o.seeds);
-    const ng_status status = ng_group_run(world, run_rank, &o, o.ranks);
-    world_end(world);
-    return program_end(status != NG_OK);
+    return program_end(world_run(run_rank, &o, o.threads) != NG_OK);
 }

@@ -1,9 +1,11 @@
 /* Distributed training of a character-level transformer on Newton's Opticks. Each rank of the
  * group draws its own part of every batch.
  *
- *     mpirun -n 2 build/examples/mpi/transformer_mpi [--ranks 4] [--steps 200] [--width 128]
+ *     mpirun -n 2 build/examples/mpi/transformer_mpi [--steps 200] [--width 128]
+ *     build/examples/mpi/transformer_mpi --threads 2
  *
- * The last column is a digest of losses and weights. It is the same on any number of processes. */
+ * The last column is a digest of losses and weights. It depends on the number of ranks, not on
+ * whether they are processes or threads. */
 #include "characters.h"
 #include "options.h"
 #include "program.h"
@@ -13,9 +15,8 @@
 enum { CONTEXT = 64, BATCH = 8, LAYERS = 4, REPORT = 20 };
 
 typedef struct {
-    int ranks, steps, width;
+    int threads, steps, width;
     characters text;
-    bool prints; /* on process 0 */
 } options;
 
 /* ---- One rank ---- */
@@ -62,8 +63,10 @@ static double step(rank_state *m)
 
 static void train(rank_state *m)
 {
-    const bool prints = m->o->prints && ng_group_rank(m->group) == 0;
-    if (prints) printf("%6s %10s   %s\n", "steps", "loss", "digest");
+    const bool prints = ng_group_rank(m->group) == 0;
+    if (prints)
+        printf("a transformer of %d layers, width %d, on %d ranks, batches of %d\n%6s %10s   %s\n",
+               LAYERS, m->o->width, ng_group_size(m->group), BATCH, "steps", "loss", "digest");
     for (int i = 1; i <= m->o->steps && !ng_failed(); i++) {
         const double loss = step(m);
         m->digest = digest_of_number(m->digest, loss);
@@ -78,6 +81,8 @@ static ng_status run_rank(ng_group *group, void *with)
 {
     const options *o = with;
     const int64_t part = BATCH / ng_group_size(group);
+    if (BATCH % ng_group_size(group))
+        return ng_fail(NG_EVALUE, "%d ranks, expected 1, 2, 4 or 8", ng_group_size(group));
     rank_state m = {.o = o, .group = group, .rng = ng_rng_seeded(ng_group_seed(group, 1))};
     m.net = ng_transformer_new(o->text.vocabulary, .dim = o->width, .heads = 4, .layers = LAYERS,
                                .length = CONTEXT, .dropout = 0.1);
@@ -98,17 +103,14 @@ static ng_status run_rank(ng_group *group, void *with)
 
 static options parse_options(int argc, char **argv)
 {
-    options o = {.ranks = 4, .steps = 200, .width = 128};
+    options o = {.steps = 200, .width = 128};
     const program_option known[] = {
-        OPTION_COUNT("ranks", "N", "ranks that share each batch of 8: 1, 2, 4 or 8 (4)", &o.ranks,
+        OPTION_COUNT("threads", "N", "ranks on threads of one process, without mpirun", &o.threads,
                      1, BATCH),
         OPTION_COUNT("steps", "N", "training steps (200)", &o.steps, 1, 1000000),
         OPTION_COUNT("width", "N", "features; a multiple of 4 (128)", &o.width, 4, 4096)};
     const char *usage = "usage: mpirun -n COUNT transformer_mpi [options]\n";
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), NULL));
-    char ranks[16];
-    snprintf(ranks, sizeof ranks, "%d", o.ranks);
-    if (BATCH % o.ranks) refuse("ranks", ranks, "1, 2, 4 or 8");
     const char *path = find_data("opticks.txt");
     if (!read_file(&o.text, path)) exit(EXIT_FAILED);
     number_bytes(&o.text);
@@ -119,15 +121,7 @@ int main(int argc, char **argv)
 {
     program_begin(argv);
     options o = parse_options(argc, argv);
-    ng_group *world = world_begin(&argc, &argv);
-    if (!world) return program_end(1);
-    ng_set_threads(1); /* the ranks are threads already */
-    o.prints = ng_group_rank(world) == 0;
-    if (o.prints)
-        printf("a transformer of %d layers, width %d, on %d processes, %d ranks, batches of %d\n",
-               LAYERS, o.width, ng_group_size(world), o.ranks, BATCH);
-    const ng_status status = ng_group_run(world, run_rank, &o, o.ranks);
-    world_end(world);
+    const ng_status status = world_run(run_rank, &o, o.threads);
     free(o.text.bytes);
     return program_end(status != NG_OK);
 }

@@ -1,12 +1,12 @@
-/* The experiment `workers` with each worker on its own rank, compared with the workers that
- * `workers` simulates in one process.
+/* The experiment `workers` with each worker on a rank of a group, compared with the workers that
+ * `workers` simulates one after the other. The ranks are threads; on processes of MPI they give the
+ * same bits.
  *
- *     mpirun -n 4 build/examples/mpi/workers_mpi [--seeds 25] [--out plots/]
+ *     build/examples/mpi/workers_mpi [--seeds 25] [--out plots/]
  *
  * Both start from the same shards and weights. They differ in how gradients are added, in which
  * order, and how statistics are combined. */
 #include "../claims/workers.h"
-#include "world.h"
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ static const lab_experiment experiment = {
     .source = "the experiment `workers`",
     .claim = "workers on their own ranks give the same results as workers simulated in one process",
     .method =
-        "As `workers`, with 4 and with 16 workers on MPI. Own statistics are those of a rank,\n"
+        "As `workers`, with 4 and with 16 workers on ranks. Own statistics are those of a rank,\n"
         "combined ones those of .group. A seed gives both the same shards and first weights. The\n"
         "loss of the first epoch compares the methods before rounding errors have grown.\n"
         "Accuracy and difference of the running means after the last epoch compare the final\n"
@@ -141,7 +141,7 @@ typedef struct {
 } pair;
 static pair pairs[SHARDINGS][METHODS][COUNTS];
 
-static void run_all(ng_group *world, int seed)
+static void run_all(int seed)
 {
     ng_dataset *train, *validate, *shards[MOST_WORKERS];
     lab_digits(lab_seed(seed), 0, &train, &validate);
@@ -150,13 +150,12 @@ static void run_all(ng_group *world, int seed)
             for (int m = 0; m < METHODS; m++) {
                 pair *p = &pairs[sharding][m][i];
                 make_shards(train, sharding, shards, workers_of(i));
-                if (ng_group_rank(world) == 0)
-                    p->simulated[seed] = run(m, workers_of(i), shards, validate, lab_seed(seed));
+                p->simulated[seed] = run(m, workers_of(i), shards, validate, lab_seed(seed));
                 for (int k = 0; k < workers_of(i); k++) ng_dataset_free(shards[k]);
                 make_shards(train, sharding, shards, workers_of(i)); /* not yet shuffled */
                 job j = {
                     .method = m, .shards = shards, .validate = validate, .seed = lab_seed(seed)};
-                if (ng_group_run(world, run_member, &j, workers_of(i))) lab_goes_on();
+                if (ng_group_run(run_member, &j, workers_of(i))) lab_goes_on();
                 p->ranks[seed] = j.result;
                 for (int k = 0; k < workers_of(i); k++) ng_dataset_free(shards[k]);
                 lab_progress((seed * SHARDINGS + sharding) * COUNTS + i,
@@ -203,16 +202,10 @@ static void judge(int sharding, int method, int i, size_t field, const char *wha
 
 int main(int argc, char **argv)
 {
-    ng_group *world = world_begin(&argc, &argv);
-    if (!world) return 1;
-    const bool first = ng_group_rank(world) == 0;
-    if (!first && !freopen("/dev/null", "w", stdout)) return 1;
     lab_begin(argc, argv, &experiment);
-    for (int seed = 0; seed < lab_seeds(); seed++) run_all(world, seed);
-    world_end(world);
-    if (!first) return 0;
+    for (int seed = 0; seed < lab_seeds(); seed++) run_all(seed);
 
-    lab_data("workers on ranks of MPI, and simulated by one process");
+    lab_data("workers on ranks, and simulated one after the other");
     for (int sharding = 0; sharding < SHARDINGS; sharding++)
         for (int m = 0; m < METHODS; m++) log_outcomes(sharding, m);
     for (int sharding = 0; sharding < SHARDINGS; sharding++)

@@ -1,5 +1,5 @@
-/* Shared by the MPI programs: the group of all processes, a mean over ranks, and a digest of a
- * network's parameters. */
+/* Shared by the MPI programs: their ranks, a mean over ranks, and a digest of a network's
+ * parameters. */
 #ifndef EXAMPLES_MPI_WORLD_H
 #define EXAMPLES_MPI_WORLD_H
 
@@ -8,16 +8,17 @@
 
 enum { MOST_MEMBERS = 64 };
 
-/* Begins MPI. Returns the group of all processes, or NULL. */
-static inline ng_group *world_begin(int *argc, char ***argv)
+/* Runs a program on all processes of MPI, or on so many threads of this one if `threads` is not 0.
+ * The results are the same to the bit for the same number of ranks. */
+static inline ng_status world_run(ng_group_program *program, void *with, int threads)
 {
-    return ng_mpi_begin(argc, argv) ? NULL : ng_mpi_group(MPI_COMM_WORLD);
-}
-
-static inline void world_end(ng_group *world)
-{
+    ng_set_threads(1);
+    if (threads > 0) return ng_group_run(program, with, threads);
+    ng_group *world = ng_mpi_begin(NULL, NULL) ? NULL : ng_mpi_group(MPI_COMM_WORLD);
+    const ng_status status = world ? program(world, with) : ng_error_status();
     ng_group_free(world);
     MPI_Finalize();
+    return status;
 }
 
 /* Returns the mean over all ranks, the same bits on each. NaN if a rank has failed. */

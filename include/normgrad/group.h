@@ -1,19 +1,30 @@
-/* Groups: programs of one kind that work on parts of one batch, on threads or on many machines.
+/* Groups: several ranks run one program on parts of one batch. A rank is a thread of this process,
+ * or a process of its own on this or another machine (mpi.h). Eight ranks on threads:
  *
- * Every rank of a group runs the same program and makes the same calls below in the same order. A
- * call ends when all ranks have made it. Sums are added along one binary tree over the ranks. So
- * their bits depend on the number of ranks, and not on the processes that hold them:
+ *     static ng_status train(ng_group *group, void *with)
+ *     {
+ *         ng_dataset *mine = ng_dataset_shard(with, ng_group_rank(group), ng_group_size(group));
+ *         ng_module *net = ng_sequential_new(ng_linear_new(64, 10));
+ *         ng_parallel *parallel = ng_parallel_new(net, group); // parallel.h
+ *         ...
+ *         return ng_error_status();
+ *     }
  *
- *     rank  0   1   2   3   4   5   6   7        a process may hold any run of neighbours
+ *     if (ng_group_run(train, dataset, 8)) fprintf(stderr, "%s\n", ng_error_text());
+ *
+ * All ranks make the calls below in the same order, with the same sizes. A call ends when all ranks
+ * have made it. Sums are added along one binary tree over the ranks, so their bits depend on the
+ * number of ranks alone:
+ *
+ *     rank  0   1   2   3   4   5   6   7
  *           +---+   +---+   +---+   +---+
  *           +-------+       +-------+
  *           +---------------+
  *
  * A call fails on all ranks if one rank makes it with a failure on its record, or makes a different
- * call. The error names that rank and its failure; nobody waits for ever. The group has then ended:
- * every later call fails at once. ng_group_free counts as a call: a rank that has finished frees
- * its group, and a rank that has failed frees it with the failure on record, which the others
- * receive. A rank that neither calls nor frees is waited for. */
+ * call. The error names that rank. The group has then ended: every later call fails at once.
+ * ng_group_free is a rank's last call. So a rank that has failed frees its group with the failure
+ * on record, and the others receive it. A rank that neither calls nor frees is waited for. */
 #ifndef NORMGRAD_GROUP_H
 #define NORMGRAD_GROUP_H
 
@@ -24,34 +35,27 @@ NG_BEGIN_C
 /* A group as one rank sees it. It is used by one thread. */
 typedef struct ng_group ng_group;
 
-/* A group of one rank, with which the same program runs alone. Yours. */
+/* Runs a program on `ranks` threads, each with its own group, which is freed when the program
+ * returns. Returns NG_OK if every program has returned it with no failure on record. Else it
+ * records the failure of the first rank that has one, and returns its status.
+ *
+ * Each thread computes on as many threads as ng_set_threads says: with many ranks, one. */
+typedef ng_status ng_group_program(ng_group *group, void *with);
+NG_API NG_MUST_CHECK ng_status ng_group_run(ng_group_program *program, void *with, int ranks);
+
+/* A group of one rank: the same program runs alone. Yours. */
 NG_API ng_group *ng_group_alone(void);
 
 /* This rank, from 0, and the number of ranks; -1 for NULL. */
 NG_API int ng_group_rank(const ng_group *group);
 NG_API int ng_group_size(const ng_group *group);
 
-/* Runs a program on `ranks` ranks, which are divided evenly, in order, among the processes of
- * `group`. Each rank of this process runs on a thread of its own and gets the new group. One
- * process with eight ranks and eight processes with one each give the same bits. The new group ends
- * with the programs; `group` waits meanwhile.
- *
- *     ng_status train(ng_group *group, void *settings) { ... }
- *     ng_group_run(group, train, &settings, 8);
- *
- * Returns NG_OK if every program of every process has returned it with no failure on record. Else
- * it returns the failure of the first of this process's ranks and records it on this thread. */
-typedef ng_status ng_group_program(ng_group *group, void *with);
-NG_API NG_MUST_CHECK ng_status ng_group_run(ng_group *group, ng_group_program *program, void *with,
-                                            int ranks);
-
-/* y = sum of x over the ranks, on all of them. Another shape or dtype on one rank is an error on
- * all. Its gradient is the sum of the ranks' cotangents. So the sum of the losses of all ranks has
- * gradients of any order through it. */
+/* y = sum of x over the ranks, on all of them. Its gradient is the sum of the ranks' cotangents. So
+ * the sum of the losses of all ranks has gradients of any order through it. */
 NG_API ng_tensor *ng_group_sum(ng_tape *tape, ng_tensor *x, ng_group *group);
 
 /* Copies the values of x (yours or a module's, any dtype) on rank `from` to x on every rank, to the
- * bit. NG_EDTYPE or NG_ESHAPE on a rank where x has another dtype or shape; x keeps its values. */
+ * bit. */
 NG_API NG_MUST_CHECK ng_status ng_group_broadcast(ng_group *group, ng_tensor *x, int from);
 
 /* Collects `count` numbers from each rank, such as its loss and accuracy, into `all` (size x
@@ -64,37 +68,26 @@ NG_API NG_MUST_CHECK ng_status ng_group_agree(ng_group *group);
 
 NG_API void ng_group_free(ng_group *group); /* takes NULL; waits for the other ranks */
 
-/* ---- Your own way from process to process ---------------------------------------------------
+/* ---- Your own link --------------------------------------------------------------------------
  *
- * A link carries messages between the processes of a group: MPI (mpi.h), or one of your own.
- * Messages from one process to another with the same tag (0 to 32767) arrive in the order in which
- * they were sent. `send` and `receive` begin a transfer. `test` says whether it has ended, and
- * lets it progress; the memory must stay until then. A broken link does not return: it ends its
- * process, and the job with it. All functions are called by one thread at a time. */
-typedef struct {
-    uint64_t words[2]; /* the link's own */
-} ng_group_request;
-
-/* The processes as this one sees them, and the functions of the link.
+ * A link carries data between ranks: mpi.h has one for MPI. Its two functions are called on all
+ * ranks with the same number of bytes, and return when this rank has its data. If one fails, it
+ * records why (ng_fail) and returns the status: the group has then ended on this rank. `mine` and
+ * `all` do not overlap.
  *
- * send     `bytes` bytes to process `to`
- * receive  at most `bytes` bytes from process `from`; fewer may have been sent
- * test     whether the request has ended; it is not called again after that
- * sum      begins to add up `count` numbers in place over all processes, in any order
- * close    called when the group is freed; may be NULL */
+ * all_to_all  `mine` has `bytes` bytes for each rank, by rank; `all` gets from each rank those for
+ *             this one
+ * all_gather  `all` gets the `bytes` bytes of each rank, by rank
+ * close       called when the group is freed; may be NULL */
 typedef struct {
-    int rank, size; /* this process, from 0, and the number of processes */
+    int rank, size; /* this rank, from 0, and the number of ranks */
     void *with;     /* passed to each function */
-    void (*send)(void *with, int to, int tag, const void *data, size_t bytes,
-                 ng_group_request *request);
-    void (*receive)(void *with, int from, int tag, void *data, size_t bytes,
-                    ng_group_request *request);
-    bool (*test)(void *with, ng_group_request *request);
-    void (*sum)(void *with, void *data, int64_t count, ng_dtype dtype, ng_group_request *request);
+    ng_status (*all_to_all)(void *with, const void *mine, void *all, size_t bytes);
+    ng_status (*all_gather)(void *with, const void *mine, void *all, size_t bytes);
     void (*close)(void *with);
 } ng_group_link;
 
-/* The group of these processes, one rank each. Yours; the link is copied. */
+/* The group of these ranks. Yours; the link is copied. */
 NG_API ng_group *ng_group_over(const ng_group_link *link);
 
 NG_END_C

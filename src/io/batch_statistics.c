@@ -64,8 +64,13 @@ static bool take_statistics(const recomputed *layer, int64_t batches)
     const ng_batch_state *state = layer->state;
     const int64_t channels = state->mean->size;
     ng_moments *all = state->moments;
-    const ng_collective together = {.how = NG_COMBINE_MOMENTS, .data = all, .count = channels};
-    if (state->group && ng_group_combine(state->group, recomputing, together)) return false;
+    if (state->group) {
+        ng_moments *rows =
+            ng_calloc(recomputing, ng_group_size(state->group) * channels, sizeof *rows);
+        const bool well = ng_moments_combine(state->group, recomputing, all, rows, channels);
+        ng_free(rows);
+        if (!well) return false;
+    }
     if (all[0].n < 2) {
         ng_fail(NG_ESHAPE,
                 "%s: a BatchNorm of %lld channels was given %g values per channel, expected 2 or "

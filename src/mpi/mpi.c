@@ -1,102 +1,100 @@
 /* A group's link over MPI: a library of its own, of the public interface alone. */
 #include <limits.h>
 #include <normgrad/mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-_Static_assert(sizeof(MPI_Request) <= sizeof(ng_group_request), "a request holds MPI's");
-
-static MPI_Comm of(void *with) { return *(MPI_Comm *)with; }
-
-static void keep(ng_group_request *request, MPI_Request mpi) { memcpy(request, &mpi, sizeof mpi); }
-
-/* MPI counts in int. */
-static int count_of(void *with, int64_t count)
+/* NG_OK, or an error with MPI's message. */
+static ng_status status_of(const char *call, int code)
 {
-    if (count <= INT_MAX) return (int)count;
-    fprintf(stderr, "ng_mpi_group: a message of %lld, expected at most %d\n", (long long)count,
-            INT_MAX);
-    MPI_Abort(of(with), 1);
-    return 0;
+    char text[MPI_MAX_ERROR_STRING] = "unknown error";
+    int length = 0;
+    if (code == MPI_SUCCESS) return NG_OK;
+    MPI_Error_string(code, text, &length);
+    return ng_fail(NG_EIO, "%s: %s", call, text);
 }
 
-static void mpi_send(void *with, int to, int tag, const void *data, size_t bytes,
-                     ng_group_request *request)
+/* Whether MPI, which counts in int, can send so many bytes. */
+static ng_status can_send(void *with, size_t bytes)
 {
-    MPI_Request mpi;
-    MPI_Isend(data, count_of(with, (int64_t)bytes), MPI_BYTE, to, tag, of(with), &mpi);
-    keep(request, mpi);
+    if (*(MPI_Comm *)with == MPI_COMM_NULL)
+        return ng_fail(NG_ESTATE, "ng_mpi_group: a process has no group");
+    if (bytes <= INT_MAX) return NG_OK;
+    return ng_fail(NG_EVALUE, "ng_mpi_group: %zu bytes from one rank, expected at most %d", bytes,
+                   INT_MAX);
 }
 
-static void mpi_receive(void *with, int from, int tag, void *data, size_t bytes,
-                        ng_group_request *request)
+static ng_status mpi_all_to_all(void *with, const void *mine, void *all, size_t bytes)
 {
-    MPI_Request mpi;
-    MPI_Irecv(data, count_of(with, (int64_t)bytes), MPI_BYTE, from, tag, of(with), &mpi);
-    keep(request, mpi);
+    const ng_status status = can_send(with, bytes);
+    if (status) return status;
+    return status_of("MPI_Alltoall", MPI_Alltoall(mine, (int)bytes, MPI_BYTE, all, (int)bytes,
+                                                  MPI_BYTE, *(MPI_Comm *)with));
 }
 
-static bool mpi_test(void *with, ng_group_request *request)
+static ng_status mpi_all_gather(void *with, const void *mine, void *all, size_t bytes)
 {
-    (void)with;
-    MPI_Request mpi;
-    int done = 0;
-    memcpy(&mpi, request, sizeof mpi);
-    MPI_Test(&mpi, &done, MPI_STATUS_IGNORE);
-    keep(request, mpi);
-    return done;
-}
-
-static void mpi_sum(void *with, void *data, int64_t count, ng_dtype dtype,
-                    ng_group_request *request)
-{
-    MPI_Request mpi;
-    MPI_Iallreduce(MPI_IN_PLACE, data, count_of(with, count),
-                   dtype == NG_F32 ? MPI_FLOAT : MPI_DOUBLE, MPI_SUM, of(with), &mpi);
-    keep(request, mpi);
+    const ng_status status = can_send(with, bytes);
+    if (status) return status;
+    return status_of("MPI_Allgather", MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes,
+                                                    MPI_BYTE, *(MPI_Comm *)with));
 }
 
 static void mpi_close(void *with)
 {
-    MPI_Comm_free(with);
-    free(with);
+    MPI_Comm *own = with;
+    if (*own != MPI_COMM_NULL) MPI_Comm_free(own);
+    free(own);
 }
 
 ng_status ng_mpi_begin(int *argc, char ***argv)
 {
-    int given = MPI_THREAD_SINGLE;
-    MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &given);
-    if (given >= MPI_THREAD_SERIALIZED) return NG_OK;
-    return ng_fail(NG_ESTATE, "ng_mpi_begin: this MPI lets only its first thread call it");
+    int level = MPI_THREAD_SINGLE;
+    const ng_status status =
+        status_of("MPI_Init_thread", MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &level));
+    if (status || level >= MPI_THREAD_FUNNELED) return status;
+    return ng_fail(NG_ESTATE, "ng_mpi_begin: this MPI allows no threads beside the one that "
+                              "calls it");
 }
 
+/* Whether this thread may call MPI, while the library's own threads compute. */
+static ng_status can_use_mpi(const char *function)
+{
+    int begun = 0, ended = 0, level, first;
+    MPI_Initialized(&begun), MPI_Finalized(&ended);
+    if (!begun || ended)
+        return ng_fail(NG_ESTATE, "%s: %s", function,
+                       ended ? "after MPI_Finalize" : "before MPI_Init (see ng_mpi_begin)");
+    MPI_Query_thread(&level), MPI_Is_thread_main(&first);
+    if (level > MPI_THREAD_FUNNELED || (level == MPI_THREAD_FUNNELED && first)) return NG_OK;
+    return ng_fail(NG_ESTATE, "%s: MPI was begun with %s (see ng_mpi_begin)", function,
+                   level == MPI_THREAD_SINGLE
+                       ? "MPI_THREAD_SINGLE, expected MPI_THREAD_FUNNELED or more"
+                       : "MPI_THREAD_FUNNELED, but this is not its first thread");
+}
+
+/* The communicator follows when all processes have memory for a group. */
 ng_group *ng_mpi_group(MPI_Comm communicator)
 {
     static const char function[] = "ng_mpi_group";
-    int begun = 0;
-    MPI_Initialized(&begun);
-    if (!begun) {
-        ng_fail(NG_ESTATE, "%s: before MPI_Init (see ng_mpi_begin)", function);
-        return NULL;
-    }
+    if (can_use_mpi(function)) return NULL;
     MPI_Comm *own = malloc(sizeof *own);
-    if (!own) ng_fail(NG_ENOMEM, "%s: out of memory", function);
     ng_group_link link = {.with = own,
-                          .send = mpi_send,
-                          .receive = mpi_receive,
-                          .test = mpi_test,
-                          .sum = mpi_sum,
+                          .all_to_all = mpi_all_to_all,
+                          .all_gather = mpi_all_gather,
                           .close = mpi_close};
-    if (own) {
-        MPI_Comm_dup(communicator, own);
-        MPI_Comm_rank(*own, &link.rank);
-        MPI_Comm_size(*own, &link.size);
-    }
+    MPI_Comm_rank(communicator, &link.rank), MPI_Comm_size(communicator, &link.size);
+    if (own)
+        *own = MPI_COMM_NULL;
+    else
+        ng_fail(NG_ENOMEM, "%s: out of memory", function);
     ng_group *group = own ? ng_group_over(&link) : NULL;
-    if (!group) {
-        fprintf(stderr, "%s\n", ng_error_text());
-        MPI_Abort(communicator, 1);
+    int made = group != NULL, all = 0;
+    if (!status_of(function, MPI_Allreduce(&made, &all, 1, MPI_INT, MPI_MIN, communicator)) &&
+        all && !status_of(function, MPI_Comm_dup(communicator, own))) {
+        MPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
+        return group;
     }
-    return group;
+    if (!group) free(own);
+    ng_group_free(group); /* its last call fails: there is no communicator */
+    return NULL;
 }

@@ -28,15 +28,14 @@ $(MPI_SHARED): $(OUT)/src/mpi/mpi.o $(SHARED)
 $(PROGRAMS)/mpi/workers_mpi: $(LAB)
 $(MPI_EXAMPLES): $(PROGRAMS)/%: examples/%.c
 $(MPI_TESTS): $(OUT)/%: %.c
-$(OUT)/tests/mpi/bench: tests/mpi/network.c
 $(MPI_EXAMPLES) $(MPI_TESTS): $(MPI_STATIC) $(STATIC) | $(PROGRAMS)/mpi/ $(OUT)/tests/mpi/ $(OUT)/examples/
 	$(call say,LINK $@)
 	$(Q)$(mpicc) $(if $(findstring tests,$@),-Isrc,-Iexamples) $(program)
 
-## check-mpi: groups of 1, 2, 3, 4 and 8 processes on MPI: the same bits, failures, a killed process
+## check-mpi: groups of 1, 2, 3, 4 and 8 processes on MPI: the bits of threads, failures, a killed process
 ## check-mpi-asan: the same under AddressSanitizer and UBSan
 ## check-mpi-valgrind: a training on two processes under valgrind
-## bench-mpi: steps, sums and buckets on two processes of a core each; on paper up to 1,024
+## bench-mpi: steps and sums on two processes of a core each
 ## plots-mpi: the experiment `workers` with its workers on ranks: its figure has them as crosses
 ## demo-mpi: the digits on two processes: own statistics, synchronized ones, and LayerNorm
 .PHONY: check-mpi check-mpi-asan check-mpi-valgrind bench-mpi plots-mpi demo-mpi
@@ -50,12 +49,11 @@ check-mpi-valgrind: needs-mpi needs-valgrind $(OUT)/tests/mpi/check
 	$(Q)tests/mpi/mpirun.sh 2 valgrind --quiet --error-exitcode=1 --num-callers=50 \
 	    --suppressions=tests/valgrind.supp --suppressions=tests/mpi/valgrind.supp \
 	    $(addprefix --suppressions=,$(wildcard /usr/share/openmpi/openmpi-valgrind.supp)) \
-	    --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite $< train
+	    --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite $< train 0
 bench-mpi: needs-mpi $(OUT)/tests/mpi/bench | $(BUILD)/bench/
-	$(Q)tests/mpi/bench.sh $(OUT)/tests/mpi/bench $(BUILD)/bench/mpi.tsv 10 plots/mpi_scaling.dat
-	$(Q)if $(has_gnuplot) >/dev/null; then gnuplot plots/mpi_scaling.gp; fi
+	$(Q)tests/mpi/bench.sh $(OUT)/tests/mpi/bench $(BUILD)/bench/mpi.tsv 10
 plots-mpi: needs-mpi needs-gnuplot $(PROGRAMS)/mpi/workers_mpi | $(OUT)/plots/
-	$(Q)tests/mpi/mpirun.sh 4 $(PROGRAMS)/mpi/workers_mpi --no-plot --out plots/
+	$(Q)$(PROGRAMS)/mpi/workers_mpi --no-plot --out plots/
 	$(Q)gnuplot plots/workers.gp
 demo-mpi: needs-mpi $(PROGRAMS)/mpi/digits_mpi
 	$(Q)tests/mpi/demo.sh $(PROGRAMS)/mpi/digits_mpi

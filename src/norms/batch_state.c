@@ -1,7 +1,6 @@
 /* Scale, shift and running statistics of the layers that normalize over the batch. */
 #include "norms/batch_state.h"
 #include "core/tensor.h"
-#include "group/process_group.h"
 #include "ops/op.h"
 #include "tape/tape.h"
 
@@ -35,7 +34,7 @@ bool ng_batch_state_collect(const ng_batch_state *state, ng_tape *tape, const ng
     ng_kernels_for(x->dtype)->column_statistics(&shape, x->data, of_x, var);
     for (int64_t c = 0; c < shape.channels; c++)
         batch[c] = (ng_moments){n, of_x.mean[c], of_x.low ? of_x.low[c] : 0, var[c] * n};
-    ng_combine_blocks(NG_COMBINE_MOMENTS, shape.channels, state->moments, batch, state->moments);
+    ng_moments_add(batch, state->moments, shape.channels);
     return true;
 }
 

@@ -2,8 +2,8 @@
 #ifndef NG_NORMS_BATCH_STATE_H
 #define NG_NORMS_BATCH_STATE_H
 
-#include "group/collective.h"
 #include "nn/module.h"
+#include "ops/op.h"
 
 typedef struct {
     ng_tensor *gamma, *beta; /* (channels), or NG_NONE */

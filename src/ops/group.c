@@ -16,14 +16,13 @@ ng_tensor *ng_group_sum(ng_tape *tape, ng_tensor *x, ng_group *group)
     static const char function[] = "ng_group_sum";
     if (!ng_given(function, "group", group) || !ng_accepts(function, tape, 1, &x)) return NULL;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
-    if (!y) return NULL;
-    if (x->size) memcpy(y->data, x->data, (size_t)x->size * ng_dtype_bytes(x->dtype));
-    char call[NG_MAX_RANK * 22 + 32];
-    snprintf(call, sizeof call, "%s of %s", function, ng_shape_print(x->shape).text);
-    const ng_collective sum = {.how = x->dtype == NG_F32 ? NG_COMBINE_F32 : NG_COMBINE_F64,
-                               .data = y->data,
-                               .count = x->size,
-                               .call = call};
-    if (ng_group_combine(group, function, sum)) return NULL;
+    const size_t bytes = ng_dtype_bytes(x->dtype);
+    void *sum = ng_tape_memory(tape, (size_t)ng_group_room(group, x->size) * bytes);
+    if (sum && x->size) memcpy(sum, x->data, (size_t)x->size * bytes);
+    if (ng_group_call(group, function, "of %s %s", ng_dtype_name(x->dtype),
+                      ng_shape_print(x->shape).text) ||
+        ng_group_add(group, x->dtype, sum, x->size))
+        return NULL;
+    if (x->size) memcpy(y->data, sum, (size_t)x->size * bytes);
     return ng_record(tape, &group_sum_op, y, &x, 1, &group, sizeof group);
 }

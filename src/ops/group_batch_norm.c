@@ -1,7 +1,7 @@
 /* Batch normalization over the samples of all ranks of a group: batch_norm.c, with m values per
  * channel on all ranks together. A rank may have none. Per channel,
  *
- *     (m, mean, sum (x - mean)^2) = that of all ranks, combined two by two (group/combine.c)
+ *     (m, mean, sum (x - mean)^2) = that of all ranks, combined two by two (group/group.c)
  *
  * and backwards, with sums over the samples of all ranks,
  *
@@ -9,12 +9,46 @@
  *     dgamma = sum over the rank's own samples of dy xhat
  *     dbeta  = sum over the rank's own samples of dy
  *
- * Each rank's parameters get the gradient of its own samples. Parallel training adds them up.
+ * The sums are added up on every rank, even where no gradient to x is wanted: another rank may want
+ * its own. Each rank's parameters get the gradient of its own samples. Parallel training adds them up.
  */
 #include "group/collective.h"
 #include "ops/op.h"
+#include <string.h>
 
 /* ---- Statistics ----------------------------------------------------------------------------- */
+
+/* Chan, Golub & LeVeque 1979. delta = b's mean - a's; mean = a's + delta n_b / n;
+ * squares = a's + b's + delta^2 n_a n_b / n. */
+static ng_moments moments_of_both(const ng_moments *a, const ng_moments *b)
+{
+    if (a->n == 0) return *b;
+    if (b->n == 0) return *a;
+    const double n = a->n + b->n, delta = (b->mean - a->mean) + (b->low - a->low);
+    const double shift = a->low + delta * (b->n / n), mean = a->mean + shift;
+    const double part = mean - a->mean;
+    return (ng_moments){.n = n,
+                        .mean = mean,
+                        .low = (a->mean - (mean - part)) + (shift - part),
+                        .squares = a->squares + b->squares + delta * delta * (a->n * b->n / n)};
+}
+
+void ng_moments_add(const ng_moments *from, ng_moments *to, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) to[i] = moments_of_both(&to[i], &from[i]);
+}
+
+bool ng_moments_combine(ng_group *group, const char *function, ng_moments *moments,
+                        ng_moments *rows, int64_t count)
+{
+    const size_t bytes = (size_t)count * sizeof *moments;
+    if (ng_group_call(group, function, "of %lld channels", (long long)count) ||
+        ng_group_rows(group, moments, rows, bytes))
+        return false;
+    memcpy(moments, rows, bytes);
+    for (int r = 1; r < ng_group_size(group); r++) ng_moments_add(rows + r * count, moments, count);
+    return true;
+}
 
 bool ng_group_statistics(ng_tape *tape, const ng_batch_call *o, ng_batch_norm_attributes *saved,
                          double *var)
@@ -22,13 +56,14 @@ bool ng_group_statistics(ng_tape *tape, const ng_batch_call *o, ng_batch_norm_at
     const int64_t channels = saved->shape.channels;
     const ng_statistics *s = &saved->statistics;
     const double own = saved->count;
-    ng_moments *all = ng_tape_memory(tape, (size_t)channels * sizeof *all);
-    if (!all) return false;
+    const size_t bytes = (size_t)channels * sizeof(ng_moments);
+    ng_moments *all = ng_tape_memory(tape, bytes);
+    ng_moments *rows = ng_tape_memory(tape, (size_t)ng_group_size(o->group) * bytes);
+    if (!all || !rows) return false;
     for (int64_t c = 0; c < channels; c++)
         all[c] = own > 0 ? (ng_moments){own, s->mean[c], s->low ? s->low[c] : 0, var[c] * own}
                          : (ng_moments){0, 0, 0, 0};
-    const ng_collective together = {.how = NG_COMBINE_MOMENTS, .data = all, .count = channels};
-    if (ng_group_combine(o->group, o->function, together)) return false;
+    if (!ng_moments_combine(o->group, o->function, all, rows, channels)) return false;
     saved->group = o->group;
     saved->count = channels > 0 ? all[0].n : 0;
     if (channels > 0 && saved->count < 2) {
@@ -77,7 +112,8 @@ static bool means_of_all(ng_tape *tape, const ng_node *node, const channel_sums 
     const ng_batch_norm_attributes *saved = node->attributes;
     const ng_tensor *gamma = node->inputs[1];
     const int64_t channels = saved->shape.channels;
-    double *sums = ng_tape_memory(tape, 2 * (size_t)channels * sizeof *sums);
+    double *sums =
+        ng_tape_memory(tape, (size_t)ng_group_room(saved->group, 2 * channels) * sizeof *sums);
     all->dgamma = ng_result(tape, own->dgamma->dtype, own->dgamma->shape);
     all->dbeta = ng_result(tape, own->dgamma->dtype, own->dgamma->shape);
     if (!sums || !all->dgamma || !all->dbeta) return false;
@@ -85,9 +121,9 @@ static bool means_of_all(ng_tape *tape, const ng_node *node, const channel_sums 
         sums[c] = ng_tensor_load(own->dgamma, c);
         sums[channels + c] = ng_tensor_load(own->dbeta, c);
     }
-    if (ng_group_combine(
-            saved->group, "batch_norm",
-            (ng_collective){.how = NG_COMBINE_F64, .data = sums, .count = 2 * channels}))
+    if (ng_group_call(saved->group, "ng_batch_norm", "of %lld channels, backwards",
+                      (long long)channels) ||
+        ng_group_add(saved->group, NG_F64, sums, 2 * channels))
         return false;
     for (int64_t c = 0; c < channels; c++) {
         const double g = ng_is_none(gamma) ? 1 : ng_tensor_load(gamma, c);
@@ -126,9 +162,8 @@ static ng_status group_batch_norm_backward(ng_tape *tape, const ng_node *node, c
                                            ng_slot *dx)
 {
     channel_sums own, all;
-    if (!own_sums(tape, node, dy, &own)) return ng_newest_status();
-    if (dx[0].data && (!means_of_all(tape, node, &own, &all) ||
-                       !group_batch_propagate(tape, node, dy, &all, dx[0])))
+    if (!own_sums(tape, node, dy, &own) || !means_of_all(tape, node, &own, &all) ||
+        (dx[0].data && !group_batch_propagate(tape, node, dy, &all, dx[0])))
         return ng_newest_status();
     put_total(own.dgamma, dx[1]);
     put_total(own.dbeta, dx[2]);

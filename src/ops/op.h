@@ -197,6 +197,20 @@ ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *call);
 /* running += momentum (factor batch - running), unless running is NG_NONE. */
 void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum);
 
+/* Statistics of n numbers: their mean, as the sum of two doubles, and the sum of their squared
+ * distances from it. */
+typedef struct {
+    double n, mean, low, squares;
+} ng_moments;
+
+/* Adds those of other numbers: to[i] becomes that of both. */
+void ng_moments_add(const ng_moments *from, ng_moments *to, int64_t count);
+
+/* Replaces each by that of all ranks' numbers, in a call of the group. `rows` has room for those of
+ * all ranks. */
+bool ng_moments_combine(ng_group *group, const char *function, ng_moments *moments,
+                        ng_moments *rows, int64_t count);
+
 /* What a node of batch normalization keeps. */
 typedef struct {
     ng_column_norm_shape shape;

@@ -1,90 +1,58 @@
-/* What data-parallel training costs, on two processes pinned to a core each, for
- * tests/mpi/bench.sh:
+/* What data-parallel training costs, on two processes pinned to a core each, for tests/mpi/bench.sh:
  *
  *     mpirun -n 2 --bind-to core bench RESULTS.tsv [ROUNDS [PART]]
  *
  * Of all plans, or those with PART in their name.
  *
- * 784-1024-1024-10 with 512 samples a step, shared by the ranks but where each has as many; every
- * plan is timed a few steps at a time, in turn. A step's time is that of its slowest rank; given
- * are the shortest and the median, and the processor's time, the shortest, which other work on the
- * machine does not lengthen much: ranks that wait for each other sleep.
- */
-#include "group/collective.h"
-#include "network.h"
+ * The network is 784-1024-1024-10 with 512 samples a step, or a transformer of 4 layers with 8
+ * sequences; ranks share them, but where each has as many. Every plan is timed a few steps at a
+ * time, in turn. A step's time is that of its slowest rank. Given are the shortest, the median, and
+ * the shortest of the processor's time, which other work on the machine does not lengthen much. */
 #include <normgrad.h>
+#include <normgrad/mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { INPUTS = 784, WIDTH = 1024, CLASSES = 10, BATCH = 512, STEPS = 5, WARM = 2, MOST = 2000 };
-enum { BYTES = 4 * (INPUTS * WIDTH + WIDTH + WIDTH * WIDTH + WIDTH + WIDTH * CLASSES + CLASSES) };
-#define KB *INT64_C(1024)
-#define MB *INT64_C(1048576)
-
-static const network slow = {20e-6, 10e9 / 8}, quick = {2e-6, 100e9 / 8}, none = {0, 0};
+enum { INPUTS = 784, WIDTH = 1024, CLASSES = 10, STEPS = 5, WARM = 2, MOST = 2000 };
+enum { VOCABULARY = 80, CONTEXT = 64, DIM = 128 };
+enum { NUMBERS = INPUTS * WIDTH + WIDTH + WIDTH * WIDTH + WIDTH + WIDTH * CLASSES + CLASSES };
 
 /* ---- What is timed ---- */
 
-typedef enum { STEP, SUMS, ALLREDUCE, ROUND_TRIP, STREAM, GATHER } kind;
-typedef enum { ALONE, APART, TREE, FAST } way;
+typedef enum { STEP, TRANSFORMER, SUM, ALLREDUCE, GATHER } kind;
+typedef enum { ALONE, APART, TOGETHER } way;
 typedef enum { NO_NORM, OWN_STATISTICS, OF_ALL } norm;
 
 typedef struct {
     const char *name;
     kind kind;
     way way;
-    int64_t batch, bucket; /* of a rank; bytes */
+    int64_t batch; /* of a rank */
     norm norm;
-    const network *network;
 } plan;
 
-#define EACH_BUCKET(kind, way, name)                                                               \
-    {name " 64 KB", kind, way, BATCH / 2, 64 KB, NO_NORM, &none},                                  \
-        {name " 256 KB", kind, way, BATCH / 2, 256 KB, NO_NORM, &none},                            \
-        {name " 1 MB", kind, way, BATCH / 2, 1 MB, NO_NORM, &none},                                \
-        {name " 4 MB", kind, way, BATCH / 2, 4 MB, NO_NORM, &none},                                \
-    {                                                                                              \
-        name " 16 MB", kind, way, BATCH / 2, 16 MB, NO_NORM, &none                                 \
-    }
-
 static const plan plans[] = {
-    {"one rank", STEP, ALONE, BATCH, 0, NO_NORM, &none},
-    {"half the batch, apart", STEP, APART, BATCH / 2, 0, NO_NORM, &none},
-    EACH_BUCKET(STEP, TREE, "two ranks, tree,"),
-    EACH_BUCKET(STEP, FAST, "two ranks, fast,"),
-    {"two ranks, tree, 512 samples each", STEP, TREE, BATCH, 1 MB, NO_NORM, &none},
-    {"sums alone, tree", SUMS, TREE, 0, 1 MB, NO_NORM, &none},
-    {"sums alone, fast", SUMS, FAST, 0, 1 MB, NO_NORM, &none},
-    {"MPI_Allreduce of the same bytes", ALLREDUCE, APART, 0, 0, NO_NORM, &none},
-    {"10 Gbit/s, 20 us: tree", STEP, TREE, BATCH / 2, 1 MB, NO_NORM, &slow},
-    {"10 Gbit/s, 20 us: sums alone", SUMS, TREE, 0, 1 MB, NO_NORM, &slow},
-    {"100 Gbit/s, 2 us: tree", STEP, TREE, BATCH / 2, 1 MB, NO_NORM, &quick},
-    {"100 Gbit/s, 2 us: sums alone", SUMS, TREE, 0, 1 MB, NO_NORM, &quick},
-    {"BatchNorm, own statistics", STEP, TREE, BATCH / 2, 1 MB, OWN_STATISTICS, &none},
-    {"BatchNorm, synchronized", STEP, TREE, BATCH / 2, 1 MB, OF_ALL, &none},
-    {"8 bytes there and back", ROUND_TRIP, APART, 0, 0, NO_NORM, &none},
-    {"1 MB one way", STREAM, APART, 0, 0, NO_NORM, &none},
-    {"ng_group_gather of one number", GATHER, TREE, 0, 0, NO_NORM, &none},
-    {"one rank, batch 256", STEP, ALONE, 256, 0, NO_NORM, &none},
-    {"one rank, batch 128", STEP, ALONE, 128, 0, NO_NORM, &none},
-    {"one rank, batch 64", STEP, ALONE, 64, 0, NO_NORM, &none},
-    {"one rank, batch 32", STEP, ALONE, 32, 0, NO_NORM, &none},
-    {"one rank, batch 16", STEP, ALONE, 16, 0, NO_NORM, &none},
-    {"one rank, batch 8", STEP, ALONE, 8, 0, NO_NORM, &none},
-    {"one rank, batch 4", STEP, ALONE, 4, 0, NO_NORM, &none},
-    {"one rank, batch 2", STEP, ALONE, 2, 0, NO_NORM, &none},
-    {"one rank, batch 1", STEP, ALONE, 1, 0, NO_NORM, &none},
+    {"one rank", STEP, ALONE, 512, NO_NORM},
+    {"half the batch, apart", STEP, APART, 256, NO_NORM},
+    {"two ranks", STEP, TOGETHER, 256, NO_NORM},
+    {"two ranks, 512 samples each", STEP, TOGETHER, 512, NO_NORM},
+    {"the sum of its gradients", SUM, TOGETHER, 0, NO_NORM},
+    {"MPI_Allreduce of the same bytes", ALLREDUCE, APART, 0, NO_NORM},
+    {"BatchNorm, own statistics", STEP, TOGETHER, 256, OWN_STATISTICS},
+    {"BatchNorm, synchronized", STEP, TOGETHER, 256, OF_ALL},
+    {"ng_group_gather of one number", GATHER, TOGETHER, 0, NO_NORM},
+    {"transformer, one rank", TRANSFORMER, ALONE, 8, NO_NORM},
+    {"transformer, half the batch", TRANSFORMER, APART, 4, NO_NORM},
+    {"transformer, two ranks", TRANSFORMER, TOGETHER, 4, NO_NORM},
 };
 enum { PLANS = sizeof plans / sizeof plans[0] };
 
 /* Of all rounds; seconds. */
 typedef struct {
     double seconds[MOST], busy; /* the processor's, the shortest */
-    double parts[3];            /* of it: forward, backward, optimizer */
     int count;
-    ng_group_traffic sent; /* in a step */
 } timing;
 
 static timing timings[PLANS];
@@ -116,11 +84,13 @@ typedef struct {
     ng_optimizer *adam;
     ng_tape *tape;
     ng_tensor *x, *y;
-    float *numbers;
 } job;
 
 static ng_module *make_network(const job *j)
 {
+    if (j->plan->kind == TRANSFORMER)
+        return ng_transformer_new(VOCABULARY, .dim = DIM, .heads = 4, .layers = 4,
+                                  .length = CONTEXT);
     ng_module *net = ng_sequential_from(NULL, 0);
     for (int i = 0; i < 2; i++) {
         ng_sequential_add(net, ng_linear_new(i ? WIDTH : INPUTS, WIDTH));
@@ -130,92 +100,59 @@ static ng_module *make_network(const job *j)
         ng_sequential_add(net, ng_relu_new());
     }
     ng_sequential_add(net, ng_linear_new(WIDTH, CLASSES));
-    ng_module_init(net, 1);
     return net;
 }
 
 static job job_new(const plan *p)
 {
-    job j = {.plan = p};
-    if (p->way != ALONE) j.group = network_group(*p->network);
-    if (p->kind != STEP) {
-        j.numbers = calloc(BYTES, 1);
+    job j = {.plan = p, .tape = ng_tape_new()};
+    ng_rng rng = ng_rng_seeded((uint64_t)rank);
+    if (p->way == TOGETHER) j.group = ng_mpi_group(MPI_COMM_WORLD);
+    if (p->kind != STEP && p->kind != TRANSFORMER) {
+        j.x = ng_ones_new(NG_F32, NG_SHAPE(NUMBERS));
         return j;
     }
-    ng_rng rng = ng_rng_seeded((uint64_t)rank);
+    const ng_shape shape =
+        p->kind == TRANSFORMER ? NG_SHAPE(p->batch, CONTEXT) : NG_SHAPE(p->batch);
     j.net = make_network(&j);
-    if (p->way == TREE || p->way == FAST)
-        j.parallel = ng_parallel_new(j.net, j.group, .bucket = p->bucket, .fast = p->way == FAST);
+    ng_module_init(j.net, 1);
+    if (p->way == TOGETHER) j.parallel = ng_parallel_new(j.net, j.group);
     j.adam = ng_adam_new(j.net);
-    j.tape = ng_tape_new();
-    j.x = ng_normal_new(NG_F32, NG_SHAPE(p->batch, INPUTS), 0, 1, &rng);
-    j.y = ng_zeros_new(NG_I64, NG_SHAPE(p->batch));
-    for (int64_t i = 0; i < p->batch; i++) ng_set(j.y, i, (double)(i % CLASSES));
+    j.y = ng_zeros_new(NG_I64, shape);
+    for (int64_t i = 0; i < ng_size(j.y); i++) ng_set(j.y, i, (double)(i % CLASSES));
+    j.x = p->kind == TRANSFORMER ? j.y
+                                 : ng_normal_new(NG_F32, NG_SHAPE(p->batch, INPUTS), 0, 1, &rng);
     return j;
 }
 
 static void job_free(job *j)
 {
-    ng_tensor_free(j->x), ng_tensor_free(j->y), ng_tape_free(j->tape), ng_optimizer_free(j->adam);
-    ng_parallel_free(j->parallel), ng_module_free(j->net);
-    ng_group_free(j->group), free(j->numbers);
+    if (j->x != j->y) ng_tensor_free(j->x);
+    ng_tensor_free(j->y), ng_tape_free(j->tape), ng_optimizer_free(j->adam);
+    ng_parallel_free(j->parallel), ng_module_free(j->net), ng_group_free(j->group);
     well(true, j->plan->name);
 }
 
-static void step(const job *j, double part[3])
+static void step(const job *j)
 {
-    const double begin = busy_now();
     ng_tensor *loss = ng_cross_entropy(j->tape, ng_forward(j->net, j->tape, j->x), j->y);
-    const double forward = busy_now();
     const ng_status status =
         j->parallel ? ng_parallel_backward(j->parallel, j->tape, loss) : ng_backward(j->tape, loss);
-    const double backward = busy_now();
     well(!status && !ng_optimizer_step(j->adam), j->plan->name);
-    part[0] = forward - begin, part[1] = backward - forward, part[2] = busy_now() - backward;
+}
+
+static void do_once(const job *j)
+{
+    double one = 1, all[2];
+    switch (j->plan->kind) {
+    case STEP:
+    case TRANSFORMER: step(j); break;
+    case SUM: well(ng_group_sum(j->tape, j->x, j->group), "sum"); break;
+    case GATHER: well(!ng_group_gather(j->group, &one, 1, all), "gather"); break;
+    case ALLREDUCE:
+        MPI_Allreduce(MPI_IN_PLACE, ng_data_f32(j->x), NUMBERS, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    }
     ng_tape_reset(j->tape);
-}
-
-/* All gradients' bytes in so many calls, none of which waits for the one before. */
-static void add_up(const job *j)
-{
-    const int64_t numbers = BYTES / 4, part = j->plan->bucket / 4;
-    int64_t ticket[64];
-    int n = 0;
-    for (int64_t at = 0; at < numbers; at += part)
-        ticket[n++] = ng_group_start(
-            j->group, (ng_collective){.how = NG_COMBINE_F32,
-                                      .fast = j->plan->way == FAST,
-                                      .data = j->numbers + at,
-                                      .count = at + part < numbers ? part : numbers - at});
-    for (int i = 0; i < n; i++) well(!ng_group_wait(j->group, "bench", ticket[i]), "a sum");
-}
-
-static void exchange(const job *j)
-{
-    const int other = 1 - rank;
-    if (j->plan->kind == ALLREDUCE)
-        MPI_Allreduce(MPI_IN_PLACE, j->numbers, BYTES / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    const int bytes = j->plan->kind == STREAM ? 1 << 20 : 8;
-    if (j->plan->kind == STREAM || j->plan->kind == ROUND_TRIP)
-        for (int turn = 0; turn < (j->plan->kind == STREAM ? 1 : 2); turn++) {
-            if (rank == turn)
-                MPI_Send(j->numbers, bytes, MPI_BYTE, other, 0, MPI_COMM_WORLD);
-            else
-                MPI_Recv(j->numbers, bytes, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        }
-}
-
-static void do_once(const job *j, double part[3])
-{
-    double all[2];
-    if (j->plan->kind == STEP)
-        step(j, part);
-    else if (j->plan->kind == SUMS)
-        add_up(j);
-    else if (j->plan->kind == GATHER)
-        well(!ng_group_gather(j->group, part, 1, all), "gather");
-    else
-        exchange(j);
 }
 
 /* ---- Time ---- */
@@ -232,25 +169,16 @@ static void wait_quietly(void)
 
 static void time_once(const job *j, timing *t, bool counts)
 {
-    double part[3] = {0}, time[2], longest[2];
-    const ng_group_traffic before = j->group ? ng_group_sent(j->group) : (ng_group_traffic){0};
+    double time[2], longest[2];
     if (j->plan->way != ALONE) MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime(), idle = busy_now();
-    do_once(j, part);
+    do_once(j);
     time[0] = MPI_Wtime() - begin, time[1] = busy_now() - idle;
-    if (j->plan->way == ALONE)
-        memcpy(longest, time, sizeof time);
-    else
-        MPI_Allreduce(time, longest, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    memcpy(longest, time, sizeof time);
+    if (j->plan->way != ALONE) MPI_Allreduce(time, longest, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (!counts || t->count == MOST) return;
     t->seconds[t->count++] = longest[0];
     if (t->count == 1 || longest[1] < t->busy) t->busy = longest[1];
-    for (int i = 0; i < 3; i++)
-        if (t->count == 1 || part[i] < t->parts[i]) t->parts[i] = part[i];
-    if (!j->group) return;
-    const ng_group_traffic after = ng_group_sent(j->group);
-    t->sent.messages = after.messages - before.messages;
-    t->sent.bytes = after.bytes - before.bytes;
 }
 
 static void run(const plan *p, timing *t)
@@ -271,16 +199,13 @@ static int ascending(const void *a, const void *b)
 
 static void write_results(FILE *file)
 {
-    fprintf(file, "what\tleast_ms\tmedian_ms\tbusy_ms\tmessages\tbytes\tforward_ms\tbackward_ms\t"
-                  "optimizer_ms\n");
+    fprintf(file, "what\tleast_ms\tmedian_ms\tbusy_ms\n");
     for (int i = 0; i < PLANS; i++) {
         timing *t = &timings[i];
         if (t->count == 0) continue;
         qsort(t->seconds, (size_t)t->count, sizeof t->seconds[0], ascending);
-        fprintf(file, "%s\t%.5g\t%.5g\t%.5g\t%lld\t%lld\t%.4g\t%.4g\t%.4g\n", plans[i].name,
-                1e3 * t->seconds[0], 1e3 * t->seconds[t->count / 2], 1e3 * t->busy,
-                (long long)t->sent.messages, (long long)t->sent.bytes, 1e3 * t->parts[0],
-                1e3 * t->parts[1], 1e3 * t->parts[2]);
+        fprintf(file, "%s\t%.5g\t%.5g\t%.5g\n", plans[i].name, 1e3 * t->seconds[0],
+                1e3 * t->seconds[t->count / 2], 1e3 * t->busy);
     }
 }
 
