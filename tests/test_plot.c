@@ -45,6 +45,53 @@ static bool file_has(const char *path, const char *part)
     return has;
 }
 
+/* Decodes the next character of XML's text to `to`, and returns what is after it; NULL for what is
+ * no text. */
+static const char *xml_character(const char *at, char **to)
+{
+    static const char *const entities[] = {"&lt;<", "&gt;>", "&amp;&", "&quot;\"", "&apos;'"};
+    for (int i = 0; i < 5; i++) {
+        const size_t length = strlen(entities[i]) - 1;
+        if (strncmp(at, entities[i], length) != 0) continue;
+        *(*to)++ = entities[i][length];
+        return at + length;
+    }
+    if (*at == '&' || *at == '<' || (*at >= 0 && *at < ' ' && *at != '\n')) return NULL;
+    *(*to)++ = *at;
+    return at + 1;
+}
+
+/* Returns the texts of an SVG, a line each; free them. Python parses the file where it is found. */
+static char *svg_texts(const char *path)
+{
+    size_t size;
+    char *svg = get_file(path, &size), *texts = malloc(size + 1), *to = texts, command[4400];
+    ck_assert(svg && texts);
+    for (const char *at = svg; (at = strstr(at, "<text")); *to++ = '\n')
+        while (strncmp(at, "</text>", 7) != 0) {
+            at = *at == '<' ? strchr(at, '>') + 1 : xml_character(at, &to);
+            ck_assert_msg(at && *at, "%s is no XML", path);
+        }
+    *to = '\0';
+    snprintf(command, sizeof command,
+             "! command -v python3 >/dev/null || "
+             "python3 -c 'import sys, xml.etree.ElementTree as t; t.parse(sys.argv[1])' '%s'",
+             path);
+    ck_assert_int_eq(system(command), 0);
+    free(svg);
+    return texts;
+}
+
+static bool svg_has(const char *path, const char *text)
+{
+    char *texts = svg_texts(path), line[1000];
+    snprintf(line, sizeof line, "\n%s\n", text);
+    const bool has = strstr(texts, line) != NULL || strncmp(texts, line + 1, strlen(line + 1)) == 0;
+    if (!has) fprintf(stderr, "\"%s\" is not in:\n%s", text, texts);
+    free(texts);
+    return has;
+}
+
 static void log_loss(void)
 {
     for (int step = 0; step < 20; step++) ng_history_log(history, "loss", step, exp(-step / 5.0));
@@ -105,9 +152,9 @@ TEST(summary_has_median_quartiles_and_extremes)
         "# LayerNorm\n"
         "step      loss          loss_low      loss_high     loss_min      loss_max      runs\n"
         "5         2.5           1.75          4.75          1             10            4\n"
-        "6         2.5           2.25          2.75          2             3             2\n"
+        "6         NaN           NaN           NaN           NaN           NaN           2\n"
         "7         NaN           NaN           NaN           NaN           NaN           0\n"
-        "8         Inf           Inf           Inf           Inf           Inf           1\n"));
+        "8         NaN           NaN           NaN           NaN           NaN           1\n"));
     ng_history_free(sum);
     sum = ng_history_summary(runs, 4); /* eight blocks */
     assert_ok(ng_history_write(sum, in_folder("s.dat")));
@@ -120,6 +167,70 @@ TEST(summary_has_median_quartiles_and_extremes)
     runs[4] = history;
     assert_refused(ng_history_summary(runs, 5), "some runs are logged by x");
     for (int i = 0; i < 4; i++) ng_history_free(runs[i]);
+}
+
+/* Runs that diverge count as worse than the others, also after they have ended. */
+TEST(summary_counts_nan_as_the_worst)
+{
+    ng_history *runs[5];
+    for (int i = 0; i < 5; i++) {
+        runs[i] = ng_history_new("run");
+        for (int step = 0; step < 5; step++) {
+            const bool diverges = step > 0 && i >= 5 - step;
+            ng_history_log(runs[i], "loss", step, diverges ? (double)NAN : i);
+            if (diverges) break;
+        }
+    }
+    ng_history *sum = ng_history_summary(runs, 5);
+    assert_ok(ng_history_write(sum, in_folder("s.dat")));
+    ck_assert(file_has(
+        in_folder("s.dat"),
+        "step      loss          loss_low      loss_high     loss_min      loss_max      runs\n"
+        "0         2             1             3             0             4             5\n"
+        "1         2             0             3             NaN           NaN           4\n"
+        "2         2             NaN           NaN           NaN           NaN           3\n"
+        "3         NaN           NaN           NaN           NaN           NaN           2\n"
+        "4         NaN           NaN           NaN           NaN           NaN           1\n"));
+    ng_history_free(sum);
+    for (int i = 0; i < 5; i++) ng_history_free(runs[i]);
+}
+
+/* Names are never cut: those of two series that begin with the same 300 letters differ. */
+TEST(summary_takes_long_names)
+{
+    char name[2][400];
+    for (int i = 0; i < 2; i++) {
+        memset(name[i], 'a', 300);
+        snprintf(name[i] + 300, 100, "%d", i);
+        ng_history_log(history, name[i], 0, i);
+    }
+    ng_history *sum = ng_history_summary(&history, 1);
+    assert_ok(ng_history_write(sum, in_folder("s.dat")));
+    for (int i = 0; i < 2; i++) {
+        strcat(name[i], "_max ");
+        ck_assert(file_has(in_folder("s.dat"), name[i]));
+    }
+    ng_history_free(sum);
+}
+
+/* A history that is logged in any order is that logged in order, and takes no longer. */
+TEST(steps_in_any_order)
+{
+    enum { STEPS = 200000 };
+    ng_history *rising = own(ng_history_new("a test"));
+    for (int i = 0; i < STEPS; i++) {
+        ng_history_log(history, "loss", STEPS - 1 - i, 1); /* is replaced */
+        ng_history_log(rising, "loss", i, i);
+        ng_history_log(rising, "other", i, -i);
+    }
+    for (int i = 0; i < STEPS; i++) ng_history_log(history, "other", i, -i);
+    for (int i = STEPS - 1; i >= 0; i--) ng_history_log(history, "loss", i, i);
+    assert_ok(ng_history_write(history, in_folder("a.dat")));
+    assert_ok(ng_history_write(rising, in_folder("b.dat")));
+    size_t size, other;
+    char *a = get_file(in_folder("a.dat"), &size), *b = get_file(in_folder("b.dat"), &other);
+    ck_assert(size == other && memcmp(a, b, size) == 0);
+    free(a), free(b);
 }
 
 TEST(summary_without_memory_gives_all_back)
@@ -168,20 +279,223 @@ TEST(plot_takes_any_character_in_names)
     ck_assert_int_ne(access("x", F_OK), 0);
 }
 
-TEST(kept_script_draws_the_same_figure)
+/* Each printable character before each digit, in names, and in titles with longer characters. */
+TEST(texts_are_drawn_as_they_are)
 {
     if (!has_gnuplot()) return;
+    char names[95][24];
+    for (int c = 0; c < 95; c++) {
+        char *to = names[c];
+        for (int digit = 0; digit < 10; digit++)
+            *to++ = (char)(' ' + c), *to++ = (char)('0' + digit);
+        *to = '\0';
+        ng_history_block(history, names[c]);
+        ng_history_log(history, "loss", 0, c), ng_history_log(history, "loss", 1, 0);
+    }
+    assert_ok(ng_plot(history, in_folder("a.svg"), .title = "p<0.05, 100% of $5", .keep = true));
+    for (int c = 0; c < 95; c++) ck_assert(svg_has(in_folder("a.svg"), names[c]));
+    ck_assert(svg_has(in_folder("a.svg"), "p<0.05, 100% of $5"));
+    assert_ok(ng_plot(history, in_folder("a.svg"), .title = "\u00e91 \u20ac2 \U0001f6003 \\",
+                      .x_label = "\\e1 {a}_2", .y_label = "`date` $0 @x #"));
+    ck_assert(svg_has(in_folder("a.svg"), "\u00e91 \u20ac2 \U0001f6003 \\"));
+    ck_assert(svg_has(in_folder("a.svg"), "\\e1 {a}_2"));
+    ck_assert(svg_has(in_folder("a.svg"), "`date` $0 @x #"));
+}
+
+/* Control characters, what is no UTF-8, and what is no character of XML are replaced. */
+TEST(texts_that_are_no_text_are_replaced)
+{
+    static const char *const bad[][2] = {{"a\033[1m\a1\r", "a\ufffd[1m\ufffd1\ufffd"},
+                                         {"\xff\xc3(\xe2\x82\xed\xa0\x80",
+                                          "\ufffd\ufffd("
+                                          "\ufffd\ufffd\ufffd\ufffd\ufffd"},
+                                         {"\xef\xbf\xbe"
+                                          "7\xef\xbf\xbf\x7f",
+                                          "\ufffd7\ufffd\ufffd"},
+                                         {"a\tb", "a b"}};
+    if (!has_gnuplot()) return;
+    log_loss();
+    for (int i = 0; i < 4; i++) {
+        assert_ok(ng_plot(history, in_folder("a.svg"), .title = bad[i][0], .y_label = bad[i][0]));
+        ck_assert(svg_has(in_folder("a.svg"), bad[i][1]));
+    }
+    assert_ok(ng_plot(history, in_folder("a.svg"), .title = "two\nlines"));
+    ck_assert(svg_has(in_folder("a.svg"), "two"));
+    ck_assert(svg_has(in_folder("a.svg"), "lines"));
+}
+
+/* Long texts are broken into lines, between letters of several bytes. */
+TEST(long_texts_are_whole)
+{
+    if (!has_gnuplot()) return;
+    char name[2][601] = {"", ""}, all[1700] = "";
+    for (int i = 0; i < 2; i++) {
+        for (int k = 0; k < 200; k++) strcat(name[i], i == 0 ? "\u00e9" : "\u20ac");
+        ng_history_block(history, name[i]);
+        log_loss();
+    }
+    assert_ok(ng_plot(history, in_folder("a.svg"), .width = 600, .title = name[1]));
+    char *texts = svg_texts(in_folder("a.svg"));
+    for (char *line = strtok(texts, "\n"); line; line = strtok(NULL, "\n"))
+        if (*line < 0) strcat(all, line); /* the title, and the names */
+    free(texts);
+    ck_assert(strncmp(all, name[1], 600) == 0 && strncmp(all + 600, name[0], 400) == 0);
+    ck_assert_str_eq(all + 1000, name[1]);
+}
+
+/* A key has all names, or says how many it leaves out; a figure without a height grows. */
+TEST(no_name_vanishes_from_the_key)
+{
+    if (!has_gnuplot()) return;
+    for (int i = 0; i < 60; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "run %d", i);
+        ng_history_block(history, name);
+        log_loss();
+    }
+    assert_ok(ng_plot(history, in_folder("a.svg")));
+    ck_assert(svg_has(in_folder("a.svg"), "run 59"));
+    assert_ok(ng_plot(history, in_folder("a.svg"), .height = 300));
+    char *texts = svg_texts(in_folder("a.svg")), *more = strstr(texts, "\nand ");
+    int named = 0, left = more ? atoi(more + 5) : 0;
+    for (const char *at = texts; (at = strstr(at, "\nrun ")); at++) named++;
+    ck_assert(left > 10 && named + left == 60);
+    free(texts);
+}
+
+TEST(kept_script_draws_the_same_figure)
+{
+    static const char *const names[] = {"a",
+                                        "run#1",
+                                        "|cat",
+                                        "<x",
+                                        "$data",
+                                        "it's 7",
+                                        "b\n12",
+                                        "\xff"
+                                        "1",
+                                        "-",
+                                        "\\1",
+                                        "~x",
+                                        "`x`"};
+    if (!has_gnuplot()) return;
+    for (int i = 0; i < 12; i++) {
+        char path[4200], script[64], command[4300];
+        log_loss();
+        snprintf(path, sizeof path, "%s.svg", in_folder(names[i]));
+        assert_ok(ng_plot(history, path, .keep = true));
+        size_t size, other;
+        char *was = get_file(path, &size);
+        unlink(path);
+        snprintf(script, sizeof script, "./%s.gp", names[i]);
+        setenv("SCRIPT", script, 1);
+        snprintf(command, sizeof command, "cd '%s' && gnuplot -d \"$SCRIPT\"", in_folder(""));
+        ck_assert_int_eq(system(command), 0);
+        char *now = get_file(path, &other);
+        ck_assert_msg(was && now && size == other && memcmp(was, now, size) == 0, "%s", names[i]);
+        free(was), free(now);
+    }
+    ck_assert(file_has(in_folder("a.dat"), "# loss\n0 1\n"));
+    ng_history_block(history, "a block");
     log_loss();
     assert_ok(ng_plot(history, in_folder("a.svg"), .keep = true));
-    size_t size, other;
-    char *was = get_file(in_folder("a.svg"), &size), command[4200];
-    unlink(in_folder("a.svg"));
-    snprintf(command, sizeof command, "cd '%s' && gnuplot -d a.gp", in_folder(""));
-    ck_assert_int_eq(system(command), 0);
-    char *now = get_file(in_folder("a.svg"), &other);
-    ck_assert(was && now && size == other && memcmp(was, now, size) == 0);
-    free(was), free(now);
-    ck_assert(file_has(in_folder("a.dat"), "# loss\n0 1\n"));
+    ck_assert(file_has(in_folder("a.dat"), "# a block, loss\n0 1\n"));
+}
+
+/* Only a series that belongs to another is no curve. */
+TEST(every_series_is_drawn)
+{
+    static const char *const names[] = {
+        "train/loss",       "grad/weight", "runs", "temperature_max",
+        "temperature_high", "temperature", "a_low"};
+    if (!has_gnuplot()) return;
+    for (int i = 0; i < 7; i++)
+        for (int step = 0; step < 3; step++) ng_history_log(history, names[i], step, i + step);
+    assert_ok(ng_plot(history, in_folder("a.svg"), .panels = true));
+    for (int i = 0; i < 7; i++) ck_assert(svg_has(in_folder("a.svg"), names[i]));
+    ng_history *sum = own(ng_history_summary(&history, 1));
+    assert_ok(ng_plot(sum, in_folder("a.svg"), .keep = true));
+    ck_assert(!file_has(in_folder("a.dat"), "# grad/weight_max\n"));
+    ck_assert(file_has(in_folder("a.dat"), "# grad/weight\n"));
+    ck_assert(!file_has(in_folder("a.dat"), "# temperature_max_low\n"));
+}
+
+/* Several histories have the names they were given, or their own. */
+TEST(each_history_has_a_name)
+{
+    static const char *const few[] = {"first", NULL}, *const names[] = {"first", "second"};
+    ng_history *other = own(ng_history_new("another test")), *others[] = {other, NULL};
+    log_loss();
+    ng_history_log(other, "loss", 1, 2), ng_history_log(other, "loss", 2, 1);
+    ck_assert_int_eq(ng_plot(history, in_folder("a.svg"), .histories = others, .names = few),
+                     NG_EVALUE);
+    ng_clear_error();
+    if (!has_gnuplot()) return;
+    assert_ok(ng_plot(history, in_folder("a.svg"), .histories = others, .names = names));
+    ck_assert(svg_has(in_folder("a.svg"), "second"));
+    assert_ok(ng_plot(history, in_folder("a.svg"), .histories = others));
+    ck_assert(svg_has(in_folder("a.svg"), "another test"));
+}
+
+/* Labels of tics differ, and there is one at the first step. */
+TEST(tics_can_be_told_apart)
+{
+    static const struct {
+        double first, each;
+        const char *label[2];
+    } axes[] = {{1e-7, 1e-7, {"1e-7", "5e-7"}},
+                {12345.001, 0.002, {"12345.001", "12345.009"}},
+                {-3, 1.5, {"-3", "0"}},
+                {5, 0, {"4.6", "5"}}};
+    if (!has_gnuplot()) return;
+    for (int i = 0; i < 4; i++) {
+        for (int k = 0; k < 5; k++)
+            ng_history_log(history, "loss", 7 + 100 * k, axes[i].first + k * axes[i].each);
+        assert_ok(ng_plot(history, in_folder("a.svg")));
+        ck_assert(svg_has(in_folder("a.svg"), "7"));
+        for (int k = 0; k < 2; k++) ck_assert(svg_has(in_folder("a.svg"), axes[i].label[k]));
+        char *texts = svg_texts(in_folder("a.svg")), *before = NULL;
+        for (char *line = strtok(texts, "\n"); line; before = line, line = strtok(NULL, "\n"))
+            ck_assert(!before || strcmp(before, line) != 0);
+        free(texts);
+    }
+}
+
+/* Of many points the extremes stay: one of a million, and the gap. */
+TEST(many_points_are_thinned_out)
+{
+    enum { POINTS = 1000000 };
+    if (!has_gnuplot()) return;
+    for (int i = 0; i < POINTS; i++)
+        ng_history_log(history, "loss", i,
+                       i == 123456                 ? 1000
+                       : i == 654321               ? -7
+                       : i / 1000 == POINTS / 2000 ? (double)NAN
+                                                   : sin(i * 0.1));
+    assert_ok(ng_plot(history, in_folder("a.svg"), .keep = true));
+    size_t size, lines = 0;
+    char *data = get_file(in_folder("a.dat"), &size);
+    for (const char *at = data; (at = strchr(at, '\n')); at++) lines++;
+    free(data);
+    ck_assert(lines > 2000 && lines < 4100);
+    ck_assert(file_has(in_folder("a.dat"), "\n123456 1000\n"));
+    ck_assert(file_has(in_folder("a.dat"), "\n654321 -7\n"));
+    ck_assert(file_has(in_folder("a.dat"), "\n500000 NaN\n"));
+    ck_assert(file_has(in_folder("a.dat"), "\n999999 "));
+}
+
+/* The mean of the last three values; an outlier leaves no trace, and NaN begins anew. */
+TEST(smooth_is_a_running_mean)
+{
+    static const double values[] = {3, 5, 1e30, 1, 2, 6, (double)NAN, 8, 4};
+    if (!has_gnuplot()) return;
+    for (int i = 0; i < 9; i++) ng_history_log(history, "loss", i, values[i]);
+    assert_ok(ng_plot(history, in_folder("a.svg"), .smooth = 3, .keep = true));
+    ck_assert(file_has(in_folder("a.dat"), "# loss\n0 3\n1 5\n2 1e+30\n3 1\n4 2\n5 6\n6 NaN\n"
+                                           "7 8\n8 4\n\n\n# loss, mean of 3\n0 3\n1 4\n"));
+    ck_assert(file_has(in_folder("a.dat"), "\n5 3\n6 NaN\n7 8\n8 6\n"));
+    ck_assert_int_eq(ng_plot(history, in_folder("a.svg"), .smooth = -1), NG_EVALUE);
+    ng_clear_error();
 }
 
 /* NaN in the numbers interrupts the curve and its band. */
@@ -198,23 +512,27 @@ TEST(nan_interrupts_line_and_band)
     ck_assert(file_has(in_folder("a.dat"),
                        "0 0 -1 1\n1 1 0 2\n2 NaN NaN NaN\n3 NaN NaN NaN\n4 4 3 5\n5 NaN"));
     assert_ok(ng_plot(history, in_folder("a.svg"), .log_y = true, .keep = true));
-    ck_assert(file_has(in_folder("a.dat"),
-                       "# a\n0 NaN NaN NaN\n1 1\n2 NaN NaN NaN\n3 NaN NaN NaN\n4 4\n"));
+    ck_assert(file_has(in_folder("a.dat"), "# a\n0 NaN\n1 1\n2 NaN\n3 NaN\n4 4\n5 NaN\n"));
+    ng_history_log(history, "a_low", 1, (double)NAN); /* only the band */
+    assert_ok(ng_plot(history, in_folder("a.svg"), .band = true, .keep = true));
+    ck_assert(file_has(in_folder("a.dat"), "0 0 -1 1\n1 1 NaN NaN\n2 NaN"));
 }
 
 TEST(plot_as_text_goes_to_standard_output)
 {
     if (!has_gnuplot()) return;
     log_loss();
+    ng_history_log(history, "loss", 20, 1e-9);
     fflush(stdout);
     const int before = dup(STDOUT_FILENO);
     ck_assert(freopen(in_folder("out"), "w", stdout) != NULL);
-    const ng_status status = ng_plot(history, "-", .width = 60, .height = 20);
+    const ng_status status = ng_plot(history, "-", .width = 60, .height = 20, .log_y = true);
     fflush(stdout);
     dup2(before, STDOUT_FILENO), close(before);
     ck_assert_int_eq(status, NG_OK);
     ck_assert(file_has(in_folder("out"), "loss"));
     ck_assert(file_has(in_folder("out"), "step"));
+    ck_assert(file_has(in_folder("out"), "1e-4") && !file_has(in_folder("out"), "10^"));
 }
 
 TEST(plot_says_what_is_wrong_with_the_data)
@@ -236,7 +554,8 @@ TEST(plot_says_what_is_wrong_with_the_data)
     assert_refused(ng_plot(history, "-", .keep = true), ".keep is set");
     assert_refused(ng_plot(history, path, .live = true), ".live is set");
     assert_refused(ng_plot_watch(history, path), "ng_watch has logged nothing");
-    ng_history_log(history, "0/gradient", 1, (double)NAN);
+    for (int i = 0; i < 2; i++)
+        ng_history_log(history, i == 0 ? "0/gradient" : "0/weight", 1, (double)NAN);
     assert_refused(ng_plot_watch(history, path), "no value that can be drawn");
     ck_assert(file_has(path, "the old one"));
 }
@@ -299,7 +618,7 @@ TEST(plot_without_the_system_leaves_the_old_figure)
     file_calls_succeed();
 }
 
-/* At most two figures a second: the second call draws nothing. */
+/* At most two figures a second; what was not drawn is drawn at the end, of texts that are gone. */
 TEST(live_keeps_one_gnuplot)
 {
     if (!has_gnuplot()) return;
@@ -309,7 +628,10 @@ TEST(live_keeps_one_gnuplot)
     bool drawn = true;
     for (int step = 0; step < 100; step++) {
         ng_history_log(history, "loss", step, 1.0 / (step + 1));
-        drawn = drawn && ng_plot(history, "-", .live = true, .width = 60, .height = 20) == NG_OK;
+        char title[20];
+        snprintf(title, sizeof title, "step %d", step);
+        drawn = drawn && ng_plot(history, "-", .live = true, .width = 60, .height = 20,
+                                 .title = title, .series = (const char *[]){"loss", NULL}) == NG_OK;
     }
     ng_history_free(history); /* waits for gnuplot */
     fflush(stdout);
@@ -318,7 +640,8 @@ TEST(live_keeps_one_gnuplot)
     ck_assert(drawn);
     size_t size;
     char *text = get_file(in_folder("out"), &size);
-    ck_assert(size > 1000 && size < 4000 && strstr(text, "loss"));
+    ck_assert(size > 2000 && size < 5000 && strstr(text, "loss"));
+    ck_assert(strstr(text, " 99 ")); /* the last state is drawn */
     free(text);
 }
 
@@ -375,10 +698,10 @@ TEST(watch_logs_what_the_layers_compute)
         zeros += ng_get(each[2], i) == 0;
     }
     for (int64_t i = 0; i < 40; i++) ends += fabs(ng_get(each[4], i)) > 0.99;
-    assert_close(logged("2/mean"), sum / 80, 1e-5);
-    assert_close(logged("2/deviation"), sqrt(squares / 80 - pow(sum / 80, 2)), 1e-5);
-    assert_close(logged("2/zeros"), zeros / 80, 1e-6);
-    assert_near(logged("4/saturated"), ends / 40, 1e-6);
+    assert_close(logged("2.ReLU/mean"), sum / 80, 1e-5);
+    assert_close(logged("2.ReLU/deviation"), sqrt(squares / 80 - pow(sum / 80, 2)), 1e-5);
+    assert_close(logged("2.ReLU/zeros"), zeros / 80, 1e-6);
+    assert_near(logged("4.Tanh/saturated"), ends / 40, 1e-6);
     double divisor = 0;
     for (int64_t row = 0; row < 10; row++) {
         double mean = 0, var = 0;
@@ -386,16 +709,64 @@ TEST(watch_logs_what_the_layers_compute)
         for (int64_t k = 0; k < 8; k++) var += pow(ng_at(each[0], row, k) - mean, 2) / 8;
         divisor += sqrt(var + 1e-5) / 10;
     }
-    assert_close(logged("1/divisor"), divisor, 1e-5);
-    ck_assert(isnan(logged("0/divisor")));
+    assert_close(logged("1.LayerNorm/divisor"), divisor, 1e-5);
+    ck_assert(isnan(logged("0.Linear/divisor")));
     const double weight = sqrt(norm_of(w.tensor, NULL) + norm_of(b.tensor, NULL));
     const double update = sqrt(norm_of(w.tensor, was) + norm_of(b.tensor, bias));
-    assert_close(logged("0/weight"), weight, 1e-5);
-    assert_close(logged("0/update"), update, 1e-4);
-    assert_close(logged("0/ratio"), update / weight, 1e-4);
-    assert_close(logged("0/gradient"), update / 0.1, 1e-4);
-    if (has_gnuplot()) assert_ok(ng_plot_watch(history, in_folder("l.png")));
-    if (has_gnuplot()) ck_assert(file_has(in_folder("l.png"), "PNG"));
+    assert_close(logged("0.Linear/weight"), weight, 1e-5);
+    assert_close(logged("0.Linear/update"), update, 1e-4);
+    assert_close(logged("0.Linear/ratio"), update / weight, 1e-4);
+    assert_close(logged("0.Linear/gradient"), update / 0.1, 1e-4);
+    if (!has_gnuplot()) return;
+    assert_ok(ng_plot_watch(history, in_folder("l.png")));
+    ck_assert(file_has(in_folder("l.png"), "PNG"));
+    assert_ok(ng_plot_watch(history, in_folder("l.svg")));
+    ck_assert(svg_has(in_folder("l.svg"), "1.LayerNorm"));
+    ck_assert_int_eq(ng_plot_watch(history, "-"), NG_EVALUE);
+    ck_assert_int_eq(ng_plot(history, in_folder("a.svg")), NG_EVALUE); /* only layers */
+    ng_clear_error();
+    log_loss();
+    assert_ok(ng_plot(history, in_folder("a.svg"), .keep = true));
+    ck_assert(!file_has(in_folder("a.dat"), "LayerNorm"));
+}
+
+TEST(two_networks_need_two_blocks)
+{
+    ng_module *net[] = {mlp(), mlp()};
+    for (int i = 0; i < 2; i++) assert_ok(ng_watch(net[i], history, -1));
+    assert_ok(ng_watch(net[0], history, 0));
+    ck_assert_int_eq(ng_watch(net[1], history, 0), NG_EVALUE);
+    ng_clear_error();
+    assert_ok(ng_watch(net[0], history, 1));
+    ng_history_block(history, "another");
+    assert_ok(ng_watch(net[1], history, 0));
+}
+
+static ng_tensor *twice(ng_module *self, ng_tape *on, ng_tensor *x)
+{
+    (void)self;
+    return ng_add(on, x, x);
+}
+
+/* Classes are not known by their names: another Tanh has no range. */
+TEST(watch_knows_its_own_classes)
+{
+    static const ng_module_class tanh = {.name = "Tanh",
+                                         .size = sizeof(ng_module),
+                                         .forward = twice},
+                                 sequential = {.name = "Sequential",
+                                               .size = sizeof(ng_module),
+                                               .forward = twice};
+    for (int i = 0; i < 2; i++) {
+        ng_module *net = own(ng_module_built(ng_module_new(i == 0 ? &tanh : &sequential)));
+        ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(1, 2)));
+        assert_ok(ng_watch(net, history, 2));
+        ng_forward(net, tape, x);
+        assert_ok(ng_watch(net, history, 3));
+        ck_assert(logged(i == 0 ? "Tanh/saturated" : "Sequential/saturated") == 0);
+        ng_history_free(history);
+        history = ng_history_new("the next");
+    }
 }
 
 /* Outputs whose tape was reset or freed are gone; a network of one layer has its type's name. */

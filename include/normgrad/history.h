@@ -9,7 +9,7 @@ NG_BEGIN_C
 
 /* A history has blocks (one per run, say), each with its own series. In the file
  *
- *     # what: digits, 64-128-128-10; seed 0; float32; normgrad 0.2.0
+ *     # what: digits, 64-128-128-10; seed 0; float32; normgrad 0.3.0, avx2
  *
  *     # LayerNorm
  *     step      loss          accuracy
@@ -46,11 +46,18 @@ NG_API ng_status ng_history_log_at(ng_history *history, const char *series, doub
  *     NAME                 the median
  *     NAME_low, NAME_high  the quartiles, interpolated linearly
  *     NAME_min, NAME_max   the extremes
- *     runs                 how many there are (of the series that most runs have logged there)
+ *     runs                 how many values are no NaN (of the series that has most of them there)
  *
- * A NaN is not counted; if all are NaN the five values are NaN. ng_plot draws the quartiles as a
- * band. NG_EVALUE if no run has the block, if nothing is logged, and if some runs are logged by x
- * and others by step.
+ * A NaN is a run that has diverged, and counts as worse than every number. Since the library does
+ * not know whether low or high values are better, it counts as lower than all numbers for NAME_low
+ * and NAME_min, and as higher than all for NAME_high, NAME_max and the median, which is what
+ * becomes of a loss. A value that falls on a NaN is NaN: then ng_plot interrupts the line or the
+ * band. So of five runs one NaN makes both extremes NaN, two the quartiles, three the median. A run
+ * whose last value is NaN counts as NaN at later steps as well. A run that ends with a number is
+ * not counted from there on; `runs` tells.
+ *
+ * ng_plot draws the quartiles as a band. NG_EVALUE if no run has the block, if nothing is logged,
+ * and if some runs are logged by x and others by step.
  *
  * block  the runs are the blocks of this name, and the result's has it too; default: all blocks */
 typedef struct {

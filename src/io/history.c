@@ -1,15 +1,13 @@
 /* Named series of numbers by step or by x, and the aligned columns that gnuplot reads.
  *
- * A block keeps its points in the order in which they are written: by step, and then by series.
- * Most points are logged in this order, so the search for a point's place begins at the end. */
+ * A block's points are read by step, and then by series. Most are logged in this order; the others
+ * are sorted in before the block is read, or when they are more than half of the points. */
 #include "io/history.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* Copies a text with spaces in place of new lines. */
 static char *one_line_copy(const char *function, const char *text)
@@ -33,18 +31,10 @@ ng_history *ng_history_new(const char *what)
     return NULL;
 }
 
-void ng_history_end_live(ng_history *history)
-{
-    if (history->live.process <= 0) return;
-    close(history->live.fd);
-    while (waitpid(history->live.process, NULL, 0) < 0 && errno == EINTR) {
-    }
-    history->live = (ng_live){0};
-}
-
 void ng_history_free(ng_history *history)
 {
     if (!history) return;
+    if (history->live) history->end_live(history);
     for (int64_t i = 0; i < history->count; i++) {
         ng_block *b = &history->blocks[i];
         for (int64_t k = 0; k < b->n_series; k++) ng_free(b->series[k]);
@@ -52,7 +42,6 @@ void ng_history_free(ng_history *history)
         ng_free(b->points);
         ng_free(b->name);
     }
-    ng_history_end_live(history);
     ng_free(history->blocks);
     ng_free(history->what);
     ng_free(history);
@@ -112,25 +101,64 @@ static bool add_series(const char *function, ng_block *b, const char *name)
     return b->series[b->n_series] && ++b->n_series;
 }
 
-static bool is_before(const ng_block *b, const ng_point *p, const ng_point *q)
+static int by_series(const ng_point *p, const ng_point *q)
 {
-    if (b->real && p->x != q->x) return p->x < q->x;
-    if (!b->real && p->step != q->step) return p->step < q->step;
-    return p->series < q->series;
+    if (p->series != q->series) return p->series < q->series ? -1 : 1;
+    return (p->order > q->order) - (p->order < q->order);
+}
+
+static int by_step(const void *a, const void *b)
+{
+    const ng_point *p = a, *q = b;
+    return p->step != q->step ? (p->step < q->step ? -1 : 1) : by_series(p, q);
+}
+
+static int by_x(const void *a, const void *b)
+{
+    const ng_point *p = a, *q = b;
+    return p->x != q->x ? (p->x < q->x ? -1 : 1) : by_series(p, q);
+}
+
+void ng_block_sort(ng_block *b)
+{
+    if (b->n_sorted == b->n_points) return;
+    for (int64_t i = 0; i < b->n_points; i++) b->points[i].order = i;
+    qsort(b->points, (size_t)b->n_points, sizeof *b->points, b->real ? by_x : by_step);
+    int64_t last = 0;
+    for (int64_t i = 1; i < b->n_points; i++) {
+        const ng_point *p = &b->points[i], *before = &b->points[last];
+        last += p->series != before->series || !ng_same_place(b, p, before);
+        b->points[last] = *p;
+    }
+    b->n_points = b->n_sorted = last + 1;
+}
+
+/* Returns the point of the same series and place in a block that is sorted, or NULL. */
+static ng_point *find_point(const ng_block *b, const ng_point *p)
+{
+    int64_t low = 0, high = b->n_sorted;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const bool before = (b->real ? by_x : by_step)(&b->points[middle], p) < 0;
+        *(before ? &low : &high) = before ? middle + 1 : middle;
+    }
+    ng_point *found = low < b->n_sorted ? &b->points[low] : NULL;
+    return found && found->series == p->series && ng_same_place(b, found, p) ? found : NULL;
 }
 
 static bool add_point(const char *function, ng_block *b, ng_point point)
 {
-    int64_t i = b->n_points;
+    point.order = -1; /* not after an equal one */
+    const bool sorted = b->n_sorted == b->n_points;
+    const ng_point *last = b->n_points > 0 ? &b->points[b->n_points - 1] : NULL;
+    const bool after = !last || (b->real ? by_x : by_step)(last, &point) < 0;
+    ng_point *again = sorted && !after ? find_point(b, &point) : NULL;
+    if (!again && !NG_RESERVE(function, b->points, b->n_points, b->points_room)) return false;
     b->newest = point.series;
-    while (i > 0 && is_before(b, &point, &b->points[i - 1])) i--;
-    if (i > 0 && !is_before(b, &b->points[i - 1], &point)) {
-        b->points[i - 1] = point;
-        return true;
-    }
-    if (!NG_RESERVE(function, b->points, b->n_points, b->points_room)) return false;
-    memmove(b->points + i + 1, b->points + i, (size_t)(b->n_points++ - i) * sizeof point);
-    b->points[i] = point;
+    if (again) return *again = point, true;
+    b->n_sorted += sorted && after;
+    b->points[b->n_points++] = point;
+    if (b->n_points > 2 * b->n_sorted + 64) ng_block_sort(b);
     return true;
 }
 
@@ -196,8 +224,9 @@ static void print_column(ng_text *text, const ng_block *b, int64_t series, const
         ng_text_print(text, "%-*s  ", width, cell);
 }
 
-static void print_block(ng_text *text, const ng_block *b)
+static void print_block(ng_text *text, ng_block *b)
 {
+    ng_block_sort(b);
     if (b->name) ng_text_print(text, "# %s\n", b->name);
     print_column(text, b, -1, ng_axis_name(b));
     for (int64_t k = 0; k < b->n_series; k++) print_column(text, b, k, b->series[k]);
@@ -222,7 +251,7 @@ void ng_history_print(const ng_history *history, bool all, ng_text *text)
     ng_text_print(text, "# what: %s; normgrad %s, %s\n", history->what, ng_version(),
                   ng_instruction_set());
     for (int64_t i = 0; i < history->count; i++) {
-        const ng_block *b = &history->blocks[i];
+        ng_block *b = &history->blocks[i];
         if (b->n_series == 0 && !all) continue;
         ng_text_print(text, "%s", between);
         print_block(text, b);

@@ -4,7 +4,6 @@
 
 #include "io/file.h"
 #include <normgrad/history.h>
-#include <sys/types.h>
 
 /* A value, and where it was logged: `x` in a block that is logged by x, `step` in others. */
 typedef struct {
@@ -13,6 +12,7 @@ typedef struct {
         double x;
     };
     int64_t series; /* the index of the series */
+    int64_t order;  /* during ng_block_sort */
     double value;
 } ng_point;
 
@@ -24,20 +24,17 @@ typedef struct {
     int64_t newest; /* the series of the newest point; the next one is often that after it */
     ng_point *points;
     int64_t n_points, points_room;
+    int64_t n_sorted; /* the first points are in order, the others as they were logged */
+    uint64_t watched; /* the number of the network that ng_watch logs here, or 0 */
 } ng_block;
-
-/* A gnuplot that redraws a figure while the history grows (plot/gnuplot.c). */
-typedef struct {
-    pid_t process; /* 0: there is none */
-    int fd;        /* its standard input */
-    double drawn;  /* when, in seconds of the clock */
-} ng_live;
 
 struct ng_history {
     char *what;
     ng_block *blocks; /* the last one is written to */
     int64_t count, room;
-    ng_live live;
+    struct ng_live
+        *live; /* a figure that is redrawn while the history grows (plot/plot.c), or NULL */
+    void (*end_live)(ng_history *history);
 };
 
 /* The name of a block's first column. */
@@ -56,8 +53,9 @@ static inline bool ng_same_place(const ng_block *b, const ng_point *p, const ng_
 /* Returns the index of a series, or n_series if there is none of the name. */
 int64_t ng_find_series(const ng_block *b, const char *name);
 
-/* Ends the history's gnuplot. */
-void ng_history_end_live(ng_history *history);
+/* Brings the points into their order, by step or x and then by series, and drops those that a later
+ * one replaces. Call it before you read them. */
+void ng_block_sort(ng_block *b);
 
 /* Adds what ng_history_write writes; with `all`, also blocks in which nothing is logged yet. */
 void ng_history_print(const ng_history *history, bool all, ng_text *text);

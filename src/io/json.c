@@ -128,19 +128,23 @@ void ng_json_print_string(ng_text *text, const char *string)
     ng_text_add(text, "\"", 1);
 }
 
-bool ng_is_utf8(const char *text)
+int ng_utf8_bytes(const char *text)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-    for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        const int more = *at < 0x80 ? 0 : *at < 0xe0 ? 1 : *at < 0xf0 ? 2 : 3;
-        if (more > 0 && (*at < 0xc0 || *at > 0xf4)) return false;
-        uint32_t code = *at++ & (more > 0 ? 0x3fu >> more : 0x7fu);
-        for (int i = 0; i < more; i++, at++) {
-            if ((*at & 0xc0) != 0x80) return false;
-            code = code << 6 | (*at & 0x3f);
-        }
-        const bool surrogate = code >= 0xd800 && code < 0xe000;
-        if (code < least[more] || code > 0x10ffff || surrogate) return false;
+    const unsigned char *at = (const unsigned char *)text;
+    const int more = *at < 0x80 ? 0 : *at < 0xe0 ? 1 : *at < 0xf0 ? 2 : 3;
+    if (*at == 0 || (more > 0 && (*at < 0xc0 || *at > 0xf4))) return 0;
+    uint32_t code = *at & (more > 0 ? 0x3fu >> more : 0x7fu);
+    for (int i = 1; i <= more; i++) {
+        if ((at[i] & 0xc0) != 0x80) return 0;
+        code = code << 6 | (at[i] & 0x3f);
     }
-    return true;
+    const bool surrogate = code >= 0xd800 && code < 0xe000;
+    return code < least[more] || code > 0x10ffff || surrogate ? 0 : more + 1;
+}
+
+bool ng_is_utf8(const char *text)
+{
+    for (int bytes; (bytes = ng_utf8_bytes(text)) > 0;) text += bytes;
+    return *text == '\0';
 }

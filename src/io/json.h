@@ -34,7 +34,11 @@ bool ng_json_object(ng_json *json, bool (*member)(ng_json *json, const char *key
 
 void ng_json_print_string(ng_text *text, const char *string);
 
-/* Whether a text is UTF-8 as Python decodes it: without surrogates and overlong forms. */
+/* The bytes of the text's first character in UTF-8 as Python decodes it, without surrogates and
+ * overlong forms; 0 at the end of the text, and if it is not UTF-8. */
+int ng_utf8_bytes(const char *text);
+
+/* Whether a whole text is such UTF-8. */
 bool ng_is_utf8(const char *text);
 
 #endif

@@ -36,6 +36,12 @@ ACTIVATIONS(ACTIVATION_CLASS)
     }
 ACTIVATIONS(CONSTRUCTOR)
 
+bool ng_output_range(const ng_module *layer, double *low, double *high)
+{
+    *low = layer->type == &tanh_class.base ? -1 : 0, *high = 1;
+    return *low < 0 || layer->type == &sigmoid_class.base;
+}
+
 /* ---- With one number ----------------------------------------------------------------------- */
 
 typedef struct {

@@ -93,6 +93,12 @@ bool ng_range_fits(const char *function, const char *name, const ng_tensor *x, n
  * the last. */
 const ng_module *ng_module_layer(const ng_module *root, int index);
 
+/* Whether it is a Sequential or a List. */
+bool ng_is_container(const ng_module *module);
+
+/* Whether the layer is one whose output has a range, and its ends. */
+bool ng_output_range(const ng_module *layer, double *low, double *high);
+
 /* The text of the class's describe, "128, eps=1e-05", with a decimal point in any locale; the
  * caller frees it with ng_free. NULL with an error of `function`. */
 char *ng_module_settings(const char *function, const ng_module *module);

@@ -15,6 +15,11 @@ static const ng_module_class sequential_class = {
 
 static const ng_module_class list_class = {.name = "List", .size = sizeof(ng_module)};
 
+bool ng_is_container(const ng_module *module)
+{
+    return module->type == &sequential_class || module->type == &list_class;
+}
+
 static bool container_append(ng_module *self, ng_module *module)
 {
     char name[16];

@@ -29,49 +29,18 @@ static const char style[] = "set encoding utf8\n"
                             "set xlabel tc rgb '#333333'\n"
                             "set ylabel tc rgb '#333333'\n";
 
-/* ---- Text ----------------------------------------------------------------------------------- */
-
-void ng_text_quote(ng_text *text, const char *quoted)
-{
-    ng_text_add(text, "\"", 1);
-    for (const char *at = quoted; *at; at++) {
-        const unsigned char byte = (unsigned char)*at;
-        if (isalnum(byte) || byte > 127 || strchr(" .,:;/_-+=()", byte))
-            ng_text_add(text, at, 1);
-        else
-            ng_text_print(text, "\\%03o", byte);
-    }
-    ng_text_add(text, "\"", 1);
-}
-
-void ng_text_label(ng_text *text, const char *name, const char *label)
-{
-    ng_text_print(text, "set %s ", name);
-    ng_text_quote(text, label);
-    ng_text_print(text, " noenhanced\n");
-}
-
-void ng_text_tics(ng_text *text, double low, double high, int most)
-{
-    const double each = high > low ? (high - low) / most : 1, unit = pow(10, floor(log10(each)));
-    ng_text_print(text, "set xtics %g\n",
-                  unit * (each > 5 * unit   ? 10
-                          : each > 2 * unit ? 5
-                          : each > unit     ? 2
-                                            : 1));
-}
-
 /* ---- Kinds of figures ----------------------------------------------------------------------- */
 
 typedef enum { SVG, PNG, PDF, TEXT, WINDOW, NO_KIND } figure_kind;
 
 static const struct {
     const char *ending, *terminal;
-} kinds[] = {[SVG] = {".svg", "svg font 'Verdana,14' background '#ffffff'"},
-             [PNG] = {".png", "pngcairo font 'DejaVu Sans,10.5' background '#ffffff'"},
-             [PDF] = {".pdf", "pdfcairo font 'DejaVu Sans,10'"},
-             [TEXT] = {"-", "dumb nofeed"},
-             [WINDOW] = {"", "@windowed noraise persist"}};
+    int title; /* the size of its letters */
+} kinds[] = {[SVG] = {".svg", "svg font 'Verdana,14' background '#ffffff'", 17},
+             [PNG] = {".png", "pngcairo font 'DejaVu Sans,10.5' background '#ffffff'", 13},
+             [PDF] = {".pdf", "pdfcairo font 'DejaVu Sans,10'", 12},
+             [TEXT] = {"-", "dumb nofeed", 1},
+             [WINDOW] = {"", "@windowed noraise persist", 13}};
 
 static figure_kind kind_of(const char *path)
 {
@@ -112,28 +81,62 @@ bool ng_figure_accepted(const ng_figure *f)
 
 /* ---- The commands --------------------------------------------------------------------------- */
 
+/* A letter of the title is as much larger than others. */
+static double title_scale(const ng_figure *f) { return f->as_text ? 1 : 1.3; }
+
+static double title_letters(const ng_figure *f) { return f->width / f->letter / title_scale(f); }
+
+void ng_figure_divide(ng_figure *f)
+{
+    struct winsize screen = {0};
+    f->as_text = kind_of(f->path) == TEXT;
+    f->letter = f->as_text ? 1 : 9, f->line = f->as_text ? 1 : 21;
+    f->columns = f->panels == 4 ? 2 : f->panels > 6 ? 4 : f->panels > 3 ? 3 : f->panels;
+    if (f->as_text && (ioctl(STDOUT_FILENO, TIOCGWINSZ, &screen) != 0 || screen.ws_col == 0))
+        screen = (struct winsize){.ws_col = 80, .ws_row = 25};
+    if (f->width == 0)
+        f->width = f->as_text ? screen.ws_col - 1 : f->columns == 1 ? 800 : 500 * f->columns;
+    if (f->height == 0 && f->as_text) f->height = screen.ws_row - 1;
+    int letters;
+    for (const char *at = f->title; at && *at; f->title_rows++)
+        at += ng_line_bytes(at, title_letters(f), &letters);
+}
+
+/* Whether the figure is put together from parts; a window of one part can be zoomed. */
+static bool has_parts(const ng_figure *f) { return f->panels > 1 || f->title || f->key_rows > 0; }
+
+void ng_figure_place(ng_figure *f, int panel)
+{
+    const int rows = (f->panels + f->columns - 1) / f->columns, row = panel / f->columns;
+    const double room = f->as_text ? 0 : 12;
+    const double title = f->title ? f->title_rows * f->line * title_scale(f) + room : 0;
+    const double key = f->key_rows > 0 ? f->key_rows * f->line + room : 0;
+    if (f->height == 0) {
+        const int each = f->panel_height > 0 ? f->panel_height : rows == 1 ? 440 : 360;
+        f->height = rows * each + (int)(title + key);
+    }
+    if (!has_parts(f)) return;
+    const double low = key / f->height, each = (1 - title / f->height - low) / rows;
+    if (panel == f->panels)
+        ng_text_print(&f->script, "set origin 0,0\nset size 1,%.4f\n", low);
+    else
+        ng_text_print(&f->script, "set origin %.4f,%.4f\nset size %.4f,%.4f\n",
+                      panel % f->columns / (double)f->columns, low + (rows - 1 - row) * each,
+                      1.0 / f->columns, each);
+}
+
 static void set_terminal(ng_text *text, const ng_figure *f)
 {
-    const int rows = (f->panels + f->columns - 1) / f->columns;
     const figure_kind kind = kind_of(f->path);
     const double unit = kind == PDF ? 0.01 : 1; /* inches */
-    int width = f->columns == 1 ? 800 : 500 * f->columns;
-    int height = (rows == 1 ? 440 : 360 * rows) + (f->title ? 40 : 0);
-    struct winsize screen = {.ws_col = 80, .ws_row = 25};
-    if (kind == TEXT) {
-        ioctl(STDOUT_FILENO, TIOCGWINSZ, &screen);
-        width = screen.ws_col - 1, height = screen.ws_row - 1;
-        ng_text_print(text, "unset grid\n");
-        if (f->live) ng_text_print(text, "set print '-'\nprint \"\\033[H\"\n");
-    } else if (kind == WINDOW) {
+    if (f->as_text) ng_text_print(text, "unset grid\n");
+    if (f->as_text && f->live) ng_text_print(text, "set print '-'\nprint \"\\033[H\"\n");
+    if (kind == WINDOW)
         ng_text_print(text, "windowed = strstrt(GPVAL_TERMINALS, ' qt ') ? 'qt' : "
                             "strstrt(GPVAL_TERMINALS, ' wxt ') ? 'wxt' : 'x11'\n");
-    }
-    if (f->width > 0) width = f->width;
-    if (f->height > 0) height = f->height;
     ng_text_print(text, "set terminal %s%s size %g,%g\n", kinds[kind].terminal,
-                  kind == TEXT && isatty(STDOUT_FILENO) ? " ansi" : "", unit * width,
-                  unit * height);
+                  f->as_text && isatty(STDOUT_FILENO) ? " ansi" : "", unit * f->width,
+                  unit * f->height);
 }
 
 static const char *base_name(const char *path)
@@ -148,7 +151,7 @@ static void add_commands(ng_text *text, const ng_figure *f, const char *data)
     ng_text_print(text, "reset\n");
     if (data) {
         ng_text_print(text, "data = ");
-        ng_text_quote(text, base_name(data));
+        ng_text_quote_file(text, base_name(data));
     } else {
         ng_text_print(text, "$data << END_OF_DATA\n");
         ng_text_add(text, f->data.bytes, f->data.count);
@@ -158,21 +161,17 @@ static void add_commands(ng_text *text, const ng_figure *f, const char *data)
     set_terminal(text, f);
     if (data) {
         ng_text_print(text, "set output ");
-        ng_text_quote(text, base_name(f->path));
+        ng_text_quote_file(text, base_name(f->path));
+        ng_text_print(text, "\n");
     }
-    const bool several = f->panels > 1 || f->title; /* else a window can be zoomed */
-    ng_text_print(text, "\n");
-    if (several)
-        ng_text_print(text, "set multiplot layout %d,%d", (f->panels + f->columns - 1) / f->columns,
-                      f->columns);
     if (f->title) {
-        ng_text_print(text, " title ");
-        ng_text_quote(text, f->title);
-        ng_text_print(text, " noenhanced font ',17'");
+        ng_text_label(text, "set multiplot title", f->title, title_letters(f));
+        ng_text_print(text, " font ',%d'\n", kinds[kind_of(f->path)].title);
+    } else if (has_parts(f)) {
+        ng_text_print(text, "set multiplot\n");
     }
-    ng_text_print(text, "\n");
     ng_text_add(text, f->script.bytes, f->script.count);
-    if (several) ng_text_print(text, "unset multiplot\n");
+    if (has_parts(f)) ng_text_print(text, "unset multiplot\n");
 }
 
 /* ---- A run ---------------------------------------------------------------------------------- */
@@ -197,44 +196,28 @@ static ng_status gnuplot_failed(const char *function, char *said)
     return ng_fail(NG_EIO, "%s: gnuplot: %s", function, line + strspn(line, " \t"));
 }
 
-/* Starts gnuplot with a socket as its input, since a pipe without a reader would raise SIGPIPE, and
- * these outputs, -1 for the program's own; in a process group, so that Ctrl-C does not end it. */
-static ng_status begin_gnuplot(const ng_figure *f, ng_live *run, int out, int err)
+/* Starts gnuplot with these as its standard input, output and error, -1 for the program's own; in a
+ * process group, so that Ctrl-C does not end it. */
+static ng_status start_gnuplot(const ng_figure *f, pid_t *process, const int files[3])
 {
     char *arguments[] = {"gnuplot", "-d", f->path ? NULL : "-persist", NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        return system_refuses(f->function, errno);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 0);
-    if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
-    if (err >= 0) posix_spawn_file_actions_adddup2(&actions, err, 2);
-    const int error =
-        posix_spawnp(&run->process, "gnuplot", &actions, &attributes, arguments, environ);
+    for (int i = 0; i < 3; i++)
+        if (files[i] >= 0) posix_spawn_file_actions_adddup2(&actions, files[i], i);
+    const int error = posix_spawnp(process, "gnuplot", &actions, &attributes, arguments, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    run->fd = ends[0];
-    if (!error) return NG_OK;
-    close(ends[0]);
-    run->process = 0;
-    return system_refuses(f->function, error);
+    return error ? system_refuses(f->function, error) : NG_OK;
 }
 
-/* Returns whether gnuplot has taken all commands. */
-static bool send_commands(int fd, const ng_text *commands)
+static void wait_for(pid_t process, int *state)
 {
-    for (int64_t at = 0; at < commands->count;) {
-        const ssize_t sent =
-            send(fd, commands->bytes + at, (size_t)(commands->count - at), MSG_NOSIGNAL);
-        if (sent < 0 && errno != EINTR) return false;
-        if (sent > 0) at += sent;
+    while (waitpid(process, state, 0) < 0 && errno == EINTR) {
     }
-    return true;
 }
 
 static ng_status read_file(const char *function, FILE *file, ng_text *text)
@@ -249,21 +232,24 @@ static ng_status read_file(const char *function, FILE *file, ng_text *text)
 static ng_status run_gnuplot(const ng_figure *f, const ng_text *commands, ng_text *drawn)
 {
     ng_text said = {.function = f->function};
-    FILE *out = tmpfile(), *err = tmpfile();
-    ng_live run;
+    FILE *in = tmpfile(), *out = tmpfile(), *err = tmpfile();
+    const size_t size = (size_t)commands->count;
+    pid_t process;
     int state;
-    ng_status status = out && err ? begin_gnuplot(f, &run, fileno(out), fileno(err))
-                                  : system_refuses(f->function, errno);
+    ng_status status = NG_OK;
+    if (!in || !out || !err || fwrite(commands->bytes, 1, size, in) < size || fflush(in) != 0)
+        status = ng_fail(NG_EIO, "%s: a temporary file: %s", f->function, strerror(errno));
+    if (in) rewind(in);
+    if (status == NG_OK)
+        status = start_gnuplot(f, &process, (int[]){fileno(in), fileno(out), fileno(err)});
     if (status == NG_OK) {
-        send_commands(run.fd, commands); /* if it fails, gnuplot has said why */
-        close(run.fd);
-        while (waitpid(run.process, &state, 0) < 0 && errno == EINTR) {
-        }
+        wait_for(process, &state);
         status = read_file(f->function, err, &said);
         if (status == NG_OK) status = read_file(f->function, out, drawn);
         if (status == NG_OK && (state != 0 || (drawn->count == 0 && f->path)))
             status = gnuplot_failed(f->function, said.bytes);
     }
+    if (in) fclose(in);
     if (out) fclose(out);
     if (err) fclose(err);
     ng_free(said.bytes);
@@ -279,24 +265,49 @@ static double live_clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-bool ng_live_is_due(const ng_live *live)
+bool ng_gnuplot_is_due(const ng_gnuplot *live)
 {
     return live->process == 0 || live_clock() - live->drawn >= 0.5;
 }
 
+void ng_gnuplot_end(ng_gnuplot *live)
+{
+    if (live->process == 0) return;
+    close(live->fd);
+    wait_for(live->process, NULL);
+    live->process = 0;
+}
+
+/* Its input is a socket, since a pipe without a reader would raise SIGPIPE. */
+static ng_status start_live(const ng_figure *f)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return system_refuses(f->function, errno);
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); /* for warnings */
+    const ng_status status = start_gnuplot(f, &f->live->process, (int[]){ends[1], -1, nowhere});
+    if (nowhere >= 0) close(nowhere);
+    close(ends[1]);
+    f->live->fd = ends[0];
+    if (status == NG_OK) return NG_OK;
+    close(ends[0]);
+    f->live->process = 0;
+    return status;
+}
+
 static ng_status draw_live(const ng_figure *f, const ng_text *commands)
 {
-    if (f->live->process == 0) {
-        const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); /* for warnings */
-        const ng_status status = begin_gnuplot(f, f->live, -1, nowhere);
-        if (nowhere >= 0) close(nowhere);
-        if (status != NG_OK) return status;
-    }
+    if (f->live->process == 0 && start_live(f) != NG_OK) return ng_newest_status();
     fflush(stdout);
-    const bool sent = send_commands(f->live->fd, commands);
+    for (int64_t at = 0; at < commands->count;) {
+        const ssize_t sent =
+            send(f->live->fd, commands->bytes + at, (size_t)(commands->count - at), MSG_NOSIGNAL);
+        if (sent < 0 && errno != EINTR)
+            return ng_fail(NG_EIO, "%s: gnuplot has ended: %s", f->function, strerror(errno));
+        if (sent > 0) at += sent;
+    }
     f->live->drawn = live_clock();
-    if (sent) return NG_OK;
-    return ng_fail(NG_EIO, "%s: gnuplot has ended: %s", f->function, strerror(errno));
+    return NG_OK;
 }
 
 /* ---- Draw ----------------------------------------------------------------------------------- */

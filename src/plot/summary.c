@@ -7,33 +7,39 @@
 
 static const char summary_name[] = "ng_history_summary";
 
-/* The values that the runs have logged, in any order and then sorted by series, place and value. */
+/* The values that the runs have logged, in any order and then sorted by place, series and value. */
 typedef struct {
     int64_t series; /* the index of its name */
     double place, value;
+    bool ends; /* NaN, and the last value of its run */
 } sample;
+
+typedef struct {
+    const char *name;
+    int64_t lost; /* how many runs have ended with NaN before the present place */
+} summary_series;
 
 typedef struct {
     sample *samples;
     int64_t count, room;
-    const char **names;
-    int64_t n_names, names_room;
+    summary_series *series;
+    int64_t n_series, series_room;
     int64_t runs;
     bool real;
 } summary;
 
-/* Returns the index of a name, in the order in which they are first met; -1 without memory. */
-static int64_t index_of_name(summary *s, const char *name)
+/* Returns the index of a series, in the order in which they are first met; -1 without memory. */
+static int64_t index_of_series(summary *s, const char *name)
 {
     int64_t i = 0;
-    while (i < s->n_names && strcmp(s->names[i], name) != 0) i++;
-    if (i < s->n_names) return i;
-    if (!NG_RESERVE(summary_name, s->names, s->n_names, s->names_room)) return -1;
-    s->names[s->n_names++] = name;
+    while (i < s->n_series && strcmp(s->series[i].name, name) != 0) i++;
+    if (i < s->n_series) return i;
+    if (!NG_RESERVE(summary_name, s->series, s->n_series, s->series_room)) return -1;
+    s->series[s->n_series++] = (summary_series){.name = name};
     return i;
 }
 
-static bool add_run(summary *s, const ng_block *b)
+static bool add_run(summary *s, ng_block *b)
 {
     if (b->n_points == 0) return true;
     if (s->runs++ > 0 && s->real != b->real) {
@@ -41,13 +47,22 @@ static bool add_run(summary *s, const ng_block *b)
         return false;
     }
     s->real = b->real;
-    for (int64_t i = 0; i < b->n_points; i++) {
+    ng_block_sort(b);
+    int64_t *newest = ng_calloc(summary_name, b->n_series, sizeof *newest); /* of each series */
+    bool made = newest != NULL;
+    for (int64_t i = 0; made && i < b->n_points; i++) {
         const ng_point *p = &b->points[i];
-        const int64_t series = index_of_name(s, b->series[p->series]);
-        if (series < 0 || !NG_RESERVE(summary_name, s->samples, s->count, s->room)) return false;
-        s->samples[s->count++] = (sample){series, ng_place(b, p), p->value};
+        const int64_t series = index_of_series(s, b->series[p->series]);
+        made = series >= 0 && NG_RESERVE(summary_name, s->samples, s->count, s->room);
+        newest[p->series] = s->count;
+        if (made) s->samples[s->count++] = (sample){series, ng_place(b, p), p->value, false};
     }
-    return true;
+    for (int64_t k = 0; made && k < b->n_series; k++) {
+        sample *last = &s->samples[newest[k]];
+        last->ends = isnan(last->value);
+    }
+    ng_free(newest);
+    return made;
 }
 
 /* NaN comes last. */
@@ -60,38 +75,44 @@ static int by_place(const void *a, const void *b)
     return (s->value > t->value) - (s->value < t->value);
 }
 
-/* The quantile of sorted values, interpolated linearly. */
-static double quantile(const sample *sorted, int64_t count, double share)
+/* The quantile at a share of `count` sorted numbers and of NaNs, which stand before them for the
+ * lower shares and after them for the others; interpolated linearly. */
+static double quantile(const sample *sorted, int64_t count, int64_t nans, double share)
 {
-    const double at = share * (double)(count - 1);
-    const int64_t below = (int64_t)at;
-    const double part = at - (double)below, low = sorted[below].value;
-    if (part == 0 || low == sorted[below + 1].value) return low; /* also of infinities */
-    return (1 - part) * low + part * sorted[below + 1].value;
+    const double at = share * (double)(count + nans - 1);
+    const double part = at - floor(at);
+    const int64_t below = (int64_t)at - (share < 0.5 ? nans : 0), above = below + (part > 0);
+    if (below < 0 || above >= count) return (double)NAN;
+    const double low = sorted[below].value, high = sorted[above].value;
+    return low == high ? low : (1 - part) * low + part * high; /* also of infinities */
 }
 
 static void log_summary(ng_history *to, const summary *s, const char *series, const char *ending,
                         double place, double value)
 {
-    char name[256];
-    snprintf(name, sizeof name, "%s%s", series, ending);
-    if (s->real)
-        ng_history_log_at(to, name, place, value);
-    else
-        ng_history_log(to, name, (int64_t)place, value);
+    ng_text name = {.function = summary_name};
+    ng_text_print(&name, "%s%s", series, ending);
+    if (name.bytes && s->real)
+        ng_history_log_at(to, name.bytes, place, value);
+    else if (name.bytes)
+        ng_history_log(to, name.bytes, (int64_t)place, value);
+    ng_free(name.bytes);
 }
 
-/* Logs what is known of the samples of one series at one place. Returns how many are not NaN. */
+/* Logs what is known of the samples of one series at one place. Returns how many are no NaN. */
 static int64_t log_group(ng_history *to, const summary *s, const sample *group, int64_t count)
 {
     static const struct {
         const char *ending;
         double share;
     } shares[] = {{"", 0.5}, {"_low", 0.25}, {"_high", 0.75}, {"_min", 0}, {"_max", 1}};
-    while (count > 0 && isnan(group[count - 1].value)) count--;
+    summary_series *series = &s->series[group->series];
+    int64_t nans = series->lost;
+    for (; count > 0 && isnan(group[count - 1].value); count--, nans++)
+        series->lost += group[count - 1].ends;
     for (int i = 0; i < 5; i++)
-        log_summary(to, s, s->names[group->series], shares[i].ending, group->place,
-                    count > 0 ? quantile(group, count, shares[i].share) : (double)NAN);
+        log_summary(to, s, series->name, shares[i].ending, group->place,
+                    quantile(group, count, nans, shares[i].share));
     return count;
 }
 
@@ -117,7 +138,7 @@ static bool collect_runs(summary *s, ng_history *const *histories, const char *b
 {
     for (int i = 0; i < count; i++)
         for (int64_t k = 0; k < histories[i]->count; k++) {
-            const ng_block *b = &histories[i]->blocks[k];
+            ng_block *b = &histories[i]->blocks[k];
             if (block && (!b->name || strcmp(b->name, block) != 0)) continue;
             if (!add_run(s, b)) return false;
         }
@@ -144,7 +165,7 @@ ng_history *ng_history_summary_with(ng_history *const *histories,
         if (result && options.block) ng_history_block(result, options.block);
         log_groups(result, &s, failures);
     }
-    ng_free(s.samples), ng_free(s.names);
+    ng_free(s.samples), ng_free(s.series);
     if (ng_failures() == failures) return result;
     ng_history_free(result);
     return NULL;

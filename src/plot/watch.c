@@ -22,12 +22,13 @@ typedef struct {
     ng_seen seen;
     int n_parameters; /* its own: the next ones of the watcher's */
     size_t length;    /* of the path and the '/' in the name */
-    char name[256];   /* of a series */
+    char *name;       /* of a series */
 } watched_layer;
 
 typedef struct {
     ng_watcher base; /* first: the module frees it as that */
     uint64_t digest; /* of the layers, the parameters and their dtypes */
+    uint64_t number; /* of the network, from 1 */
     watched_layer *layers;
     watched_parameter *parameters; /* of all layers, in their order */
     int64_t n_layers, n_parameters;
@@ -42,6 +43,7 @@ static void watcher_free(ng_watcher *base)
     watcher *w = (watcher *)base;
     ng_tape_unwatch(base);
     for (int64_t i = 0; w->parameters && i < w->n_parameters; i++) ng_free(w->parameters[i].before);
+    for (int64_t i = 0; w->layers && i < w->n_layers; i++) ng_free(w->layers[i].name);
     ng_free(w->parameters), ng_free(w->layers);
     ng_free(w);
 }
@@ -61,8 +63,7 @@ static const ng_module *next_layer(const ng_module *net, int *index)
 {
     const ng_module *layer;
     while ((layer = ng_module_layer(net, (*index)++))) {
-        const char *type = layer->type->name;
-        if (strcmp(type, "Sequential") == 0 || strcmp(type, "List") == 0) continue;
+        if (ng_is_container(layer)) continue;
         if (layer != net || !ng_module_child(net, 0)) return layer;
     }
     return NULL;
@@ -84,15 +85,22 @@ static watcher watcher_scan(const ng_module *net)
     return w;
 }
 
-static void name_layer(watched_layer *l, const ng_module *net)
+/* Names the layer by its path, with the type after a number: "0.Linear". */
+static bool name_layer(watched_layer *l, const ng_module *net)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-    const char *path = ng_module_path(net, l->module);
-    snprintf(l->name, sizeof l->name - 16, "%s", *path ? path : l->module->type->name);
+    const char *path = ng_module_path(net, l->module), *type = l->module->type->name;
+    const char *dot = strrchr(path, '.'), *last = dot ? dot + 1 : path;
+    const bool number = last[strspn(last, "0123456789")] == '\0';
+    const size_t size = strlen(path) + strlen(type) + 16;
+    l->name = ng_calloc(watch_name, (int64_t)size, 1);
+    if (!l->name) return false;
+    snprintf(l->name, size, "%s%s%s", path, number && *path ? "." : "", number ? type : "");
     for (char *at = l->name; *(at += strspn(at, allowed)); at++) *at = '_';
     l->length = strlen(l->name) + 1;
     l->name[l->length - 1] = '/';
+    return true;
 }
 
 static watcher *watcher_new(const ng_module *net, const watcher *scanned)
@@ -107,7 +115,7 @@ static watcher *watcher_new(const ng_module *net, const watcher *scanned)
     watched_parameter *p = w->parameters;
     for (int i = 0; made && (l->module = next_layer(net, &i)); l++) {
         const ng_tensor *own;
-        name_layer(l, net);
+        made = name_layer(l, net);
         for (int e = 0; made && (own = own_parameter(l->module, &e)); p++, l->n_parameters++) {
             p->tensor = own;
             p->before = ng_calloc(watch_name, own->size, ng_dtype_bytes(own->dtype));
@@ -126,8 +134,10 @@ static watcher *watcher_of(ng_module *net)
     watcher *w = (watcher *)registry->watcher;
     const watcher scanned = watcher_scan(net);
     if (!w || w->digest != scanned.digest) {
+        static _Atomic uint64_t networks;
         watcher *made = watcher_new(net, &scanned);
         if (!made) return NULL;
+        made->number = w ? w->number : ++networks;
         if (w) watcher_free(&w->base);
         registry->watcher = &made->base;
         w = made;
@@ -137,16 +147,6 @@ static watcher *watcher_of(ng_module *net)
         w->layers[i].module->registry->seen = &w->layers[i].seen;
     }
     return w;
-}
-
-/* ---- Statistics ----------------------------------------------------------------------------- */
-
-/* Whether the layer's output has a range, and its ends. */
-static bool output_range(const ng_module *layer, double *low, double *high)
-{
-    const bool is_tanh = strcmp(layer->type->name, "Tanh") == 0;
-    *low = is_tanh ? -1 : 0, *high = 1;
-    return is_tanh || strcmp(layer->type->name, "Sigmoid") == 0;
 }
 
 /* ---- Log ------------------------------------------------------------------------------------ */
@@ -174,7 +174,7 @@ static bool log_output(const watch_log *to, watched_layer *l)
     const ng_kernels *kernels = ng_kernels_for(y->dtype);
     double low, high, mean, var, divisor = 0;
     int64_t saturated = 0, zeros;
-    if (output_range(l->module, &low, &high))
+    if (ng_output_range(l->module, &low, &high))
         saturated = kernels->count_outside(y->data, y->size, low + 0.01, high - 0.01);
     kernels->moments(y->data, y->size, &mean, &var, &zeros);
     const double size = (double)y->size;
@@ -215,6 +215,12 @@ ng_status ng_watch(ng_module *net, ng_history *history, int64_t step)
         return ng_newest_status();
     watcher *w = watcher_of(net);
     if (!w) return NG_ENOMEM;
+    ng_block *b = history->count > 0 ? &history->blocks[history->count - 1] : NULL;
+    if (b && b->watched != 0 && b->watched != w->number)
+        return ng_fail(NG_EVALUE,
+                       "%s: the block of the history has another network's series, which have the "
+                       "same names: give each network a history",
+                       watch_name);
     watch_log to = {.history = history, .step = step};
     if (w->begun) to.steps = (double)(step - (w->step < -1 ? -1 : w->step));
     bool logged = true;
@@ -227,5 +233,6 @@ ng_status ng_watch(ng_module *net, ng_history *history, int64_t step)
         p += l->n_parameters;
     }
     w->step = step, w->begun = true;
+    if (step >= 0 && history->count > 0) history->blocks[history->count - 1].watched = w->number;
     return logged ? NG_OK : ng_newest_status();
 }
