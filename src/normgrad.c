@@ -106,6 +106,7 @@
 #include "nn/init.c"
 #include "nn/copy.c"
 #include "nn/using.c"
+#include "nn/recompute.c"
 #include "nn/parameters.c"
 #include "nn/summary.c"
 #include "nn/sequential.c"

@@ -77,6 +77,20 @@ NG_API ng_tensor *ng_forward_with(ng_module *module, ng_tape *tape, ng_inputs in
 NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape,
                                         ng_tensor *const *parameters, int count, ng_inputs inputs);
 
+/* ng_forward that keeps its inputs and its output only. What the layers compute in between is given
+ * back at once, and computed again when the gradient is taken (Chen et al. 2016):
+ *
+ *     for (int i = 0; i < 24; i++) x = ng_recompute(tape, block[i], x);
+ *
+ * So 24 blocks need the memory of one block and of 24 outputs, and a third more time. Outputs and
+ * gradients have the same bits as with ng_forward: dropout drops the same elements again, running
+ * statistics and other buffers move once. Gradients of gradients are the same but for rounding.
+ * Calls may be nested. The module must be in the same mode when the gradient is taken, and must not
+ * keep results of a pass. ng_watch shows no layers inside it. While recording is off, or if nothing
+ * requires a gradient, it is ng_forward. */
+#define ng_recompute(tape, module, ...) ng_recompute_with(tape, module, NG_INPUTS(__VA_ARGS__))
+NG_API ng_tensor *ng_recompute_with(ng_tape *tape, ng_module *module, ng_inputs inputs);
+
 /* Sets the mode of a module and of all its children. A module that is added later
  * (ng_sequential_add, ng_list_add, ng_module_add_child) keeps its own mode, as in PyTorch. New
  * modules are in training. */

@@ -532,11 +532,11 @@ ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before)
 }
 
 /* Notes the output of a watched module, and the statistics of the norm that has run inside it,
- * unless a module below has taken them. */
+ * unless a module below has taken them. Nothing is noted of results that are given back. */
 static ng_tensor *noted(const ng_module *module, ng_tape *tape, ng_tensor *y)
 {
     ng_seen *seen = module->registry->seen;
-    if (!y || !seen) return y;
+    if (!y || !seen || tape->scopes > 0) return y;
     ng_tape_watch(tape, seen->watcher);
     *seen = (ng_seen){seen->watcher, seen->watcher->pass, y, tape->rstd, tape->n_rstd};
     tape->n_rstd = 0;

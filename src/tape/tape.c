@@ -122,6 +122,7 @@ bool ng_tape_enter(ng_tape *tape, ng_scope *scope)
     if (!scratch) return false;
     *scope = (ng_scope){scratch, tape->arena, tape->last, tape->ops};
     tape->arena = scratch->arena;
+    tape->scopes++;
     return true;
 }
 
@@ -136,6 +137,8 @@ void ng_tape_leave(ng_tape *tape, const ng_scope *scope)
     else
         tape->first = NULL;
     ng_arena_reset(&scope->scratch->arena);
+    tape->scopes--;
+    tape->n_rstd = 0;
     scope->scratch->next = tape->scratch;
     tape->scratch = scope->scratch;
 }

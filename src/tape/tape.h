@@ -40,6 +40,7 @@ typedef struct ng_scratch {
 struct ng_tape {
     ng_arena arena;
     ng_scratch *scratch; /* that nobody uses now */
+    int scopes;          /* between ng_tape_enter and ng_tape_leave */
     ng_sweep *sweeps; /* the first of those that were ever needed, each links to the one inside */
     ng_sweep *sweep;  /* the innermost that runs, or NULL */
     ng_replaced *replaced; /* the newest first */

@@ -1,0 +1,349 @@
+/* ng_recompute: the same bits as ng_forward, with the memory of one pass given back. */
+#include "fixture.h"
+#include "support.h"
+#include <math.h>
+#include <pthread.h>
+
+FIXTURE(set_up, tear_down)
+
+/* ---- Networks ------------------------------------------------------------------------------- */
+
+enum { DIM = 8 };
+
+/* A layer that runs its child by ng_recompute, or by ng_forward. */
+typedef struct {
+    ng_module base;
+    ng_module *inner;
+    bool again;
+} wrapper;
+
+static ng_tensor *wrapper_forward(ng_module *self, ng_tape *on, const ng_inputs *in)
+{
+    const wrapper *layer = (const wrapper *)self;
+    return layer->again ? ng_recompute_with(on, layer->inner, *in)
+                        : ng_forward_child(layer->inner, on, in->x, in);
+}
+
+static const ng_module_class wrapper_class = {
+    .name = "Wrapper", .size = sizeof(wrapper), .forward_with = wrapper_forward};
+
+static ng_module *wrapped(ng_module *inner, bool again)
+{
+    wrapper *self = (wrapper *)ng_module_new(&wrapper_class);
+    self->inner = ng_module_add_child(&self->base, "inner", inner);
+    self->again = again;
+    return ng_module_built(&self->base);
+}
+
+/* Layers with random numbers, running statistics and counters, power iteration. */
+static ng_module *mixed(void)
+{
+    return ng_sequential_new(
+        ng_linear_new(DIM, DIM), ng_batch_norm_new(DIM), ng_gelu_new(), ng_dropout_new(0.3),
+        ng_residual_new(ng_sequential_new(ng_layer_norm_new(DIM),
+                                          ng_spectral_norm_new(ng_linear_new(DIM, DIM)),
+                                          ng_dropout_new(0.2))),
+        ng_weight_norm_new(ng_linear_new(DIM, DIM)), ng_tanh_new());
+}
+
+static ng_module *two_mixed(bool again)
+{
+    return ng_sequential_new(wrapped(mixed(), again), wrapped(mixed(), again));
+}
+
+static ng_module *transformer_blocks(bool again)
+{
+    ng_module *net = ng_sequential_new(ng_tanh_new());
+    for (int i = 0; i < 2; i++)
+        ng_sequential_add(net, wrapped(ng_transformer_block_new(DIM, 2, .dropout = 0.1), again));
+    return net;
+}
+
+static ng_module *nested(bool again) { return wrapped(two_mixed(again), again); }
+
+static const struct {
+    ng_module *(*make)(bool again);
+    ng_shape shape;
+} networks[] = {
+    {two_mixed, {2, {6, DIM}}}, {transformer_blocks, {3, {2, 5, DIM}}}, {nested, {2, {6, DIM}}}};
+
+/* The same network twice, on a tape each, with the same input: [1] recomputes. */
+typedef struct {
+    ng_module *net[2];
+    ng_tape *on[2];
+    ng_tensor *x[2];
+} twins;
+
+static twins twins_of(int which, ng_dtype dtype)
+{
+    twins t;
+    for (int i = 0; i < 2; i++) {
+        t.net[i] = networks[which].make(i);
+        t.on[i] = ng_tape_new();
+        t.x[i] = normal(dtype, networks[which].shape, 1);
+        assert_ok(ng_module_init(t.net[i], 3));
+        assert_ok(ng_module_to(t.net[i], dtype));
+    }
+    return t;
+}
+
+static void twins_free(twins *t)
+{
+    for (int i = 0; i < 2; i++) ng_tape_free(t->on[i]), ng_module_free(t->net[i]);
+}
+
+/* Equal bits, or a difference of at most `allowed`. */
+static void assert_alike(ng_tensor *a, ng_tensor *b, double allowed)
+{
+    if (allowed == 0) assert_same_bits(a, b);
+    for (int64_t i = 0; i < ng_size(a) && allowed > 0; i++)
+        ck_assert_double_le(fabs(ng_get(a, i) - ng_get(b, i)), allowed);
+}
+
+/* Gradients, and then buffers and random numbers, which have the same bits. */
+static void assert_twins(const twins *t, double allowed)
+{
+    ng_named_tensor p[2];
+    for (int k = 0; ng_module_parameter(t->net[0], k, &p[0]); k++) {
+        ck_assert(ng_module_parameter(t->net[1], k, &p[1]));
+        ck_assert_int_eq(ng_has_grad(p[0].tensor), ng_has_grad(p[1].tensor));
+        if (ng_has_grad(p[0].tensor))
+            assert_alike(ng_grad(p[0].tensor), ng_grad(p[1].tensor), allowed);
+    }
+    if (ng_has_grad(t->x[0])) assert_alike(ng_grad(t->x[0]), ng_grad(t->x[1]), allowed);
+    assert_same_module(t->net[0], t->net[1]);
+    ng_tensor *next[2];
+    for (int i = 0; i < 2; i++) next[i] = ng_normal(t->on[i], NG_F32, NG_SHAPE(4), 0, 1);
+    assert_same_bits(next[0], next[1]);
+}
+
+LOOP_TEST(outputs_and_gradients_have_the_same_bits, 6)
+{
+    twins t = twins_of(_i / 2, _i % 2 ? NG_F64 : NG_F32);
+    for (int step = 0; step < 3; step++) {
+        ng_tensor *y[2];
+        for (int i = 0; i < 2; i++) {
+            if (step == 2) ng_eval(t.net[i]);
+            y[i] = ng_forward(t.net[i], t.on[i], t.x[i]);
+            assert_ok(ng_backward(t.on[i], ng_sum(t.on[i], ng_square(t.on[i], y[i]))));
+        }
+        assert_same_bits(y[0], y[1]);
+        assert_twins(&t, 0);
+        for (int i = 0; i < 2; i++) ng_tape_reset(t.on[i]);
+    }
+    twins_free(&t);
+}
+
+/* The gradient of the square of a gradient. */
+LOOP_TEST(second_gradients_are_the_same, 3)
+{
+    twins t = twins_of(_i, NG_F64);
+    ng_tensor *penalty[2];
+    for (int i = 0; i < 2; i++) {
+        ng_tensor *y = ng_forward(t.net[i], t.on[i], t.x[i]);
+        ng_tensor *slope =
+            ng_gradient(t.on[i], ng_sum(t.on[i], ng_square(t.on[i], y)), t.x[i], .record = true);
+        penalty[i] = ng_sum(t.on[i], ng_square(t.on[i], slope));
+        assert_ok(ng_backward(t.on[i], penalty[i]));
+    }
+    assert_same_bits(penalty[0], penalty[1]);
+    assert_twins(&t, 1e-10);
+    twins_free(&t);
+}
+
+TEST(a_gradient_may_be_taken_twice)
+{
+    twins t = twins_of(0, NG_F32);
+    ng_tensor *loss[2];
+    for (int i = 0; i < 2; i++) loss[i] = ng_sum(t.on[i], ng_forward(t.net[i], t.on[i], t.x[i]));
+    for (int pass = 0; pass < 3; pass++) {
+        for (int i = 0; i < 2; i++) assert_ok(ng_backward(t.on[i], loss[i]));
+        assert_twins(&t, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        ng_named_tensor weight;
+        ck_assert(ng_module_parameter(t.net[i], 0, &weight));
+        assert_ok(ng_gradient(t.on[i], loss[i], weight.tensor));
+    }
+    twins_free(&t);
+}
+
+/* ---- Uses ----------------------------------------------------------------------------------- */
+
+TEST(frozen_parameters_get_no_gradient)
+{
+    twins t = twins_of(0, NG_F32);
+    for (int i = 0; i < 2; i++) {
+        ng_module *linear = ng_module_child(ng_module_child(ng_module_child(t.net[i], 1), 0), 0);
+        ng_freeze(linear);
+        ng_tensor *y = ng_forward(t.net[i], t.on[i], t.x[i]);
+        ng_unfreeze(linear); /* too late for this pass */
+        assert_ok(ng_backward(t.on[i], ng_sum(t.on[i], y)));
+        ck_assert(!ng_has_grad(ng_module_find(linear, "weight")));
+    }
+    assert_twins(&t, 0);
+    twins_free(&t);
+}
+
+TEST(inputs_may_be_named)
+{
+    ng_tensor *mask =
+        own(ng_tensor_from(NG_F32, NG_SHAPE(2, 5), NG_VALUES(1, 1, 1, 0, 0, 1, 1, 1, 1, 0)));
+    twins t = twins_of(1, NG_F32);
+    ng_tensor *y[2];
+    for (int i = 0; i < 2; i++) {
+        ng_module *block = ng_module_child(ng_module_child(t.net[i], 1), 0);
+        y[i] = i ? ng_recompute(t.on[i], block, t.x[i], .mask = mask)
+                 : ng_forward(block, t.on[i], t.x[i], .mask = mask);
+        assert_ok(ng_backward(t.on[i], ng_sum(t.on[i], y[i])));
+    }
+    assert_same_bits(y[0], y[1]);
+    assert_twins(&t, 0);
+    twins_free(&t);
+}
+
+TEST(other_tensors_may_replace_the_parameters)
+{
+    twins t = twins_of(2, NG_F64);
+    ng_tensor *found[2][64];
+    int n = 0;
+    for (int i = 0; i < 2; i++) {
+        ng_tensor *w[64];
+        ng_named_tensor p;
+        for (n = 0; ng_module_parameter(t.net[i], n, &p); n++)
+            w[n] = ng_mul_scalar(t.on[i], p.tensor, 1.1);
+        ng_tensor *y = ng_forward_using(t.net[i], t.on[i], w, n, t.x[i]);
+        assert_ok(ng_gradients(t.on[i], &y, 1, w, n, found[i]));
+        assert_ok(ng_backward(t.on[i], ng_sum(t.on[i], y)));
+    }
+    for (int k = 0; k < n; k++) assert_same_bits(found[0][k], found[1][k]);
+    assert_twins(&t, 0);
+    twins_free(&t);
+}
+
+TEST(it_is_ng_forward_where_nothing_is_recorded)
+{
+    ng_module *net = own(mixed());
+    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(4, DIM)));
+    ng_eval(net);
+    ng_tape_set_recording(tape, false);
+    assert_same_bits(ng_recompute(tape, net, x), ng_forward(net, tape, x));
+    ck_assert_int_eq(ng_tape_used(tape).ops, 0);
+    ng_tape_set_recording(tape, true);
+    ng_freeze(net);
+    assert_same_bits(ng_recompute(tape, net, x), ng_forward(net, tape, x));
+    ck_assert_int_eq(ng_tape_used(tape).ops, 0);
+    ng_unfreeze(net);
+    ck_assert_ptr_nonnull(ng_recompute(tape, net, x));
+    ck_assert_int_eq(ng_tape_used(tape).ops, 1);
+}
+
+/* ---- Failures ------------------------------------------------------------------------------- */
+
+/* A layer that fails from its n-th call on, and takes a gradient itself. */
+static int calls_left;
+static ng_tensor *fragile_forward(ng_module *self, ng_tape *on, ng_tensor *x)
+{
+    (void)self;
+    if (calls_left-- <= 0) return ng_reshape(on, x, NG_SHAPE(7));
+    ng_tensor *v = ng_variable(on, x);
+    ng_tensor *slope = ng_gradient(on, ng_sum(on, ng_tanh(on, v)), v, .record = true);
+    return ng_mul(on, x, ng_detach(on, slope));
+}
+
+static const ng_module_class fragile_class = {
+    .name = "Fragile", .size = sizeof(ng_module), .forward = fragile_forward};
+
+TEST(a_failure_in_either_run_is_an_error)
+{
+    for (int calls = 0; calls < 3; calls++) {
+        ng_module *net =
+            ng_sequential_new(ng_linear_new(DIM, DIM), ng_batch_norm_new(DIM), ng_dropout_new(0.5),
+                              ng_module_built(ng_module_new(&fragile_class)));
+        ng_tensor *x = normal(NG_F32, NG_SHAPE(4, DIM), 1);
+        calls_left = calls;
+        ng_tensor *y = ng_recompute(tape, net, x);
+        if (calls == 0) assert_fails(y, NG_ESHAPE, "3 (Fragile): ng_reshape");
+        ng_tensor *running = ng_module_find(net, "1.running_mean");
+        ng_tensor *moved = own(ng_copy_new(running, NG_F32)), *next = NULL;
+        if (calls == 1)
+            assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESHAPE, "3 (Fragile): ng_reshape");
+        if (calls == 2) assert_ok(ng_backward(tape, ng_sum(tape, y)));
+        ck_assert_int_eq(ng_has_grad(x), calls == 2);
+        assert_same_bits(running, moved);
+        assert_ok(next = ng_recompute(tape, ng_module_child(net, 0), x)); /* the tape goes on */
+        assert_ok(ng_backward(tape, ng_sum(tape, next)));
+        ng_tape_reset(tape);
+        ng_module_free(net);
+    }
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, DIM), 1);
+    ng_module *net = own(ng_linear_new(DIM, DIM));
+    assert_fails(ng_recompute(tape, net, NULL), NG_ENULL, "ng_recompute: x is NULL");
+    assert_fails(ng_recompute(tape, NULL, x), NG_ENULL, "ng_recompute: module is NULL");
+    assert_fails(ng_recompute(NULL, net, x), NG_ENULL, "ng_recompute: tape is NULL");
+    ng_tensor *y = ng_recompute(tape, net, x);
+    assert_ok(ng_fill(ng_module_find(net, "bias"), 2));
+    assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESTATE,
+                 "an operand of recompute was changed");
+}
+
+/* ---- Memory and threads --------------------------------------------------------------------- */
+
+/* Bytes of a training step of so many blocks, and allocations of later steps. */
+static int64_t bytes_of(int blocks, bool again)
+{
+    ng_tape *on = ng_tape_new();
+    ng_module *net = ng_sequential_new(ng_tanh_new());
+    for (int i = 0; i < blocks; i++)
+        ng_sequential_add(net, wrapped(ng_transformer_block_new(32, 4), again));
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 16, 32), 1);
+    int64_t made = 0, kept = 0;
+    for (int step = 0; step < 6; step++) {
+        assert_ok(ng_backward(on, ng_sum(on, ng_square(on, ng_forward(net, on, x)))));
+        ng_tape_reset(on);
+        kept = ng_tape_used(on).bytes_kept;
+        if (step == 2) made = allocations_made();
+    }
+#ifndef __SANITIZE_ADDRESS__
+    assert_none_allocated_since(made);
+#endif
+    ng_tape_free(on), ng_module_free(net);
+    return kept;
+}
+
+TEST(memory_is_given_back) { ck_assert_int_lt(2 * bytes_of(24, true), bytes_of(24, false)); }
+
+static void *train_twins(void *unused)
+{
+    (void)unused;
+    twins *t = malloc(sizeof *t);
+    for (int i = 0; i < 2; i++) {
+        t->net[i] = two_mixed(i);
+        t->on[i] = ng_tape_new();
+        t->x[i] = ng_require_grad(ng_ones_new(NG_F32, NG_SHAPE(6, DIM)));
+    }
+    for (int step = 0; step < 20; step++)
+        for (int i = 0; i < 2; i++) {
+            ng_tensor *y = ng_forward(t->net[i], t->on[i], t->x[i]);
+            if (ng_backward(t->on[i], ng_sum(t->on[i], y)) != NG_OK) return t;
+            ng_tape_reset(t->on[i]);
+        }
+    return t;
+}
+
+TEST(threads_recompute_at_the_same_time)
+{
+    enum { THREADS = 3 };
+    pthread_t thread[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, train_twins, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *result;
+        pthread_join(thread[i], &result);
+        twins *t = result;
+        assert_twins(t, 0);
+        twins_free(t);
+        for (int k = 0; k < 2; k++) ng_tensor_free(t->x[k]);
+        free(t);
+    }
+}
