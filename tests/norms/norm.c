@@ -20,12 +20,27 @@ ng_module *drawn(ng_module *layer)
     return layer;
 }
 
+ng_module *evaluating(ng_module *layer)
+{
+    ng_eval(layer);
+    return layer;
+}
+
 /* ---- Finite differences --------------------------------------------------------------------- */
+
+/* The inputs of a call by name, x first. */
+enum { INPUTS = 4 };
+static const char *const input_names[INPUTS] = {"x", "condition", "style", "gate"};
+static ng_tensor **input_of(norm_call *call, int i)
+{
+    ng_tensor **const inputs[] = {&call->in.x, &call->in.condition, &call->in.style,
+                                  &call->in.gate};
+    return inputs[i];
+}
 
 static ng_tensor *output_of(const norm_call *call)
 {
-    return ng_forward(call->layer, tape, call->x,
-                      .condition = call->condition ? call->condition : NG_NONE);
+    return ng_forward_with(call->layer, tape, call->in);
 }
 
 /* Fixed random numbers in the shape of y. */
@@ -43,7 +58,7 @@ ng_tensor *loss_of(const norm_call *call)
 
 ng_tensor *slope_of(const norm_call *call)
 {
-    ng_tensor *dx = ng_gradient(tape, loss_of(call), call->x, .record = true);
+    ng_tensor *dx = ng_gradient(tape, loss_of(call), call->in.x, .record = true);
     return ng_sum(tape, ng_mul(tape, dx, numbers_like(dx, 12)));
 }
 
@@ -69,24 +84,38 @@ static void expect_slopes_of(norm_scalar *f, const norm_call *call, const char *
         assert_ok(ng_set(t, i, at));
         const double numeric = (above - below) / (2 * h),
                      analytic = gradient ? ng_get(gradient, i) : 0;
-        ck_assert_msg(fabs(analytic - numeric) <= 1e-7 * (1 + fabs(numeric)),
+        ck_assert_msg(fabs(analytic - numeric) <= 1e-6 * (1 + fabs(numeric)),
                       "d%s[%d] is %.12g, finite differences give %.12g", name, (int)i, analytic,
                       numeric);
     }
 }
 
-void expect_slopes(norm_scalar *f, const norm_call *call)
+void expect_slopes(norm_scalar *f, const norm_call *given)
 {
+    norm_call call = *given;
     ng_named_tensor parameter;
-    ng_require_grad(call->x);
-    if (call->condition) ng_require_grad(call->condition);
-    assert_ok(ng_backward(tape, f(call)));
+    for (int i = 0; i < INPUTS; i++)
+        if (*input_of(&call, i)) ng_require_grad(*input_of(&call, i));
+    assert_ok(ng_backward(tape, f(&call)));
     ng_tape_reset(tape);
-    expect_slopes_of(f, call, "x", call->x);
-    if (call->condition) expect_slopes_of(f, call, "condition", call->condition);
-    for (int i = 0; ng_module_parameter(call->layer, i, &parameter); i++)
-        expect_slopes_of(f, call, parameter.name, parameter.tensor);
+    for (int i = 0; i < INPUTS; i++)
+        if (*input_of(&call, i)) expect_slopes_of(f, &call, input_names[i], *input_of(&call, i));
+    for (int i = 0; ng_module_parameter(call.layer, i, &parameter); i++)
+        expect_slopes_of(f, &call, parameter.name, parameter.tensor);
     assert_ok(!ng_failed());
+}
+
+void expect_checked(const norm_call *given)
+{
+    norm_call call = *given;
+    ng_tensor *inputs[INPUTS];
+    const char *names[INPUTS];
+    int n = 0;
+    for (int i = 0; i < INPUTS; i++)
+        if (*input_of(&call, i)) names[n] = input_names[i], inputs[n++] = *input_of(&call, i);
+    const ng_check_report report =
+        ng_check_module(call.layer, inputs, n, .order = 2, .names = names);
+    ck_assert_msg(report.passed, "%s", report.message);
 }
 
 /* ---- PyTorch -------------------------------------------------------------------------------- */
@@ -94,12 +123,19 @@ void expect_slopes(norm_scalar *f, const norm_call *call)
 /* The figure ROW/PREFIXname of a tensor of the layer, under its name or the papers'; NULL: none. */
 static ng_tensor *figure_of(const char *row, const char *prefix, const char *name)
 {
-    static const char *const other[][2] = {
-        {"weight", "gamma"}, {"bias", "beta"}, {"running_mean", "mean"}, {"running_var", "var"}};
+    static const char *const other[][2] = {{"weight", "gamma"},
+                                           {"bias", "beta"},
+                                           {"running_mean", "mean"},
+                                           {"running_var", "var"},
+                                           {"running_deviation", "deviation"},
+                                           {"inner.weight", "v"},
+                                           {"inner.bias", "bias"}};
     char path[128];
     snprintf(path, sizeof path, "%s/%s%s", row, prefix, name);
     ng_tensor *found = golden_find(path);
-    for (int i = 0; i < 4 && !found; i++) {
+    for (char *dot = path; !found && (dot = strchr(dot, '.'));)
+        *dot = '_', found = golden_find(path);
+    for (int i = 0; i < 7 && !found; i++) {
         if (strcmp(name, other[i][0])) continue;
         snprintf(path, sizeof path, "%s/%s%s", row, prefix, other[i][1]);
         found = golden_find(path);
@@ -109,12 +145,12 @@ static ng_tensor *figure_of(const char *row, const char *prefix, const char *nam
 
 static const double tolerance = 1e-11;
 
-void expect_pytorch(ng_module *layer, const char *file, const char *row)
+void expect_pytorch(ng_module *layer, const char *file, const char *row, const char *named)
 {
     char path[64];
     snprintf(path, sizeof path, "tests/golden/%s", file);
     golden_load(path);
-    const char *inputs[] = {"x", figure_of(row, "", "condition") ? "condition" : NULL, NULL};
+    const char *inputs[] = {"x", named ? "condition" : NULL, NULL};
     ng_tensor *in[GOLDEN_INPUTS];
     ng_named_tensor t;
     assert_ok(ng_module_to(own(layer), NG_F64));
@@ -124,7 +160,9 @@ void expect_pytorch(ng_module *layer, const char *file, const char *row)
     for (int i = 0; ng_module_buffer(layer, i, &t); i++)
         if (figure_of(row, "", t.name))
             assert_ok(ng_copy_values(t.tensor, figure_of(row, "", t.name)));
-    const norm_call call = {layer, in[0], inputs[1] ? in[1] : NULL};
+    norm_call call = *CALL(layer, in[0]);
+    for (int i = 1; i < INPUTS && named; i++)
+        if (strcmp(named, input_names[i]) == 0) *input_of(&call, i) = in[1], call.in.named = 1;
     assert_golden_gradients(row, output_of(&call), tolerance, inputs, in);
     for (int i = 0; ng_module_parameter(layer, i, &t); i++)
         assert_tensors_close(ng_grad(t.tensor), figure_of(row, "d", t.name), tolerance);
@@ -134,7 +172,14 @@ void expect_pytorch(ng_module *layer, const char *file, const char *row)
     golden_unload();
 }
 
+/* ---- Relations -------------------------------------------------------------------------------- */
+
 void expect_invariant(ng_module *layer, ng_tensor *x, ng_tensor *to)
 {
     assert_tensors_close(ng_forward(layer, tape, x), ng_forward(layer, tape, to), 1e-9);
+}
+
+void expect_orthogonal(ng_tensor *a, ng_tensor *b)
+{
+    assert_near(ng_item(ng_sum(tape, ng_mul(tape, a, b))), 0, 1e-13);
 }

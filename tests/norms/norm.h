@@ -13,33 +13,49 @@ Suite *norm_suite(const char *name, TCase **tests);
 /* The layer in double with parameters drawn from a normal distribution; freed after the test. */
 ng_module *drawn(ng_module *layer);
 
+/* The layer, in evaluation. */
+ng_module *evaluating(ng_module *layer);
+
 /* A float64 tensor of these numbers, freed after the test. */
 #define DOUBLES(shape, ...) own(ng_tensor_from(NG_F64, shape, NG_VALUES(__VA_ARGS__)))
 
-/* What is differentiated: a layer, its x, and its condition or NULL. */
+/* What is differentiated: a layer and its inputs. CALL(layer, x, .condition = c) */
 typedef struct {
     ng_module *layer;
-    ng_tensor *x, *condition;
+    ng_inputs in;
 } norm_call;
+#define CALL(layer, ...) (&(norm_call){layer, NG_INPUTS(__VA_ARGS__)})
 
 /* L = sum(c . y) for a fixed random c, and G = sum(u . dL/dx) for a fixed random u. */
 ng_tensor *loss_of(const norm_call *call);
 ng_tensor *slope_of(const norm_call *call);
 
-/* The gradient of f to each element t of x, the condition and the parameters is
+/* The gradient of f to each element t of the inputs and the parameters is
  * (f(t + h) - f(t - h)) / 2h. */
 typedef ng_tensor *norm_scalar(const norm_call *call);
 void expect_slopes(norm_scalar *f, const norm_call *call);
 
-/* The layer has PyTorch's y, dx and gradients of its parameters: the figures ROW/x, ROW/y, ROW/dy, ROW/dx...
- * of tests/golden/FILE. */
-void expect_pytorch(ng_module *layer, const char *file, const char *row);
+/* The library's checker finds both orders right. */
+void expect_checked(const norm_call *call);
 
-/* y(x) and y(to) are equal but for rounding. */
+/* The layer has PyTorch's y, dx and gradients of its parameters: the figures ROW/x, ROW/y, ROW/dy,
+ * ROW/dx... of tests/golden/FILE; and the buffers ROW/after.NAME. `named` is the input that the
+ * figure ROW/condition is, or NULL. */
+void expect_pytorch(ng_module *layer, const char *file, const char *row, const char *named);
+
+/* y does not change from x to `to`, but for rounding. */
 void expect_invariant(ng_module *layer, ng_tensor *x, ng_tensor *to);
 
+/* sum(a b) is 0, but for rounding. */
+void expect_orthogonal(ng_tensor *a, ng_tensor *b);
+
 /* The suites. */
-#define NORM_SUITES(X) X(layer_norm)
+#define NORM_SUITES(X)                                                                             \
+    X(adaptive_layer_norm)                                                                         \
+    X(batch_norm) X(batch_renorm) X(derf) X(detach_norm) X(dynamic_tanh) X(evo_norm) X(film)       \
+        X(filter_response_norm) X(gated_rms_norm) X(global_response_norm) X(group_norm)            \
+            X(instance_norm) X(l2_norm) X(layer_norm) X(local_response_norm) X(rms_norm)           \
+                X(scale_norm) X(spectral_norm) X(weight_norm) X(weight_standardization)
 #define X(name) Suite *name##_suite(void);
 NORM_SUITES(X)
 #undef X

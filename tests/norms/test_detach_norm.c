@@ -1,0 +1,73 @@
+/* DetachNorm: y = (x - mean) / sqrt(var + eps), with mean and deviation constants in the gradient. Its gradient is
+ * therefore not that of finite differences of y, unless the checker holds the two fixed. */
+#include "norms/norm.h"
+
+/* ---- Worked numbers ----------------------------------------------------------------------------- */
+
+/* dx = dy / sqrt(var + eps): not centred, and with its part along xhat. Mean 3, variance 3.5. */
+START_TEST(only_scales_the_gradient)
+{
+    ng_tensor *x = ng_require_grad(DOUBLES(NG_SHAPE(1, 4), 1, 2, 3, 6));
+    ng_tensor *y = ng_forward(drawn(ng_detach_norm_new(4, .eps = 0.5)), tape, x);
+    assert_values(y, 1e-14, -1, -0.5, 0, 1.5);
+    assert_ok(ng_backward_from(tape, y, DOUBLES(NG_SHAPE(1, 4), 1, -2, 5, 3)));
+    assert_values(ng_grad(x), 1e-14, 0.5, -1, 2.5, 1.5);
+}
+END_TEST
+
+/* ---- The gradient against finite differences ---------------------------------------------------- */
+
+START_TEST(the_checker_holds_the_constants_fixed)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1);
+    ng_module *const layers[] = {drawn(ng_detach_norm_new(5)),
+                                 drawn(ng_detach_norm_new(5, .mean_flows = true)),
+                                 drawn(ng_detach_norm_new(5, .deviation_flows = true))};
+    for (int i = 0; i < 3; i++) expect_checked(CALL(layers[i], x));
+}
+END_TEST
+
+/* ---- PyTorch --------------------------------------------------------------------------------------- */
+
+START_TEST(value_and_gradients_are_pytorchs)
+{
+    expect_pytorch(ng_detach_norm_new(5), "norms.txt", "detach_norm", NULL);
+    expect_pytorch(ng_detach_norm_new(5, .deviation_flows = true), "norms.txt", "detach_norm_mean",
+                   NULL);
+    expect_pytorch(ng_detach_norm_new(5, .mean_flows = true), "norms.txt", "detach_norm_deviation",
+                   NULL);
+    expect_pytorch(ng_layer_norm_new(5, .no_affine = true), "norms.txt", "layer_norm_simple", NULL);
+}
+END_TEST
+
+/* ---- Invariances ------------------------------------------------------------------------------------- */
+
+START_TEST(the_value_is_layer_norms)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1);
+    ng_tensor *y = ng_forward(drawn(ng_detach_norm_new(5)), tape, x);
+    assert_tensors_close(y, ng_forward(drawn(ng_layer_norm_new(5, .no_affine = true)), tape, x),
+                         1e-14);
+}
+END_TEST
+
+/* ---- Bad settings ------------------------------------------------------------------------------------ */
+
+START_TEST(bad_settings_are_refused)
+{
+    assert_fails(ng_detach_norm_new(0), NG_EVALUE, "ng_detach_norm_new");
+    assert_fails(ng_detach_norm_new(5, .eps = -1), NG_EVALUE, "ng_detach_norm_new");
+}
+END_TEST
+
+Suite *detach_norm_suite(void)
+{
+    TCase *tests;
+    Suite *suite = norm_suite("detach_norm", &tests);
+    tcase_add_test(tests, only_scales_the_gradient);
+    tcase_add_test(tests, the_checker_holds_the_constants_fixed);
+    tcase_add_test(tests, value_and_gradients_are_pytorchs);
+    tcase_add_test(tests, the_value_is_layer_norms);
+    tcase_add_test(tests, bad_settings_are_refused);
+    return suite;
+}

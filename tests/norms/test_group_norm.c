@@ -1,0 +1,131 @@
+/* GroupNorm: y = gamma xhat + beta, with the statistics of a group of a sample's channels. */
+#include "norms/norm.h"
+
+/* ---- Worked numbers ------------------------------------------------------------------------------ */
+
+/* Channels 1, 3 and 2, 6: means 2 and 4, deviations 1 and 2. */
+START_TEST(two_groups_of_two)
+{
+    ng_module *norm = drawn(ng_group_norm_new(2, 4, .eps = NG_ZERO, .no_affine = true));
+    assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(1, 4), 1, 3, 2, 6)), 1e-14, -1, 1, -1, 1);
+}
+END_TEST
+
+START_TEST(one_value_a_group_gives_beta)
+{
+    ng_module *norm = drawn(ng_group_norm_new(2, 2));
+    ng_tensor *y = ng_forward(norm, tape, normal(NG_F64, NG_SHAPE(3, 2), 1));
+    assert_same_bits(y, ng_broadcast_to(tape, ng_module_find(norm, "bias"), NG_SHAPE(3, 2)));
+}
+END_TEST
+
+/* ---- The gradient against finite differences ----------------------------------------------------- */
+
+enum { MODES = 4 };
+
+static norm_call make(int mode)
+{
+    switch (mode) {
+    case 0: return *CALL(drawn(ng_group_norm_new(2, 4)), normal(NG_F64, NG_SHAPE(2, 4, 3), 1));
+    case 1:
+        return *CALL(drawn(ng_group_norm_new(1, 4, .no_affine = true)),
+                     normal(NG_F64, NG_SHAPE(2, 4, 3), 1));
+    case 2: return *CALL(drawn(ng_group_norm_new(4, 4)), normal(NG_F64, NG_SHAPE(2, 4, 3), 1));
+    default:
+        return *CALL(drawn(ng_group_norm_new(2, 4, .condition = 2)),
+                     normal(NG_F64, NG_SHAPE(2, 4, 3), 1),
+                     .condition = normal(NG_F64, NG_SHAPE(2, 2), 2));
+    }
+}
+
+/* dL/dx and dL/d(each parameter) for L = sum(c . y). */
+START_TEST(gradient_is_that_of_finite_differences)
+{
+    const norm_call call = make(_i);
+    expect_slopes(loss_of, &call);
+}
+END_TEST
+
+/* The gradient of G = sum(u . dL/dx): the second order. */
+START_TEST(gradient_of_the_gradient_is_that_of_finite_differences)
+{
+    const norm_call call = make(_i);
+    expect_slopes(slope_of, &call);
+}
+END_TEST
+
+START_TEST(the_checker_agrees)
+{
+    const norm_call call = make(_i);
+    expect_checked(&call);
+}
+END_TEST
+
+/* ---- PyTorch ------------------------------------------------------------------------------------- */
+
+/* To a relative error of 1e-11. */
+START_TEST(value_and_gradients_are_pytorchs)
+{
+    expect_pytorch(ng_group_norm_new(1, 6), "norms.txt", "group_norm_1_features", NULL);
+    expect_pytorch(ng_group_norm_new(1, 6), "norms.txt", "group_norm_1_1d", NULL);
+    expect_pytorch(ng_group_norm_new(1, 6), "norms.txt", "group_norm_1_2d", NULL);
+    expect_pytorch(ng_group_norm_new(2, 6), "norms.txt", "group_norm_2_features", NULL);
+    expect_pytorch(ng_group_norm_new(2, 6), "norms.txt", "group_norm_2_1d", NULL);
+    expect_pytorch(ng_group_norm_new(2, 6), "norms.txt", "group_norm_2_2d", NULL);
+    expect_pytorch(ng_group_norm_new(3, 6), "norms.txt", "group_norm_3_features", NULL);
+    expect_pytorch(ng_group_norm_new(3, 6), "norms.txt", "group_norm_3_1d", NULL);
+    expect_pytorch(ng_group_norm_new(3, 6), "norms.txt", "group_norm_3_2d", NULL);
+    expect_pytorch(ng_group_norm_new(2, 4, .condition = 3), "catalogue.txt", "conditional_group",
+                   "condition");
+    expect_pytorch(ng_group_norm_new(2, 4, .condition = 3), "catalogue.txt",
+                   "conditional_group_maps", "condition");
+}
+END_TEST
+
+/* ---- Invariances and relations ------------------------------------------------------------------- */
+
+START_TEST(one_group_is_layer_norm_of_the_sample)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 4, 3), 1);
+    ng_module *group = drawn(ng_group_norm_new(1, 4, .no_affine = true));
+    ng_module *layer = drawn(ng_layer_norm_over_new(NG_SHAPE(4, 3), .no_affine = true));
+    assert_tensors_close(ng_forward(group, tape, x), ng_forward(layer, tape, x), 1e-13);
+}
+END_TEST
+
+START_TEST(shifting_and_scaling_a_sample_changes_nothing)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 4, 3), 1);
+    expect_invariant(drawn(ng_group_norm_new(2, 4, .eps = NG_ZERO)), x,
+                     ng_add_scalar(tape, ng_mul_scalar(tape, x, 3), 7));
+}
+END_TEST
+
+/* ---- Bad settings -------------------------------------------------------------------------------- */
+
+START_TEST(bad_settings_are_refused)
+{
+    assert_fails(ng_group_norm_new(3, 4), NG_EVALUE, "ng_group_norm_new");
+    assert_fails(ng_group_norm_new(0, 4), NG_EVALUE, "ng_group_norm_new");
+    assert_fails(ng_group_norm_new(2, 4, .eps = -1), NG_EVALUE, "ng_group_norm_new");
+    assert_fails(
+        ng_forward(drawn(ng_group_norm_new(2, 6)), tape, normal(NG_F64, NG_SHAPE(2, 4, 3), 1)),
+        NG_ESHAPE, "GroupNorm");
+}
+END_TEST
+
+Suite *group_norm_suite(void)
+{
+    TCase *tests;
+    Suite *suite = norm_suite("group_norm", &tests);
+    tcase_add_test(tests, two_groups_of_two);
+    tcase_add_test(tests, one_value_a_group_gives_beta);
+    tcase_add_loop_test(tests, gradient_is_that_of_finite_differences, 0, MODES);
+    tcase_add_loop_test(tests, gradient_of_the_gradient_is_that_of_finite_differences, 0, MODES);
+    tcase_add_loop_test(tests, the_checker_agrees, 0, MODES);
+    tcase_add_test(tests, value_and_gradients_are_pytorchs);
+    tcase_add_test(tests, one_group_is_layer_norm_of_the_sample);
+    tcase_add_test(tests, shifting_and_scaling_a_sample_changes_nothing);
+    tcase_add_test(tests, bad_settings_are_refused);
+    return suite;
+}

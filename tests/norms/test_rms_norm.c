@@ -1,0 +1,144 @@
+/* RMSNorm: y = gamma x / sqrt(mean(x^2) + eps), with the mean of each row. */
+#include "norms/norm.h"
+
+/* ---- Worked numbers ------------------------------------------------------------------------------ */
+
+/* Document 004: [3, 4], printed with four digits. */
+START_TEST(three_and_four)
+{
+    ng_tensor *y =
+        ng_forward(drawn(ng_rms_norm_new(2, .no_affine = true)), tape, DOUBLES(NG_SHAPE(2), 3, 4));
+    assert_near(ng_get(y, 0), 0.8485, 0.5e-4);
+    assert_near(ng_get(y, 1), 1.1314, 0.5e-4);
+}
+END_TEST
+
+/* The mean square is that of the first share of the features: of 3 and 4. */
+START_TEST(partial_statistics)
+{
+    ng_module *norm = drawn(ng_rms_norm_new(5, .eps = NG_ZERO, .no_affine = true, .partial = 0.5));
+    const double s = 1 / sqrt(12.5);
+    assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(5), 3, 4, 100, -100, 7)), 1e-14, 3 * s,
+                  4 * s, 100 * s, -100 * s, 7 * s);
+}
+END_TEST
+
+/* ---- The gradient against finite differences ----------------------------------------------------- */
+
+enum { MODES = 5 };
+
+static norm_call make(int mode)
+{
+    switch (mode) {
+    case 0: return *CALL(drawn(ng_rms_norm_new(5)), normal(NG_F64, NG_SHAPE(3, 5), 1));
+    case 1:
+        return *CALL(drawn(ng_rms_norm_new(5, .no_affine = true)),
+                     normal(NG_F64, NG_SHAPE(3, 5), 1));
+    case 2:
+        return *CALL(drawn(ng_rms_norm_new(5, .unit_offset = true)),
+                     normal(NG_F64, NG_SHAPE(3, 5), 1));
+    case 3:
+        return *CALL(drawn(ng_rms_norm_new(5, .partial = 0.5)), normal(NG_F64, NG_SHAPE(3, 5), 1));
+    default:
+        return *CALL(drawn(ng_rms_norm_new(5, .condition = 2)), normal(NG_F64, NG_SHAPE(3, 5), 1),
+                     .condition = normal(NG_F64, NG_SHAPE(3, 2), 2));
+    }
+}
+
+/* dL/dx and dL/d(each parameter) for L = sum(c . y). */
+START_TEST(gradient_is_that_of_finite_differences)
+{
+    const norm_call call = make(_i);
+    expect_slopes(loss_of, &call);
+}
+END_TEST
+
+/* The gradient of G = sum(u . dL/dx): the second order. */
+START_TEST(gradient_of_the_gradient_is_that_of_finite_differences)
+{
+    const norm_call call = make(_i);
+    expect_slopes(slope_of, &call);
+}
+END_TEST
+
+START_TEST(the_checker_agrees)
+{
+    const norm_call call = make(_i);
+    expect_checked(&call);
+}
+END_TEST
+
+/* ---- PyTorch ------------------------------------------------------------------------------------- */
+
+/* To a relative error of 1e-11. */
+START_TEST(value_and_gradients_are_pytorchs)
+{
+    expect_pytorch(ng_rms_norm_new(6), "ops.txt", "rms_norm", NULL);
+    expect_pytorch(ng_rms_norm_new(8, .partial = 0.5), "ops.txt", "rms_norm_partial", NULL);
+    expect_pytorch(ng_rms_norm_new(6, .unit_offset = true), "catalogue.txt", "rms_norm_offset",
+                   NULL);
+    expect_pytorch(ng_rms_norm_new(6, .condition = 3), "catalogue.txt", "rms_norm_conditional",
+                   "condition");
+}
+END_TEST
+
+/* ---- Invariances and relations ------------------------------------------------------------------- */
+
+START_TEST(scaling_a_row_changes_nothing)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1);
+    expect_invariant(drawn(ng_rms_norm_new(5, .eps = NG_ZERO)), x, ng_mul_scalar(tape, x, 3));
+}
+END_TEST
+
+/* RMSNorm is not centred. */
+START_TEST(shifting_a_row_changes_it)
+{
+    ng_module *norm = drawn(ng_rms_norm_new(5));
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1);
+    ng_tensor *moved = ng_forward(norm, tape, ng_add_scalar(tape, x, 1));
+    const double off =
+        ng_item(ng_max(tape, ng_abs(tape, ng_sub(tape, moved, ng_forward(norm, tape, x)))));
+    ck_assert_double_gt(off, 0.1);
+}
+END_TEST
+
+START_TEST(gradient_is_orthogonal_to_scale)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(5), 1);
+    ng_tensor *y = ng_forward(drawn(ng_rms_norm_new(5, .eps = NG_ZERO)), tape, x);
+    expect_orthogonal(ng_gradient(tape, y, x, .cotangent = normal(NG_F64, NG_SHAPE(5), 2)), x);
+}
+END_TEST
+
+/* ---- Bad settings -------------------------------------------------------------------------------- */
+
+START_TEST(bad_settings_are_refused)
+{
+    assert_fails(ng_rms_norm_new(0), NG_EVALUE, "ng_rms_norm_new");
+    assert_fails(ng_rms_norm_new(5, .eps = -1), NG_EVALUE, "ng_rms_norm_new");
+    assert_fails(ng_rms_norm_new(5, .partial = 2), NG_EVALUE, "ng_rms_norm_new");
+    assert_fails(ng_forward(drawn(ng_rms_norm_new(4)), tape, normal(NG_F64, NG_SHAPE(3, 5), 1)),
+                 NG_ESHAPE, "RMSNorm");
+    assert_fails(ng_forward(drawn(ng_rms_norm_new(5, .condition = 2)), tape,
+                            normal(NG_F64, NG_SHAPE(3, 5), 1)),
+                 NG_EVALUE, "RMSNorm");
+}
+END_TEST
+
+Suite *rms_norm_suite(void)
+{
+    TCase *tests;
+    Suite *suite = norm_suite("rms_norm", &tests);
+    tcase_add_test(tests, three_and_four);
+    tcase_add_test(tests, partial_statistics);
+    tcase_add_loop_test(tests, gradient_is_that_of_finite_differences, 0, MODES);
+    tcase_add_loop_test(tests, gradient_of_the_gradient_is_that_of_finite_differences, 0, MODES);
+    tcase_add_loop_test(tests, the_checker_agrees, 0, MODES);
+    tcase_add_test(tests, value_and_gradients_are_pytorchs);
+    tcase_add_test(tests, scaling_a_row_changes_nothing);
+    tcase_add_test(tests, shifting_a_row_changes_it);
+    tcase_add_test(tests, gradient_is_orthogonal_to_scale);
+    tcase_add_test(tests, bad_settings_are_refused);
+    return suite;
+}
