@@ -19,8 +19,7 @@ sed -n '/^make install PREFIX=\$HOME\/\.local/,/^```$/p' README.md | sed '$d' >"
 rm -rf "$folder/tree" "$folder/home"
 mkdir -p "$folder/tree" "$folder/home"
 built=$([ -d build/release ] && echo build/release)
-tar -c --exclude=rootless --exclude=outside Makefile README.md include src examples \
-    tests/bench/bench.mk $built |
+tar -c --exclude=rootless --exclude=outside Makefile README.md include src examples $built |
     tar -x -C "$folder/tree"
 
 as_user=

@@ -10,14 +10,17 @@ HAS_MPI := $(shell command -v $(MPICC))
 MPI_STATIC   := $(OUT)/libnormgrad-mpi.a
 MPI_SHARED   := $(OUT)/libnormgrad-mpi.so.$(VERSION)
 MPI_SONAME   := libnormgrad-mpi.so.$(SERIES)
-MPI_CONFIG   := $(OUT)/normgrad-mpi.pc
 MPI_EXAMPLES := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/mpi/*.c)))
 MPI_TESTS    := $(OUT)/tests/mpi/check $(OUT)/tests/mpi/bench
-WITH_MPI     := $(if $(HAS_MPI),$(MPI_STATIC) $(MPI_SHARED) $(MPI_CONFIG) $(MPI_EXAMPLES))
+WITH_MPI     := $(if $(HAS_MPI),$(MPI_STATIC) $(MPI_SHARED) $(MPI_EXAMPLES))
 
-$(OUT)/mpicc: FORCE | $(OUT)/tests/
-	$(call remember,$(shell $(MPICC) -show 2>&1))
-$(OUT)/src/mpi/mpi.o: src/mpi/mpi.c $(OUT)/flags $(OUT)/mpicc | $(OUT)/src/mpi/ needs-mpi
+## deps-mpi: install an MPI, for groups of processes
+MPI_PACKAGES = libopenmpi-dev openmpi-bin
+deps-mpi:
+	@$(call apt,$(MPI_PACKAGES))
+needs-mpi:
+	$(call need,command -v $(MPICC),mpicc,$(MPI_PACKAGES))
+$(OUT)/src/mpi/mpi.o: src/mpi/mpi.c Makefile | $(OUT)/src/mpi/ needs-mpi
 	$(call say,CC   $<)
 	$(Q)$(mpicc) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
 $(MPI_STATIC): $(OUT)/src/mpi/mpi.o
@@ -33,18 +36,15 @@ $(MPI_EXAMPLES) $(MPI_TESTS): $(MPI_STATIC) $(STATIC) | $(PROGRAMS)/mpi/ $(OUT)/
 	$(Q)$(mpicc) $(if $(findstring tests,$@),-Isrc,-Iexamples) $(program)
 
 ## check-mpi: groups of 1, 2, 3, 4 and 8 processes on MPI: the bits of threads, failures, a killed process
-## check-mpi-asan: the same under AddressSanitizer and UBSan
 ## check-mpi-valgrind: a training on two processes under valgrind
 ## bench-mpi: steps and sums on two processes of a core each
 ## plots-mpi: the experiment `workers` with its workers on ranks: its figure has them as crosses
 ## demo-mpi: the digits on two processes: own statistics, synchronized ones, and LayerNorm
-.PHONY: check-mpi check-mpi-asan check-mpi-valgrind bench-mpi plots-mpi demo-mpi
+.PHONY: deps-mpi needs-mpi check-mpi check-mpi-valgrind bench-mpi plots-mpi demo-mpi
 check-mpi: needs-mpi $(OUT)/tests/mpi/check $(PROGRAMS)/mpi/transformer_mpi
 	$(Q)tests/mpi/run.sh $(OUT)/tests/mpi $(PROGRAMS)/mpi/transformer_mpi
 # MPI's own leaks are passed over.
-check-mpi-asan:
-	$(again) VARIANT=asan check-mpi ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS \
-	    LSAN_OPTIONS=suppressions=$(CURDIR)/tests/mpi/lsan.supp:print_suppressions=0:fast_unwind_on_malloc=0
+check-mpi: export LSAN_OPTIONS := suppressions=$(CURDIR)/tests/mpi/lsan.supp:print_suppressions=0:fast_unwind_on_malloc=0
 check-mpi-valgrind: needs-mpi needs-valgrind $(OUT)/tests/mpi/check
 	$(Q)tests/mpi/mpirun.sh 2 valgrind --quiet --error-exitcode=1 --num-callers=50 \
 	    --suppressions=tests/valgrind.supp --suppressions=tests/mpi/valgrind.supp \

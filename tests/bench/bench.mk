@@ -1,5 +1,14 @@
 # What is measured beside peers: the library's operations, and GradBench's evals. Included by the Makefile.
 
+BENCH    := $(OUT)/tests/bench/bench
+BENCH_OBJECTS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/bench/*.c)))
+$(OUT)/tests/bench/roof.o: OWN += $(KERNEL)
+$(BENCH_OBJECTS): $(OUT)/%.o: %.c Makefile | $$(@D)/
+	$(call say,CC   $<)
+	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
+## deps-bench: install PyTorch, oneDNN and ADOL-C to compare with
+deps-bench:
+	@$(call apt,python3-torch libdnnl-dev libadolc-dev)
 ## bench: times against PyTorch, oneDNN and the machine's limit; tables, build/bench/results.tsv
 ## bench-quick: fewer cases and shorter bursts, under 40 seconds
 bench: $(BENCH)
@@ -27,7 +36,7 @@ gradbench: $(EVALS) $(ADOLC)
 	    'import torch' 2>&1),,$(call tool,PyTorch,$(PYTHON) tests/bench/gradbench/engine_torch.py {})) \
 	    $(if $(ADOLC),$(call tool,ADOL-C,$(ADOLC) {})) $(PEERS)
 GRADBENCH := $(OUT)/tests/bench/gradbench/gradbench.o
-$(EVALS:%=%.o) $(GRADBENCH): $(OUT)/%.o: %.c $(OUT)/flags | $$(@D)/
+$(EVALS:%=%.o) $(GRADBENCH): $(OUT)/%.o: %.c Makefile | $$(@D)/
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(LAST) -MMD -MP -c $< -o $@
 $(EVALS): %: %.o $(GRADBENCH) $(STATIC)
@@ -36,5 +45,5 @@ $(OUT)/tests/bench/gradbench/engine_adolc: tests/bench/gradbench/engine_adolc.cp
 	$(call say,CXX  $<)
 	$(Q)$(CXX_FOUND) -std=c++17 -O2 -pthread -Iinclude $^ $(LDFLAGS) -ladolc $(LIBS) $(LDLIBS) -o $@
 
-.PHONY: bench bench-quick gradbench
+.PHONY: deps-bench bench bench-quick gradbench
 -include $(wildcard $(OUT)/tests/bench/gradbench/*.d)

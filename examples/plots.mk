@@ -1,0 +1,29 @@
+# The experiments and their figures. Included by the Makefile.
+
+# Each claim's experiment writes its .dat, has it drawn, and writes the verdicts on the claim's parts. All
+# is made in $(OUT)/plots and taken to plots/ at the end: who interrupts it leaves plots/ as it was.
+# What measures time comes last, so that with make -j it is alone.
+RESULTS = $(CLAIMS:%=$(OUT)/plots/%.log)
+TIMED   = $(filter %/rms_cost.log,$(RESULTS))
+
+## plots: runs the demo and the experiment on every claim, updates plots/ and plots/claims.tsv
+plots: $(RESULTS) $(OUT)/plots/digits.log
+	$(Q){ printf 'id\tpart\tnorm\teffect\tlow\thigh\tn\tthreshold\tverdict\n'; cat $(RESULTS:.log=.tsv); } \
+	    > $(OUT)/plots/claims.new
+	$(Q)cp $(OUT)/plots/*.dat $(OUT)/plots/*.svg $(OUT)/plots/*.png plots/; mv $(OUT)/plots/claims.new plots/claims.tsv
+	$(Q)for figure in claims workers; do LC_ALL=C.UTF-8 gnuplot plots/$$figure.gp; done # with plots-mpi's data
+	@echo; cut -f 1,9 plots/claims.tsv | sed 1d | sort | uniq -c
+## plots-quick: the same, so small that the figures mean nothing, in build/: a smoke run
+plots-quick: $(CLAIMS:%=$(OUT)/plots-quick/%.log)
+
+# $(call experiment,options): runs one; on failure shows what it printed.
+experiment = @echo '  RUN  $<'; $< --out $(@D)/$(1) > $@.new 2>&1 || { cat $@.new; exit 1; }; mv $@.new $@
+$(RESULTS): $(OUT)/plots/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots/
+	$(call experiment, --verdicts $(@:.log=.tsv))
+$(TIMED): | $(filter-out $(TIMED),$(RESULTS)) $(OUT)/plots/digits.log
+$(OUT)/plots/digits.log: $(PROGRAMS)/digits FORCE | needs-gnuplot $(OUT)/plots/
+	$(call experiment,convergence)
+$(OUT)/plots-quick/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots-quick/
+	$(call experiment, --quick --verdicts $(@:.log=.tsv))
+
+.PHONY: plots plots-quick

@@ -1,0 +1,100 @@
+# The tests, and what else is checked. Included by the Makefile.
+
+RUNNER   := $(OUT)/tests/runner
+TEST_OBJECTS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/*.c tests/norms/*.c))) $(CASES)
+GRADCHECK := $(filter $(PROGRAMS)/gradcheck,$(EXAMPLES))
+CHECK_CFLAGS = $(shell pkg-config --cflags check 2>/dev/null)
+CHECK_LIBS   = $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck -lpthread -lrt -lm)
+$(OUT)/tests/%: OWN = -Isrc -Itests $(CHECK_CFLAGS) $(if $(WITH_ZLIB),-DNG_WITH_ZLIB)
+
+## check: all tests, the README's example, the programs, every gradient; the slowest tests
+check: suite walkthrough programs exercises misuse cxx $(GRADCHECK)
+	$(if $(GRADCHECK),$(Q)$(GRADCHECK))
+	$(Q)tests/suites.sh $(RUNNER) --slowest
+## suite: the tests; CK_RUN_SUITE=name runs one, CK_FORK=no each in one process; VARIANT=asan, valgrind...
+suite: $(RUNNER)
+	$(Q)tests/suites.sh $(RUNNER)
+# A process for each test takes most of the sanitizers' time (CK_FORK=yes).
+ifneq ($(filter asan ubsan tsan valgrind,$(VARIANT)),)
+export CK_FORK := $(or $(CK_FORK),no)
+export ASAN_OPTIONS := allocator_may_return_null=1:$(ASAN_OPTIONS)
+export TSAN_OPTIONS := allocator_may_return_null=1:die_after_fork=0:$(TSAN_OPTIONS)
+endif
+# valgrind runs one thread at a time. In a forked child it takes for lost what the parent's threads hold:
+# tests that fork are left out.
+ifeq ($(VARIANT),valgrind)
+suite: export RUN_UNDER := valgrind --quiet --error-exitcode=1 --suppressions=tests/valgrind.supp \
+    --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect
+suite: export CK_EXCLUDE_TAGS := fork
+suite: export OMP_NUM_THREADS := 1
+suite: needs-valgrind
+endif
+
+# The runner's copy of the library calls tests/support.c for memory, files and threads, which counts
+# the calls and can refuse them.
+COUNTED = malloc calloc realloc aligned_alloc posix_memalign free \
+          open read write fsync rename close fchmod pthread_create memfd_create socketpair
+$(OUT)/tests/libnormgrad.a: $(STATIC)
+	$(Q)$(OBJCOPY) $(foreach f,$(COUNTED),--redefine-sym $(f)=counted_$(f)) $< $@
+$(RUNNER): $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a
+	$(call say,LINK $@)
+	$(Q)$(link) $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a $(CHECK_LIBS) $(LIBS) $(LDLIBS) -o $@
+$(filter-out $(CASES),$(TEST_OBJECTS)): $(OUT)/%.o: %.c Makefile | $$(@D)/ needs-check
+	$(call say,CC   $<)
+	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
+
+outside = $(CC) $(COMMON) $(LAST) -- $(LDFLAGS) $(STATIC) $(LIBS) $(LDLIBS)
+# The norm that README.md adds, taken from its text.
+walkthrough: $(STATIC)
+	$(Q)tests/walkthrough.sh $(OUT)/walkthrough $(outside)
+# The programs that begin as the others do: one of your own in examples/ need not.
+programs: $(EXAMPLES) $(EXPERIMENTS)
+	$(Q)tests/programs.sh $(OUT)/programs $(EXPERIMENTS) \
+	    $(patsubst examples/%.c,$(PROGRAMS)/%,$(shell grep -lE '(program|experiment)_end' examples/*.c))
+## lifetimes: VARIANT=asan: uses of memory after its life are caught
+lifetimes: $(STATIC)
+	$(if $(filter asan,$(VARIANT)),,$(error lifetimes needs VARIANT=asan))
+	$(Q)tests/lifetimes.sh $(OUT)/lifetimes $(outside)
+## coverage: VARIANT=coverage: the share of lines that the tests run, for each file of src/
+coverage: $(if $(filter coverage,$(VARIANT)),suite)
+	$(if $(filter coverage,$(VARIANT)),,$(error coverage needs VARIANT=coverage))
+	$(Q)gcov -n $(OBJECTS) 2>/dev/null | awk -F"[':%]" \
+	    '/^File/ { file = $$2 } /^Lines/ && file ~ /^src/ { printf "%6s %%  %s\n", $$2, file; file = "" }' | sort -k3 -u | sort -n
+## mutations: N faults planted in src/ at random places by SEED: which suites notice, what survives
+mutations:
+	$(Q)tests/mutations.py $(BUILD)/mutations $(or $(N),100) $(or $(SEED),1)
+
+# Calls that a compiler must object to, and a program in C++; check-cxx tries every compiler.
+CXX_FOUND = $(firstword $(foreach c,$(CXX) g++ clang++,$(shell command -v $(c))))
+BUILT_HERE = -L$(OUT) -lnormgrad -Wl,-rpath,$(OUT)
+misuse:
+	$(Q)CC='$(CC)' CXX='$(CXX_FOUND)' tests/misuse.sh $(OUT)/misuse quick
+cxx: $(SHARED)
+	$(if $(CXX_FOUND)$(CI),$(Q)CXX='$(CXX_FOUND)' tests/cxx.sh $(OUT)/cxx quick '$(BUILT_HERE)')
+## check-cxx: wrong calls in every C since C99 and C++ since C++17, a program in C++; gcc and clang
+check-cxx: $(SHARED)
+	$(Q)tests/misuse.sh $(OUT)/misuse full
+	$(Q)tests/cxx.sh $(OUT)/cxx full '$(BUILT_HERE)'
+## check-install: programs outside the tree by pkg-config and CMake; README's lines without root
+check-install: needs-pkg-config all
+	+$(Q)CC='$(CC)' tests/outside.sh $(OUT)/outside
+	+$(Q)tests/rootless.sh $(OUT)/rootless '$(MAKEOVERRIDES)'
+
+headers:
+	$(Q)CC='$(CC) $(WARNINGS)' CXX='$(CXX_FOUND)' tests/headers.sh
+STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.[ch] src/*/*.inc $(foreach d,tests examples tests/bench,$d/*.[ch] $d/*/*.[ch])))
+# All but ops.h, whose formulas are aligned by hand.
+FORMATTED = $(filter-out include/normgrad/ops.h,$(STYLED))
+## lint: the headers in C and C++, a comment for each declaration; exported names; format; lines
+lint: headers $(MAN_PAGES) $(SHARED)
+	$(Q)case "$$(clang-format --version 2>/dev/null)" in *' 14.'*) clang-format --dry-run -Werror $(FORMATTED) ;; \
+	*) echo 'skipped: the format, for there is no clang-format 14' ;; esac
+	$(Q)tests/map.sh && tests/symbols.sh $(SHARED)
+	$(Q)! grep -nHE '.{101}|	| $$' $(STYLED)
+	$(Q)tests/budget.sh
+## format: the sources through clang-format (14: others break some lines elsewhere)
+format: needs-clang-format
+	$(Q)clang-format -i $(FORMATTED)
+
+.PHONY: check suite walkthrough programs lifetimes coverage mutations misuse cxx check-cxx check-install \
+    headers lint format
