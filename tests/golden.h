@@ -21,8 +21,8 @@ ng_tensor *golden_find(const char *name);
 ng_tensor *golden(const char *format, ...) NG_PRINTF(1, 2);
 const char *golden_name(int index);
 
-/* Every figure's name begins with that of a row and '/', or with `besides` if it is not NULL. A row
- * is a struct of so many bytes whose first member is its name. */
+/* Every figure's name begins with that of a row and '/', or with one of `besides`, which commas
+ * separate. A row is a struct of so many bytes whose first member is its name. */
 void golden_expect_rows(const void *rows, size_t count, size_t bytes, const char *besides);
 
 /* Copies of the figures ROW/NAME in double, of "labels" in int64; those with a figure ROW/dNAME

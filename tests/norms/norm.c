@@ -120,8 +120,10 @@ void expect_checked(const norm_call *given)
 
 /* ---- PyTorch -------------------------------------------------------------------------------- */
 
-/* The figure ROW/PREFIXname of a tensor of the layer, under its name or the papers'; NULL: none. */
-static ng_tensor *figure_of(const char *row, const char *prefix, const char *name)
+/* The figure ROW/PREFIXnameSUFFIX of a tensor of the layer, under its name or the papers'; NULL:
+ * none. */
+static ng_tensor *figure_of(const char *row, const char *prefix, const char *name,
+                            const char *suffix)
 {
     static const char *const other[][2] = {{"weight", "gamma"},
                                            {"bias", "beta"},
@@ -131,13 +133,13 @@ static ng_tensor *figure_of(const char *row, const char *prefix, const char *nam
                                            {"inner.weight", "v"},
                                            {"inner.bias", "bias"}};
     char path[128];
-    snprintf(path, sizeof path, "%s/%s%s", row, prefix, name);
+    snprintf(path, sizeof path, "%s/%s%s%s", row, prefix, name, suffix);
     ng_tensor *found = golden_find(path);
     for (char *dot = path; !found && (dot = strchr(dot, '.'));)
         *dot = '_', found = golden_find(path);
     for (int i = 0; i < 7 && !found; i++) {
         if (strcmp(name, other[i][0])) continue;
-        snprintf(path, sizeof path, "%s/%s%s", row, prefix, other[i][1]);
+        snprintf(path, sizeof path, "%s/%s%s%s", row, prefix, other[i][1], suffix);
         found = golden_find(path);
     }
     return found;
@@ -156,19 +158,21 @@ void expect_pytorch(ng_module *layer, const char *file, const char *row, const c
     assert_ok(ng_module_to(own(layer), NG_F64));
     golden_inputs(row, inputs, in);
     for (int i = 0; ng_module_parameter(layer, i, &t); i++)
-        assert_ok(ng_copy_values(t.tensor, figure_of(row, "", t.name)));
+        assert_ok(ng_copy_values(t.tensor, figure_of(row, "", t.name, "")));
     for (int i = 0; ng_module_buffer(layer, i, &t); i++)
-        if (figure_of(row, "", t.name))
-            assert_ok(ng_copy_values(t.tensor, figure_of(row, "", t.name)));
+        if (figure_of(row, "", t.name, ""))
+            assert_ok(ng_copy_values(t.tensor, figure_of(row, "", t.name, "")));
     norm_call call = *CALL(layer, in[0]);
     for (int i = 1; i < INPUTS && named; i++)
         if (strcmp(named, input_names[i]) == 0) *input_of(&call, i) = in[1], call.in.named = 1;
     assert_golden_gradients(row, output_of(&call), tolerance, inputs, in);
     for (int i = 0; ng_module_parameter(layer, i, &t); i++)
-        assert_tensors_close(ng_grad(t.tensor), figure_of(row, "d", t.name), tolerance);
-    for (int i = 0; ng_module_buffer(layer, i, &t); i++)
-        if (figure_of(row, "after.", t.name))
-            assert_tensors_close(t.tensor, figure_of(row, "after.", t.name), tolerance);
+        assert_tensors_close(ng_grad(t.tensor), figure_of(row, "d", t.name, ""), tolerance);
+    for (int i = 0; ng_module_buffer(layer, i, &t); i++) {
+        const ng_tensor *after = figure_of(row, "after.", t.name, "");
+        if (!after) after = figure_of(row, "", t.name, "_after");
+        if (after) assert_tensors_close(t.tensor, after, tolerance);
+    }
     golden_unload();
 }
 

@@ -39,7 +39,7 @@ void expect_slopes(norm_scalar *f, const norm_call *call);
 void expect_checked(const norm_call *call);
 
 /* The layer has PyTorch's y, dx and gradients of its parameters: the figures ROW/x, ROW/y, ROW/dy,
- * ROW/dx... of tests/golden/FILE; and the buffers ROW/after.NAME. `named` is the input that the
+ * ROW/dx... of tests/golden/FILE; and after that its buffers, ROW/after.NAME or ROW/NAME_after. `named` is the input that the
  * figure ROW/condition is, or NULL. */
 void expect_pytorch(ng_module *layer, const char *file, const char *row, const char *named);
 
@@ -54,8 +54,9 @@ void expect_orthogonal(ng_tensor *a, ng_tensor *b);
     X(adaptive_layer_norm)                                                                         \
     X(batch_norm) X(batch_renorm) X(derf) X(detach_norm) X(dynamic_tanh) X(evo_norm) X(film)       \
         X(filter_response_norm) X(gated_rms_norm) X(global_response_norm) X(group_norm)            \
-            X(instance_norm) X(l2_norm) X(layer_norm) X(local_response_norm) X(rms_norm)           \
-                X(scale_norm) X(spectral_norm) X(weight_norm) X(weight_standardization)
+            X(instance_norm) X(l2_norm) X(layer_norm) X(local_response_norm) X(norm_settings)      \
+                X(rms_norm) X(scale_norm) X(spectral_norm) X(weight_norm)                          \
+                    X(weight_standardization)
 #define X(name) Suite *name##_suite(void);
 NORM_SUITES(X)
 #undef X

@@ -59,10 +59,19 @@ END_TEST
 /* To a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
 {
-    expect_pytorch(evaluating(ng_batch_renorm_new(6)), "norms.txt", "batch_renorm_eval_features",
-                   NULL);
-    expect_pytorch(evaluating(ng_batch_renorm_new(6)), "norms.txt", "batch_renorm_eval_1d", NULL);
-    expect_pytorch(evaluating(ng_batch_renorm_new(6)), "norms.txt", "batch_renorm_eval_2d", NULL);
+    for (int i = 0; i < 3; i++) {
+        static const char *const kinds[] = {"features", "1d", "2d"};
+        char row[64];
+        snprintf(row, sizeof row, "batch_renorm_tight_%s", kinds[i]);
+        expect_pytorch(ng_batch_renorm_new(6, .r_max = 1.1, .d_max = 0.2), "norms.txt", row, NULL);
+        snprintf(row, sizeof row, "batch_renorm_wide_%s", kinds[i]);
+        expect_pytorch(ng_batch_renorm_new(6), "norms.txt", row, NULL);
+        snprintf(row, sizeof row, "batch_renorm_none_%s", kinds[i]);
+        expect_pytorch(ng_batch_renorm_new(6, .r_max = 1, .d_max = NG_ZERO), "norms.txt", row,
+                       NULL);
+        snprintf(row, sizeof row, "batch_renorm_eval_%s", kinds[i]);
+        expect_pytorch(evaluating(ng_batch_renorm_new(6)), "norms.txt", row, NULL);
+    }
 }
 END_TEST
 

@@ -68,6 +68,8 @@ START_TEST(value_and_gradients_are_pytorchs)
                    "l2_channels", NULL);
     expect_pytorch(ng_l2_norm_new(5, .eps = NG_ZERO, .no_affine = true), "catalogue.txt",
                    "l2_plain", NULL);
+    expect_pytorch(ng_multi_head_attention_new(6, 2, .qk_temperature = 4), "catalogue.txt",
+                   "qk_temperature", NULL);
 }
 END_TEST
 

@@ -76,14 +76,21 @@ END_TEST
 /* Value, dx, dgamma and dbeta to a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
 {
-    expect_pytorch(ng_layer_norm_new(6), "ops.txt", "layer_norm_row", NULL);
-    expect_pytorch(ng_layer_norm_new(5), "ops.txt", "layer_norm_rows", NULL);
-    expect_pytorch(ng_layer_norm_over_new(NG_SHAPE(4, 5)), "ops.txt", "layer_norm_matrix", NULL);
-    expect_pytorch(ng_layer_norm_over_new(NG_SHAPE(3, 4, 2)), "ops.txt", "layer_norm_image", NULL);
-    expect_pytorch(ng_layer_norm_new(6, .no_affine = true), "ops.txt", "layer_norm_plain", NULL);
-    expect_pytorch(ng_layer_norm_new(6, .unbiased = true), "ops.txt", "layer_norm_unbiased", NULL);
-    expect_pytorch(ng_layer_norm_new(6, .unit_offset = true), "catalogue.txt", "layer_norm_offset",
-                   NULL);
+    const char *ops = "ops.txt", *norms = "norms.txt", *more = "catalogue.txt";
+    expect_pytorch(ng_layer_norm_new(6), ops, "layer_norm_row", NULL);
+    expect_pytorch(ng_layer_norm_new(5), ops, "layer_norm_rows", NULL);
+    expect_pytorch(ng_layer_norm_over_new(NG_SHAPE(4, 5)), ops, "layer_norm_matrix", NULL);
+    expect_pytorch(ng_layer_norm_over_new(NG_SHAPE(3, 4, 2)), ops, "layer_norm_image", NULL);
+    expect_pytorch(ng_layer_norm_new(6, .no_affine = true), ops, "layer_norm_plain", NULL);
+    expect_pytorch(ng_layer_norm_new(6, .unbiased = true), ops, "layer_norm_unbiased", NULL);
+    ng_module *no_bias = ng_layer_norm_new(6, .no_bias = true, .eps = 1e-3);
+    expect_pytorch(no_bias, ops, "layer_norm_no_bias", NULL);
+    expect_pytorch(ng_layer_norm_new(6, .unit_offset = true), more, "layer_norm_offset", NULL);
+    for (int i = 0; i < 2; i++)
+        expect_pytorch(ng_layer_norm_new(6, .channels_first = true), norms,
+                       i ? "channel_norm_2d" : "channel_norm_1d", NULL);
+    ng_module *offset = ng_layer_norm_new(6, .channels_first = true, .unit_offset = true);
+    expect_pytorch(offset, more, "channel_norm_offset", NULL);
 }
 END_TEST
 

@@ -51,6 +51,63 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
+/* ---- PyTorch ------------------------------------------------------------------------------------ */
+
+static ng_module *spectral_linear(int iterations)
+{
+    return ng_spectral_norm_new(ng_linear_new(3, 4), .iterations = iterations);
+}
+
+static ng_module *spectral_conv(int iterations)
+{
+    ng_module *conv = iterations == 1
+                          ? ng_conv2d_new(3, 4, 3, .kernel_w = 2, .padding = 1)
+                          : ng_conv2d_new(4, 6, 2, .kernel_w = 3, .stride = 2, .groups = 2);
+    return ng_spectral_norm_new(conv, .iterations = iterations);
+}
+
+static const struct {
+    const char *name;
+    ng_module *(*make)(int iterations);
+    int iterations;
+} spectral_rows[] = {
+    {"spectral_norm_once", spectral_linear, 1},
+    {"spectral_norm_thrice", spectral_linear, 3},
+    {"spectral_norm_conv_once", spectral_conv, 1},
+    {"spectral_norm_conv_thrice", spectral_conv, 3},
+};
+#define SPECTRAL_ROWS ((int)(sizeof spectral_rows / sizeof spectral_rows[0]))
+
+/* Three passes in training and one in evaluation: outputs, gradients, u and v after each. */
+START_TEST(passes_in_training_and_evaluation_are_pytorchs)
+{
+    golden_load("tests/golden/norms.txt");
+    static const golden_pair pairs[] = {
+        {"inner.weight", "weight"}, {"inner.bias", "bias"}, {"u", "u"}, {"v", "v"}};
+    const char *row = spectral_rows[_i].name;
+    ng_module *layer = drawn(spectral_rows[_i].make(spectral_rows[_i].iterations));
+    golden_set(layer, row, pairs, 4);
+    for (int step = 0; step < 4; step++) {
+        char figure[6][16];
+        static const char *const kinds[] = {"y", "dx", "dweight", "dbias", "u", "v"};
+        for (int i = 0; i < 6; i++) snprintf(figure[i], sizeof figure[i], "%s%d", kinds[i], step);
+        if (step == 3) ng_eval(layer);
+        ng_zero_grads(layer);
+        ng_tensor *x = ng_require_grad(own(ng_copy_new(golden("%s/x%d", row, step), NG_F64))),
+                  *y = ng_forward(layer, tape, x);
+        assert_golden(y, 1e-11, "%s/%s", row, figure[0]);
+        assert_ok(ng_backward_from(tape, y, golden("%s/dy%d", row, step)));
+        assert_golden(ng_grad(x), 1e-11, "%s/%s", row, figure[1]);
+        assert_golden(ng_grad(ng_module_find(layer, "inner.weight")), 1e-11, "%s/%s", row,
+                      figure[2]);
+        assert_golden(ng_grad(ng_module_find(layer, "inner.bias")), 1e-11, "%s/%s", row, figure[3]);
+        assert_golden(ng_module_find(layer, "u"), 1e-11, "%s/%s", row, figure[4]);
+        assert_golden(ng_module_find(layer, "v"), 1e-11, "%s/%s", row, figure[5]);
+    }
+    golden_unload();
+}
+END_TEST
+
 /* ---- Invariances and relations ------------------------------------------------------------------- */
 
 START_TEST(a_frozen_layer_leaves_its_vectors)
@@ -82,6 +139,7 @@ Suite *spectral_norm_suite(void)
     tcase_add_loop_test(tests, gradient_is_that_of_finite_differences, 0, MODES);
     tcase_add_loop_test(tests, gradient_of_the_gradient_is_that_of_finite_differences, 0, MODES);
     tcase_add_loop_test(tests, the_checker_agrees, 0, MODES);
+    tcase_add_loop_test(tests, passes_in_training_and_evaluation_are_pytorchs, 0, SPECTRAL_ROWS);
     tcase_add_test(tests, a_frozen_layer_leaves_its_vectors);
     tcase_add_test(tests, bad_settings_are_refused);
     return suite;
