@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The version of these headers; README.md says what each number promises. */
+/* The version of these headers. Until 1.0 a minor version may change the interface: each has a
+ * soname of its own, and CHANGES.md says what a program must change. */
 #define NG_VERSION_MAJOR 0
 #define NG_VERSION_MINOR 4
 #define NG_VERSION_PATCH 0

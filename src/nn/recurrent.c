@@ -111,7 +111,6 @@ static ng_tensor *run_layer(const recurrent *layer, ng_tape *tape, ng_tensor *x,
     for (int64_t d = 0; d < count; d++) {
         const int64_t which = l * count + d;
         parts[d] = recurrent_run(layer, tape, x, which, lengths, &states[which], wanted);
-        if (!parts[d]) return NULL;
     }
     ng_tensor *y = count > 1 ? ng_concat(tape, parts, 2, -1) : parts[0];
     const bool drops = layer->base.training && layer->options.dropout > 0;
