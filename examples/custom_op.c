@@ -15,7 +15,8 @@ static void softsign_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy,
     dx[0] = ng_div(tape, dy, ng_square(tape, size));
 }
 
-static const ng_op softsign_op = {.name = "softsign", .gradient = softsign_gradient};
+static const ng_op softsign_op = {
+    .name = "softsign", .gradient = softsign_gradient, .float32 = true};
 
 static ng_tensor *softsign(ng_tape *tape, ng_tensor *x)
 {

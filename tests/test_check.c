@@ -950,7 +950,7 @@ static ng_status triple_backward(ng_tape *tape, const ng_node *node, const ng_te
 
 static ng_tensor *triple(ng_tape *tape, ng_tensor *x, own_fault kind)
 {
-    static const ng_op op = {.name = "triple", .backward = triple_backward};
+    static const ng_op op = {.name = "triple", .backward = triple_backward, .float32 = true};
     if (!ng_accepts("triple", tape, 1, &x)) return NULL;
     ng_tensor *y = ng_result(tape, kind == DOUBLE_ONLY ? NG_F64 : ng_dtype_of(x), ng_shape_of(x));
     if (!y) return NULL;

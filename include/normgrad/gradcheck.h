@@ -26,8 +26,8 @@
  * .by_definition = true)) is held fixed either way. A detached value that is only compared with, or
  * that cancels (a softmax's detached maximum), does not count.
  *
- * Where the function contains an op of your own that handles both dtypes (it calls ng_dtype_of),
- * the function is run in float32 as well: values and gradients have to agree with double to 1e-3 of
+ * Where the first op of your own in the function says .float32, the function is run in float32 as
+ * well: values and gradients have to agree with double to 1e-3 of
  * the largest. Where that cannot be done, the report says why.
  *
  * Inputs are counted from 1, as operands are in error messages; elements are counted from 0, as in

@@ -173,6 +173,12 @@ struct ng_op {
     /* Calls `backward` even for an output without elements (whose gradients are 0), because the
      * other ranks of a group take part in it. */
     bool joint;
+
+    /* The op computes in float32 too: the checker compares that with float64. */
+    bool float32;
+
+    /* The library's own, whose operands were checked before. Leave it false. */
+    bool built_in;
 };
 
 /* One recorded op. */

@@ -50,7 +50,7 @@
 #ifndef NG_CHECK_CHECK_H
 #define NG_CHECK_CHECK_H
 
-#include "core/tensor.h"
+#include "tape/tape.h"
 #include <math.h>
 #include <normgrad/gradcheck.h>
 
@@ -139,6 +139,7 @@ typedef struct {
 } ng_check_leaf;
 
 typedef struct {
+    ng_listener listener; /* first */
     ng_check_call *call;
     void *context;
     const ng_check_options *options;
@@ -151,10 +152,10 @@ typedef struct {
     int n_leaves, n_tensors;
 
     ng_tape *tape;
+    bool swept;           /* a gradient was taken since f began */
     bool nested;          /* f takes a gradient itself */
     bool lost;            /* f takes a gradient that is not recorded */
     const ng_op *own_op;  /* the first op of the user's own in f, or NULL */
-    bool asks_dtype;      /* f calls ng_dtype_of */
     ng_tensor *cotangent; /* u */
     ng_tensor **targets, **gradients, **cotangents; /* per leaf: itself, its gradient, v */
     int64_t n_gradient, n_values;                   /* numbers in all leaves; in F */

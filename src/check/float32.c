@@ -80,9 +80,8 @@ bool ng_subject_check_float32(ng_subject *subject)
     ng_check_report *report = subject->report;
     if (!subject->own_op) return true;
     snprintf(report->own_op, sizeof report->own_op, "%s", subject->own_op->name);
-    if (!subject->asks_dtype) {
-        snprintf(report->not_in_float32, sizeof report->not_in_float32,
-                 "ng_dtype_of is never called");
+    if (!subject->own_op->float32) {
+        snprintf(report->not_in_float32, sizeof report->not_in_float32, "it has no .float32");
         return true;
     }
     const int64_t tensors = (int64_t)subject->n_arguments + subject->n_tensors + 1;

@@ -136,6 +136,15 @@ static bool subject_reserve(ng_subject *subject)
 
 /* ---- Evaluate -------------------------------------------------------------------------------- */
 
+/* f has recorded an op; f takes a gradient. */
+static void subject_recorded(ng_listener *listener, const ng_node *node)
+{
+    ng_subject *subject = (ng_subject *)listener;
+    if (!node->op->built_in && !subject->own_op) subject->own_op = node->op;
+}
+
+static void subject_swept(ng_listener *listener) { ((ng_subject *)listener)->swept = true; }
+
 /* f on the tape, with every buffer as it was. */
 static ng_tensor *subject_run(ng_subject *subject)
 {
@@ -144,12 +153,10 @@ static ng_tensor *subject_run(ng_subject *subject)
         memcpy(buffer->tensor->data, buffer->origin,
                (size_t)buffer->tensor->size * sizeof *buffer->origin);
     }
-    const int64_t questions = ng_dtype_questions();
+    subject->swept = false;
     ng_tensor *y = subject->call(subject->tape, subject->arguments, subject->context);
-    subject->asks_dtype = ng_dtype_questions() > questions;
-    subject->nested = subject->tape->gradients > 0;
+    subject->nested = subject->swept;
     subject->lost = subject->tape->unrecorded_gradients > 0;
-    if (subject->tape->own_op) subject->own_op = subject->tape->own_op;
     if (!y)
         ng_check_say(subject->report, "the function failed: %s", ng_check_reason());
     else if (y->dtype != subject->dtype)
@@ -297,6 +304,8 @@ bool ng_subject_begin(ng_subject *subject)
     subject->order = 1;
     subject->tape = ng_tape_new();
     if (!subject->tape) return ng_check_stop(subject->report);
+    subject->listener = (ng_listener){.recorded = subject_recorded, .swept = subject_swept};
+    ng_tape_listen(subject->tape, &subject->listener);
     ng_tape_seed(subject->tape, subject->options->seed);
     ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
     if (!subject_probe(subject)) return false;

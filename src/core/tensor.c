@@ -197,13 +197,8 @@ ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype)
 
 /* ---- Inspect ------------------------------------------------------------------------------ */
 
-static _Thread_local int64_t dtype_questions;
-
-int64_t ng_dtype_questions(void) { return dtype_questions; }
-
 ng_dtype ng_dtype_of(const ng_tensor *x)
 {
-    dtype_questions++;
     return ng_given("ng_dtype_of", "x", x) ? x->dtype : NG_F32;
 }
 

@@ -110,8 +110,4 @@ void ng_tensor_draw_uniform(ng_tensor *x, double low, double high, ng_rng *rng);
 bool ng_range_accepted(const char *function, ng_dtype dtype, double low, double high);
 bool ng_deviation_accepted(const char *function, double deviation);
 
-/* How often this thread has called ng_dtype_of. The library itself does not call it; an op of the
- * user's own that handles both dtypes does. */
-int64_t ng_dtype_questions(void);
-
 #endif

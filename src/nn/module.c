@@ -531,15 +531,27 @@ ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before)
     return NULL;
 }
 
-/* Notes the output of a watched module, and the statistics of the norm that has run inside it,
- * unless a module below has taken them. Nothing is noted of results that are given back. */
-static ng_tensor *noted(const ng_module *module, ng_tape *tape, ng_tensor *y)
+/* The watcher of a module that is about to run, or NULL. It is on this tape from now on. Nothing is
+ * noted of results that are given back. */
+static ng_watcher *watcher_of_pass(const ng_module *module, ng_tape *tape)
 {
-    ng_seen *seen = module->registry->seen;
-    if (!y || !seen || tape->scopes > 0) return y;
-    ng_tape_watch(tape, seen->watcher);
-    *seen = (ng_seen){seen->watcher, seen->watcher->pass, y, tape->rstd, tape->n_rstd};
-    tape->n_rstd = 0;
+    if (!module->registry->seen || tape->scopes > 0) return NULL;
+    ng_watcher *watcher = module->registry->seen->watcher;
+    if (watcher->listener.tape != tape) {
+        ng_tape_listen(tape, &watcher->listener);
+        watcher->pass++;
+    }
+    watcher->n_rstd = 0;
+    return watcher;
+}
+
+/* Notes the output of a module, and the statistics of the norm that has run inside it, unless a
+ * module below has taken them. */
+static ng_tensor *noted(const ng_module *module, ng_watcher *watcher, ng_tensor *y)
+{
+    if (!watcher) return y;
+    *module->registry->seen = (ng_seen){watcher, watcher->pass, y, watcher->rstd, watcher->n_rstd};
+    watcher->n_rstd = 0;
     return y;
 }
 
@@ -591,11 +603,11 @@ static ng_tensor *run_module(ng_module *module, ng_tape *tape, const ng_inputs *
         !ng_module_ready(module))
         return NULL;
     const int64_t failures = ng_failures();
-    if (module->registry->seen) tape->n_rstd = 0;
+    ng_watcher *watcher = watcher_of_pass(module, tape);
     ng_tensor *y = run_class(module, tape, inputs);
     if (!y || !ng_usable(function, "the result of its class", 0, tape, y))
         return ng_failed_in(module, failures);
-    return noted(module, tape, y);
+    return noted(module, watcher, y);
 }
 
 /* The inputs that the module uses where they are given, or one to which it passes them on. */

@@ -29,7 +29,17 @@ typedef struct {
     double initial;       /* the initial value of all elements */
 } ng_entry;
 
-/* What a network that is watched notes of a module (plot/watch.c). */
+/* A network whose layers' outputs are on a tape, for ng_watch (plot/watch.c). They can be read until
+ * the tape is reset. */
+typedef struct ng_watcher {
+    ng_listener listener; /* first */
+    uint64_t pass;        /* counts the passes: an output of an earlier one is gone */
+    const double *rstd;   /* of the newest norm, until a watched layer has taken it */
+    int64_t n_rstd;
+    void (*destroy)(struct ng_watcher *watcher);
+} ng_watcher;
+
+/* What a network that is watched notes of a module. */
 typedef struct {
     ng_watcher *watcher;
     uint64_t pass;      /* that of the watcher in which the module was called last */

@@ -104,7 +104,8 @@ static ng_tensor *recompute_definition(ng_tape *tape, const ng_node *node)
     return y;
 }
 
-static const ng_op recompute_op = {.name = "recompute", .definition = recompute_definition};
+static const ng_op recompute_op = {
+    .built_in = true, .name = "recompute", .definition = recompute_definition};
 
 /* The output of the first run, whose memory is given back. */
 static ng_tensor *first_run(ng_tape *tape, ng_module *module, const ng_inputs *inputs)
@@ -145,5 +146,5 @@ ng_tensor *ng_recompute_with(ng_tape *tape, ng_module *module, ng_inputs inputs)
         all[INPUTS + i] = ng_parameter_value(tape, a.parameters[i]);
     if (!ng_will_record(tape, n, all)) return ng_forward_with(module, tape, inputs);
     ng_tensor *y = first_run(tape, module, &inputs);
-    return y ? ng_record_library(tape, &recompute_op, y, all, n, &a, sizeof a) : NULL;
+    return y ? ng_record(tape, &recompute_op, y, all, n, &a, sizeof a) : NULL;
 }

@@ -134,8 +134,10 @@ static ng_status attention_op_backward(ng_tape *tape, const ng_node *node, const
     return NG_OK;
 }
 
-static const ng_op attention_op = {
-    .name = "attention", .backward = attention_op_backward, .definition = attention_definition};
+static const ng_op attention_op = {.built_in = true,
+                                   .name = "attention",
+                                   .backward = attention_op_backward,
+                                   .definition = attention_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 

@@ -86,7 +86,8 @@ static ng_status batch_norm_dx_backward(ng_tape *tape, const ng_node *node, cons
     return NG_OK;
 }
 
-static const ng_op batch_norm_dx_op = {.name = "batch_norm_dx",
+static const ng_op batch_norm_dx_op = {.built_in = true,
+                                       .name = "batch_norm_dx",
                                        .backward = batch_norm_dx_backward,
                                        .definition = batch_norm_dx_definition};
 
@@ -116,13 +117,16 @@ static void batch_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *d
     if (ng_wants(dx, 2)) dx[2] = ng_sum(tape, dy, .axes = axes);
 }
 
-static const ng_op batch_norm_op = {.name = "batch_norm",
+static const ng_op batch_norm_op = {.built_in = true,
+                                    .name = "batch_norm",
                                     .backward = batch_norm_backward,
                                     .gradient = batch_norm_gradient,
                                     .definition = batch_norm_definition};
 
-static const ng_op fixed_batch_norm_op = {
-    .name = "batch_norm", .backward = batch_norm_backward, .definition = batch_norm_definition};
+static const ng_op fixed_batch_norm_op = {.built_in = true,
+                                          .name = "batch_norm",
+                                          .backward = batch_norm_backward,
+                                          .definition = batch_norm_definition};
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 

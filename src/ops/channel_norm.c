@@ -110,7 +110,8 @@ static ng_tensor *channel_norm_definition(ng_tape *tape, const ng_node *node)
     return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 
-static const ng_op channel_norm_op = {.name = "channel_norm",
+static const ng_op channel_norm_op = {.built_in = true,
+                                      .name = "channel_norm",
                                       .backward = channel_norm_backward,
                                       .definition = channel_norm_definition};
 

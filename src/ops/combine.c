@@ -23,8 +23,10 @@ static ng_status combine_backward(ng_tape *tape, const ng_node *node, const ng_t
     return NG_OK;
 }
 
-static const ng_op combine_op = {
-    .name = "combine", .gradient = combine_gradient, .backward = combine_backward};
+static const ng_op combine_op = {.built_in = true,
+                                 .name = "combine",
+                                 .gradient = combine_gradient,
+                                 .backward = combine_backward};
 
 ng_tensor *ng_combine(ng_tape *tape, ng_tensor *const *tensors, const double *weights, int count)
 {

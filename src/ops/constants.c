@@ -210,7 +210,7 @@ static void cast_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
     dx[0] = ng_cast(tape, dy, node->inputs[0]->dtype);
 }
 
-static const ng_op cast_op = {.name = "cast", .gradient = cast_gradient};
+static const ng_op cast_op = {.built_in = true, .name = "cast", .gradient = cast_gradient};
 
 /* Casts x into y; float and double have loops of their own. */
 static void convert(const ng_tensor *x, ng_tensor *y)

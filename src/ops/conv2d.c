@@ -50,7 +50,8 @@ static void dweight_gradient(ng_tape *tape, const ng_node *node, ng_tensor *u, n
     if (ng_wants(dx, 1)) dx[1] = ng_convolution(tape, ng_conv_call_of(x, u, shape));
 }
 
-static const ng_op dweight_op = {.name = "conv2d_dweight", .gradient = dweight_gradient};
+static const ng_op dweight_op = {
+    .built_in = true, .name = "conv2d_dweight", .gradient = dweight_gradient};
 
 ng_tensor *ng_conv2d_dweight(ng_tape *tape, ng_tensor *x, ng_tensor *dy, const ng_conv_shape *shape)
 {
@@ -105,7 +106,8 @@ static ng_tensor *conv2d_definition(ng_tape *tape, const ng_node *node)
     return ng_add(tape, y, ng_reshape(tape, bias, NG_SHAPE(s->outputs, 1, 1)));
 }
 
-static const ng_op conv2d_op = {.name = "conv2d",
+static const ng_op conv2d_op = {.built_in = true,
+                                .name = "conv2d",
                                 .backward = conv2d_backward,
                                 .gradient = conv2d_gradient,
                                 .definition = conv2d_definition};

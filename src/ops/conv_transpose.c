@@ -34,7 +34,8 @@ static ng_tensor *transposed_definition(ng_tape *tape, const ng_node *node)
     return ng_fold_with(tape, columns, w->size[0], w->size[1], ng_window_of(w));
 }
 
-static const ng_op transposed_op = {.name = "conv_transpose2d",
+static const ng_op transposed_op = {.built_in = true,
+                                    .name = "conv_transpose2d",
                                     .gradient = transposed_gradient,
                                     .definition = transposed_definition};
 

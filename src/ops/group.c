@@ -9,7 +9,8 @@ static void group_sum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy
     dx[0] = ng_group_sum(tape, dy, *(ng_group *const *)node->attributes);
 }
 
-static const ng_op group_sum_op = {.name = "group_sum", .gradient = group_sum_gradient};
+static const ng_op group_sum_op = {
+    .built_in = true, .name = "group_sum", .gradient = group_sum_gradient};
 
 ng_tensor *ng_group_sum(ng_tape *tape, ng_tensor *x, ng_group *group)
 {

@@ -193,7 +193,8 @@ static ng_tensor *group_batch_norm_definition(ng_tape *tape, const ng_node *node
     return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 
-const ng_op ng_group_batch_norm_op = {.name = "group_batch_norm",
+const ng_op ng_group_batch_norm_op = {.built_in = true,
+                                      .name = "group_batch_norm",
                                       .backward = group_batch_norm_backward,
                                       .definition = group_batch_norm_definition,
                                       .joint = true};

@@ -50,8 +50,10 @@ static ng_tensor *group_norm_definition(ng_tape *tape, const ng_node *node)
     return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 
-static const ng_op group_norm_op = {
-    .name = "group_norm", .backward = group_norm_op_backward, .definition = group_norm_definition};
+static const ng_op group_norm_op = {.built_in = true,
+                                    .name = "group_norm",
+                                    .backward = group_norm_op_backward,
+                                    .definition = group_norm_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 

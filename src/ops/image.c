@@ -28,7 +28,7 @@ static ng_status unfold_backward(ng_tape *tape, const ng_node *node, const ng_te
 }
 
 static const ng_op unfold_op = {
-    .name = "unfold", .gradient = unfold_gradient, .backward = unfold_backward};
+    .built_in = true, .name = "unfold", .gradient = unfold_gradient, .backward = unfold_backward};
 
 ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window_options window)
 {
@@ -49,7 +49,7 @@ static void fold_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
     dx[0] = ng_unfold_with(tape, dy, ng_window_of(node->attributes));
 }
 
-static const ng_op fold_op = {.name = "fold", .gradient = fold_gradient};
+static const ng_op fold_op = {.built_in = true, .name = "fold", .gradient = fold_gradient};
 
 /* Whether columns have the shape (N, C kernel_h kernel_w, OH OW) of the windows. */
 static bool columns_fit(const ng_shape columns, const ng_windows *w)
@@ -113,8 +113,10 @@ static ng_status image_max_pool_backward(ng_tape *tape, const ng_node *node, con
     return NG_OK;
 }
 
-static const ng_op max_pool_op = {
-    .name = "max_pool2d", .backward = image_max_pool_backward, .definition = max_pool_definition};
+static const ng_op max_pool_op = {.built_in = true,
+                                  .name = "max_pool2d",
+                                  .backward = image_max_pool_backward,
+                                  .definition = max_pool_definition};
 
 /* y = mean of each window */
 static ng_tensor *avg_pool_definition(ng_tape *tape, const ng_node *node)
@@ -133,8 +135,10 @@ static ng_status avg_pool_backward(ng_tape *tape, const ng_node *node, const ng_
     return NG_OK;
 }
 
-static const ng_op avg_pool_op = {
-    .name = "avg_pool2d", .backward = avg_pool_backward, .definition = avg_pool_definition};
+static const ng_op avg_pool_op = {.built_in = true,
+                                  .name = "avg_pool2d",
+                                  .backward = avg_pool_backward,
+                                  .definition = avg_pool_definition};
 
 bool ng_pool_settings_ok(const ng_pool_call *call)
 {

@@ -9,7 +9,7 @@ static void reshape_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, 
     dx[0] = ng_reshape(tape, dy, node->inputs[0]->shape);
 }
 
-static const ng_op reshape_op = {.name = "reshape", .gradient = reshape_gradient};
+static const ng_op reshape_op = {.built_in = true, .name = "reshape", .gradient = reshape_gradient};
 
 /* Replaces a dimension -1 by the size over the product of the others. */
 static bool fill_open_dimension(const ng_tensor *x, ng_shape *shape)
@@ -68,7 +68,7 @@ static void permute_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, 
     dx[0] = ng_permute(tape, dy, inverse);
 }
 
-static const ng_op permute_op = {.name = "permute", .gradient = permute_gradient};
+static const ng_op permute_op = {.built_in = true, .name = "permute", .gradient = permute_gradient};
 
 /* axes: each of 0 .. rank - 1 once */
 static ng_tensor *permuted(ng_tape *tape, ng_tensor *x, ng_axes axes)
@@ -122,7 +122,7 @@ static void flip_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
     dx[0] = ng_flip(tape, dy, .axes = *(const ng_axes *)node->attributes);
 }
 
-static const ng_op flip_op = {.name = "flip", .gradient = flip_gradient};
+static const ng_op flip_op = {.built_in = true, .name = "flip", .gradient = flip_gradient};
 
 ng_tensor *ng_flip_with(ng_tape *tape, ng_axis_options options)
 {
@@ -154,7 +154,8 @@ static void broadcast_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy
     dx[0] = ng_sum_to(tape, dy, node->inputs[0]->shape);
 }
 
-static const ng_op broadcast_op = {.name = "broadcast_to", .gradient = broadcast_gradient};
+static const ng_op broadcast_op = {
+    .built_in = true, .name = "broadcast_to", .gradient = broadcast_gradient};
 
 static bool broadcasts_to(ng_shape from, ng_shape to)
 {
@@ -255,7 +256,7 @@ static ng_status slice_backward(ng_tape *tape, const ng_node *node, const ng_ten
 }
 
 static const ng_op slice_op = {
-    .name = "slice", .gradient = slice_gradient, .backward = slice_backward};
+    .built_in = true, .name = "slice", .gradient = slice_gradient, .backward = slice_backward};
 
 /* Converts negative bounds; true if 0 <= from <= to <= dim. */
 static bool resolve_bounds(ng_shape shape, int axis, int64_t *from, int64_t *to)
@@ -309,7 +310,7 @@ static void pad_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_t
     dx[0] = ng_slice(tape, dy, p->axis, p->from, p->to);
 }
 
-static const ng_op pad_op = {.name = "pad", .gradient = pad_gradient};
+static const ng_op pad_op = {.built_in = true, .name = "pad", .gradient = pad_gradient};
 
 ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, int64_t after)
 {
@@ -345,7 +346,7 @@ static void concat_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, n
     }
 }
 
-static const ng_op concat_op = {.name = "concat", .gradient = concat_gradient};
+static const ng_op concat_op = {.built_in = true, .name = "concat", .gradient = concat_gradient};
 
 /* The shape of the first part with the sum of all lengths along the axis. */
 static bool layout_joint_shape(ng_tensor *const *parts, int count, int axis, ng_shape *joint)

@@ -109,7 +109,8 @@ static ng_tensor *mse_definition(ng_tape *tape, const ng_node *node)
     return ng_reduced(tape, ng_square(tape, difference), saved->of.reduction);
 }
 
-static const ng_op mse_op = {.name = "mse", .backward = mse_backward, .definition = mse_definition};
+static const ng_op mse_op = {
+    .built_in = true, .name = "mse", .backward = mse_backward, .definition = mse_definition};
 
 ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 {
@@ -228,7 +229,8 @@ bool ng_factor_fits(const char *function, const char *name, const ng_tape *tape,
     return false;
 }
 
-static const ng_op bce_op = {.name = "binary_cross_entropy",
+static const ng_op bce_op = {.built_in = true,
+                             .name = "binary_cross_entropy",
                              .gradient = bce_gradient,
                              .backward = bce_backward,
                              .definition = bce_definition};
@@ -323,7 +325,8 @@ static ng_tensor *cross_entropy_definition(ng_tape *tape, const ng_node *node)
     return ng_mul_scalar(tape, ng_sum(tape, losses), a->of.scale);
 }
 
-static const ng_op cross_entropy_op = {.name = "cross_entropy",
+static const ng_op cross_entropy_op = {.built_in = true,
+                                       .name = "cross_entropy",
                                        .backward = losses_cross_entropy_backward,
                                        .definition = cross_entropy_definition};
 

@@ -134,7 +134,7 @@ static ng_status matmul_backward(ng_tape *tape, const ng_node *node, const ng_te
 }
 
 static const ng_op matmul_op = {
-    .name = "matmul", .gradient = matmul_gradient, .backward = matmul_backward};
+    .built_in = true, .name = "matmul", .gradient = matmul_gradient, .backward = matmul_backward};
 
 static ng_tensor *matmul_fail(const char *problem, const factor *a, const factor *b)
 {
@@ -224,8 +224,10 @@ static ng_status linear_backward(ng_tape *tape, const ng_node *node, const ng_te
     return NG_OK;
 }
 
-static const ng_op linear_op = {
-    .name = "linear", .backward = linear_backward, .definition = linear_definition};
+static const ng_op linear_op = {.built_in = true,
+                                .name = "linear",
+                                .backward = linear_backward,
+                                .definition = linear_definition};
 
 static bool linear_fits(const ng_tensor *x, const ng_tensor *weight, const ng_tensor *bias)
 {

@@ -81,7 +81,7 @@ bool ng_statistics_new(ng_tape *tape, const ng_tensor *x, int64_t count, bool ce
     *statistics = (ng_statistics){.rstd = memory,
                                   .mean = memory && center ? memory + count : NULL,
                                   .low = memory && low ? memory + 2 * count : NULL};
-    tape->rstd = memory, tape->n_rstd = memory ? count : 0;
+    if (memory) ng_tape_normalized(tape, memory, count);
     return memory != NULL;
 }
 

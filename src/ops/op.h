@@ -8,8 +8,6 @@
 #include "tape/tape.h"
 #include <normgrad/ops.h>
 
-#define ng_record(...) ng_record_library(__VA_ARGS__)
-
 /* Whether a gradient rule must compute the gradient of input i. */
 static inline bool ng_wants(ng_tensor *const *dx, int i) { return dx[i] != NG_NONE; }
 

@@ -20,7 +20,7 @@ static void cumsum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, n
     dx[0] = cumulate(tape, dy, way);
 }
 
-static const ng_op cumsum_op = {.name = "cumsum", .gradient = cumsum_gradient};
+static const ng_op cumsum_op = {.built_in = true, .name = "cumsum", .gradient = cumsum_gradient};
 
 static ng_tensor *cumulate(ng_tape *tape, ng_tensor *x, running way)
 {
@@ -112,7 +112,7 @@ static void norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
     dx[0] = ng_mul(tape, direction, ng_where(tape, none, zero, ng_reshape(tape, dy, kept)));
 }
 
-static const ng_op norm_op = {.name = "norm", .gradient = norm_gradient};
+static const ng_op norm_op = {.built_in = true, .name = "norm", .gradient = norm_gradient};
 
 /* m (sum (x / m)^2)^(1/2) with m = max |x|, or 1 if that is 0; reduced axes have length 1.
  * So squares of doubles neither overflow nor vanish. */

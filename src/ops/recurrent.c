@@ -243,12 +243,18 @@ static ng_status recurrent_backward(ng_tape *tape, const ng_node *node, const ng
     return NG_OK;
 }
 
-static const ng_op rnn_op = {
-    .name = "rnn", .backward = recurrent_backward, .definition = recurrent_definition};
-static const ng_op gru_op = {
-    .name = "gru", .backward = recurrent_backward, .definition = recurrent_definition};
-static const ng_op lstm_op = {
-    .name = "lstm", .backward = recurrent_backward, .definition = recurrent_definition};
+static const ng_op rnn_op = {.built_in = true,
+                             .name = "rnn",
+                             .backward = recurrent_backward,
+                             .definition = recurrent_definition};
+static const ng_op gru_op = {.built_in = true,
+                             .name = "gru",
+                             .backward = recurrent_backward,
+                             .definition = recurrent_definition};
+static const ng_op lstm_op = {.built_in = true,
+                              .name = "lstm",
+                              .backward = recurrent_backward,
+                              .definition = recurrent_definition};
 
 /* ---- Shape rule ----------------------------------------------------------------------------- */
 

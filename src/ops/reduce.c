@@ -175,9 +175,9 @@ static void sum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_t
     dx[0] = ng_broadcast_to(tape, ng_reshape(tape, dy, kept_shape(shape, r)), shape);
 }
 
-static const ng_op sum_op = {.name = "sum", .gradient = sum_gradient};
-static const ng_op mean_op = {.name = "mean", .gradient = sum_gradient};
-static const ng_op sum_to_op = {.name = "sum_to", .gradient = sum_gradient};
+static const ng_op sum_op = {.built_in = true, .name = "sum", .gradient = sum_gradient};
+static const ng_op mean_op = {.built_in = true, .name = "mean", .gradient = sum_gradient};
+static const ng_op sum_to_op = {.built_in = true, .name = "sum_to", .gradient = sum_gradient};
 
 ng_tensor *ng_sum_with(ng_tape *tape, ng_reduce_options options)
 {
@@ -226,7 +226,8 @@ static void sum_squares_gradient(ng_tape *tape, const ng_node *node, ng_tensor *
     dx[0] = ng_mul(tape, x, dy);
 }
 
-static const ng_op sum_squares_op = {.name = "sum_squares", .gradient = sum_squares_gradient};
+static const ng_op sum_squares_op = {
+    .built_in = true, .name = "sum_squares", .gradient = sum_squares_gradient};
 
 ng_tensor *ng_sum_squares_with(ng_tape *tape, ng_reduce_options options)
 {
@@ -282,7 +283,7 @@ static void max_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_t
     dx[0] = ng_mul(tape, share, ng_reshape(tape, dy, kept));
 }
 
-static const ng_op max_op = {.name = "max", .gradient = max_gradient};
+static const ng_op max_op = {.built_in = true, .name = "max", .gradient = max_gradient};
 
 ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options)
 {
@@ -344,7 +345,8 @@ static void logsumexp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy
     dx[0] = ng_mul(tape, kept.e, ng_div(tape, dy, sum));
 }
 
-static const ng_op logsumexp_op = {.name = "logsumexp", .gradient = logsumexp_gradient};
+static const ng_op logsumexp_op = {
+    .built_in = true, .name = "logsumexp", .gradient = logsumexp_gradient};
 
 /* y = m + ln sum e^(x - m), m = max x */
 ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
@@ -382,7 +384,8 @@ static ng_status dot_backward(ng_tape *tape, const ng_node *node, const ng_tenso
     return NG_OK;
 }
 
-static const ng_op dot_op = {.name = "dot", .gradient = dot_gradient, .backward = dot_backward};
+static const ng_op dot_op = {
+    .built_in = true, .name = "dot", .gradient = dot_gradient, .backward = dot_backward};
 
 ng_tensor *ng_dot(ng_tape *tape, ng_tensor *a, ng_tensor *b)
 {

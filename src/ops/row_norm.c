@@ -114,8 +114,10 @@ static ng_status row_norm_dx_backward(ng_tape *tape, const ng_node *node, const 
     return NG_OK;
 }
 
-static const ng_op row_norm_dx_op = {
-    .name = "row_norm_dx", .backward = row_norm_dx_backward, .definition = row_norm_dx_definition};
+static const ng_op row_norm_dx_op = {.built_in = true,
+                                     .name = "row_norm_dx",
+                                     .backward = row_norm_dx_backward,
+                                     .definition = row_norm_dx_definition};
 
 static ng_tensor *row_norm_dx(ng_tape *tape, const ng_node *node, ng_tensor *dy)
 {
@@ -144,18 +146,22 @@ static void row_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy,
     if (ng_wants(dx, 2)) dx[2] = ng_sum_to(tape, dy, beta->shape);
 }
 
-static const ng_op layer_norm_op = {.name = "layer_norm",
+static const ng_op layer_norm_op = {.built_in = true,
+                                    .name = "layer_norm",
                                     .backward = row_norm_op_backward,
                                     .gradient = row_norm_gradient,
                                     .definition = row_norm_definition};
 
-static const ng_op rms_norm_op = {.name = "rms_norm",
+static const ng_op rms_norm_op = {.built_in = true,
+                                  .name = "rms_norm",
                                   .backward = row_norm_op_backward,
                                   .gradient = row_norm_gradient,
                                   .definition = row_norm_definition};
 
-static const ng_op partial_rms_norm_op = {
-    .name = "rms_norm", .backward = row_norm_op_backward, .definition = row_norm_definition};
+static const ng_op partial_rms_norm_op = {.built_in = true,
+                                          .name = "rms_norm",
+                                          .backward = row_norm_op_backward,
+                                          .definition = row_norm_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 

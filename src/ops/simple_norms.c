@@ -148,7 +148,8 @@ static ng_tensor *dynamic_tanh_definition(ng_tape *tape, const ng_node *node)
     return y;
 }
 
-static const ng_op dynamic_tanh_op = {.name = "dynamic_tanh",
+static const ng_op dynamic_tanh_op = {.built_in = true,
+                                      .name = "dynamic_tanh",
                                       .backward = dynamic_tanh_op_backward,
                                       .definition = dynamic_tanh_definition};
 

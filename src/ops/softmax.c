@@ -49,10 +49,14 @@ static ng_tensor *softmax_definition(ng_tape *tape, const ng_node *node)
     return a->log ? ng_sub(tape, z, ng_log(tape, sum)) : ng_div(tape, e, sum);
 }
 
-static const ng_op softmax_op = {
-    .name = "softmax", .backward = softmax_op_backward, .definition = softmax_definition};
-static const ng_op log_softmax_op = {
-    .name = "log_softmax", .backward = softmax_op_backward, .definition = softmax_definition};
+static const ng_op softmax_op = {.built_in = true,
+                                 .name = "softmax",
+                                 .backward = softmax_op_backward,
+                                 .definition = softmax_definition};
+static const ng_op log_softmax_op = {.built_in = true,
+                                     .name = "log_softmax",
+                                     .backward = softmax_op_backward,
+                                     .definition = softmax_definition};
 
 /* With fewer neighbouring columns, rows are faster. */
 #define FEW_COLUMNS 8

@@ -24,8 +24,10 @@ static ng_tensor *swiglu_definition(ng_tape *tape, const ng_node *node)
     return ng_mul(tape, ng_silu(tape, ng_features(tape, x, 0, n)), ng_features(tape, x, 1, n));
 }
 
-static const ng_op swiglu_op = {
-    .name = "swiglu", .backward = swiglu_op_backward, .definition = swiglu_definition};
+static const ng_op swiglu_op = {.built_in = true,
+                                .name = "swiglu",
+                                .backward = swiglu_op_backward,
+                                .definition = swiglu_definition};
 
 ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x)
 {

@@ -33,10 +33,13 @@ static ng_status upsample_resize_backward(ng_tape *tape, const ng_node *node, co
     return NG_OK;
 }
 
-static const ng_op resize_op = {
-    .name = "interpolate", .gradient = resize_gradient, .backward = upsample_resize_backward};
+static const ng_op resize_op = {.built_in = true,
+                                .name = "interpolate",
+                                .gradient = resize_gradient,
+                                .backward = upsample_resize_backward};
 
-static const ng_op resize_back_op = {.name = "interpolate_dx", .gradient = resize_gradient};
+static const ng_op resize_back_op = {
+    .built_in = true, .name = "interpolate_dx", .gradient = resize_gradient};
 
 static ng_tensor *upsample_resize(ng_tape *tape, ng_tensor *x, const resize_attributes *a)
 {

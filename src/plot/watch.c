@@ -38,10 +38,23 @@ typedef struct {
 
 /* ---- The layers ----------------------------------------------------------------------------- */
 
+/* The outputs are gone. */
+static void watcher_reset(ng_listener *listener)
+{
+    ng_tape_unlisten(listener);
+    ((ng_watcher *)listener)->pass++;
+}
+
+static void watcher_normalized(ng_listener *listener, const double *rstd, int64_t count)
+{
+    ng_watcher *base = (ng_watcher *)listener;
+    base->rstd = rstd, base->n_rstd = count;
+}
+
 static void watcher_free(ng_watcher *base)
 {
     watcher *w = (watcher *)base;
-    ng_tape_unwatch(base);
+    ng_tape_unlisten(&base->listener);
     for (int64_t i = 0; w->parameters && i < w->n_parameters; i++) ng_free(w->parameters[i].before);
     for (int64_t i = 0; w->layers && i < w->n_layers; i++) ng_free(w->layers[i].name);
     ng_free(w->parameters), ng_free(w->layers);
@@ -72,7 +85,9 @@ static const ng_module *next_layer(const ng_module *net, int *index)
 /* Counts layers and parameters, and computes their digest. */
 static watcher watcher_scan(const ng_module *net)
 {
-    watcher w = {.base.destroy = watcher_free, .digest = NG_DIGEST_START};
+    watcher w = {.base = {.listener = {.reset = watcher_reset, .normalized = watcher_normalized},
+                          .destroy = watcher_free},
+                 .digest = NG_DIGEST_START};
     const ng_module *layer;
     const ng_tensor *own;
     for (int i = 0; (layer = next_layer(net, &i)); w.n_layers++) {

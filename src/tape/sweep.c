@@ -574,7 +574,8 @@ static bool run_sweep(ng_sweep *s, ng_tensor *const *outputs, int n_outputs,
     const ng_tape_mode mode = tape->replay.mode;
     const bool was = ng_tape_set_recording(tape, s->record);
     tape->replay.mode = NG_TAPE_LIVE;
-    tape->gradients++;
+    for (ng_listener *l = tape->listeners; l; l = l->next)
+        if (l->swept) l->swept(l);
     const bool well = walk(s, outputs, n_outputs, cotangents);
     tape->replay.mode = mode;
     tape->recording = was;

@@ -37,29 +37,42 @@ static void free_scratch(ng_tape *tape)
     }
 }
 
-void ng_tape_unwatch(ng_watcher *watcher)
+void ng_tape_unlisten(ng_listener *listener)
 {
-    if (!watcher->tape) return;
-    ng_watcher **at = &watcher->tape->watchers;
-    while (*at != watcher) at = &(*at)->next;
-    *at = watcher->next;
-    watcher->tape = NULL;
-    watcher->pass++;
+    if (!listener->tape) return;
+    ng_listener **at = &listener->tape->listeners;
+    while (*at != listener) at = &(*at)->next;
+    *at = listener->next;
+    listener->tape = NULL;
 }
 
-void ng_tape_watch(ng_tape *tape, ng_watcher *watcher)
+void ng_tape_listen(ng_tape *tape, ng_listener *listener)
 {
-    if (watcher->tape == tape) return;
-    ng_tape_unwatch(watcher);
-    watcher->tape = tape;
-    watcher->next = tape->watchers;
-    tape->watchers = watcher;
+    ng_tape_unlisten(listener);
+    listener->tape = tape;
+    listener->next = tape->listeners;
+    tape->listeners = listener;
+}
+
+void ng_tape_normalized(const ng_tape *tape, const double *rstd, int64_t count)
+{
+    for (ng_listener *l = tape->listeners; l && tape->scopes == 0; l = l->next)
+        if (l->normalized) l->normalized(l, rstd, count);
+}
+
+static void tell_reset(const ng_tape *tape)
+{
+    for (ng_listener *l = tape->listeners, *next; l; l = next) {
+        next = l->next;
+        if (l->reset) l->reset(l);
+    }
 }
 
 void ng_tape_free(ng_tape *tape)
 {
     if (!tape) return;
-    while (tape->watchers) ng_tape_unwatch(tape->watchers);
+    tell_reset(tape);
+    while (tape->listeners) ng_tape_unlisten(tape->listeners);
     ng_replay_free(&tape->replay);
     tape_free_owned(tape);
     ng_sweeps_free(tape->sweeps);
@@ -71,16 +84,14 @@ void ng_tape_free(ng_tape *tape)
 void ng_tape_reset(ng_tape *tape)
 {
     if (!ng_given("ng_tape_reset", "tape", tape)) return;
-    while (tape->watchers) ng_tape_unwatch(tape->watchers);
-    tape->n_rstd = 0;
+    tell_reset(tape);
     ng_arena_reset(&tape->arena);
     tape_free_owned(tape);
     tape->function = between_ops;
     tape->first = tape->last = NULL;
     tape->ops = 0;
-    tape->gradients = tape->unrecorded_gradients = 0;
+    tape->unrecorded_gradients = 0;
     tape->epoch++;
-    tape->own_op = NULL;
     ng_replay_restart(tape);
 }
 
@@ -138,7 +149,6 @@ void ng_tape_leave(ng_tape *tape, const ng_scope *scope)
         tape->first = NULL;
     ng_arena_reset(&scope->scratch->arena);
     tape->scopes--;
-    tape->n_rstd = 0;
     scope->scratch->next = tape->scratch;
     tape->scratch = scope->scratch;
 }
@@ -328,6 +338,23 @@ bool ng_node_is_current(const ng_node *node)
     return sum == node->inputs_version;
 }
 
+/* Whether what an op of the user's own gives is there. */
+static bool record_given(const ng_tape *tape, const ng_op *op, const ng_tensor *y,
+                         ng_tensor *const *inputs, int n_inputs, const void *attributes,
+                         size_t attributes_bytes)
+{
+    static const char function[] = "ng_record";
+    if (!ng_given(function, "tape", tape) || !ng_given(function, "op", op) ||
+        !ng_given(function, "the op's name", op->name) || !ng_given(function, "y", y) ||
+        !ng_all_given(function, tape, n_inputs, inputs) ||
+        (attributes_bytes > 0 && !ng_given(function, "attributes", attributes)))
+        return false;
+    if (n_inputs < 0)
+        ng_fail(NG_EVALUE, "%s: %d inputs of %s, expected at least 0", function, n_inputs,
+                op->name);
+    return n_inputs >= 0;
+}
+
 /* Whether y is a fresh tape_result of this tape, and the inputs are tensors of this tape or of
  * none. */
 static bool may_record(const ng_tape *tape, const ng_op *op, const ng_tensor *y,
@@ -350,10 +377,14 @@ static bool may_record(const ng_tape *tape, const ng_op *op, const ng_tensor *y,
     return true;
 }
 
-ng_tensor *ng_record_library(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
-                             int n_inputs, const void *attributes, size_t attributes_bytes)
+ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
+                     int n_inputs, const void *attributes, size_t attributes_bytes)
 {
+    const bool built_in = op && op->built_in;
+    if (!built_in && !record_given(tape, op, y, inputs, n_inputs, attributes, attributes_bytes))
+        return NULL;
     if (!y || !ng_will_record(tape, n_inputs, inputs)) return y;
+    if (!built_in && !may_record(tape, op, y, inputs, n_inputs)) return NULL;
 
     /* One piece of memory: the node, its list of inputs, which of them required a gradient, its
      * attributes. */
@@ -386,27 +417,8 @@ ng_tensor *ng_record_library(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_te
     tape->ops++;
     y->node = node;
     y->requires_grad = true;
-    return y;
-}
-
-ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
-                     int n_inputs, const void *attributes, size_t attributes_bytes)
-{
-    static const char function[] = "ng_record";
-    if (!ng_given(function, "tape", tape) || !ng_given(function, "op", op) ||
-        !ng_given(function, "the op's name", op->name) || !ng_given(function, "y", y) ||
-        !ng_all_given(function, tape, n_inputs, inputs) ||
-        (attributes_bytes > 0 && !ng_given(function, "attributes", attributes)))
-        return NULL;
-    if (n_inputs < 0) {
-        ng_fail(NG_EVALUE, "%s: %d inputs of %s, expected at least 0", function, n_inputs,
-                op->name);
-        return NULL;
-    }
-    if (ng_will_record(tape, n_inputs, inputs) && !may_record(tape, op, y, inputs, n_inputs))
-        return NULL;
-    y = ng_record_library(tape, op, y, inputs, n_inputs, attributes, attributes_bytes);
-    if (y && y->node && !tape->own_op) tape->own_op = op;
+    for (ng_listener *l = tape->listeners; l; l = l->next)
+        if (l->recorded) l->recorded(l, node);
     return y;
 }
 

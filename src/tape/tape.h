@@ -14,18 +14,18 @@ typedef struct ng_replaced {
     struct ng_replaced *older;
 } ng_replaced;
 
-/* A network whose layers' outputs are on a tape, for ng_watch (plot/watch.c). They can be read
- * until the tape is reset. */
-typedef struct ng_watcher {
-    ng_tape *tape;           /* with outputs of the present pass; NULL: none */
-    struct ng_watcher *next; /* of the same tape */
-    uint64_t pass;           /* counts the passes: an output of an earlier one is gone */
-    void (*destroy)(struct ng_watcher *watcher);
-} ng_watcher;
-
-/* The outputs are on this tape from now on; on none. Earlier ones are forgotten. */
-void ng_tape_watch(ng_tape *tape, ng_watcher *watcher);
-void ng_tape_unwatch(ng_watcher *watcher);
+/* Hears what happens on a tape, until the tape is freed. Functions may be NULL. */
+typedef struct ng_listener {
+    ng_tape *tape; /* NULL: none */
+    struct ng_listener *next;
+    void (*recorded)(struct ng_listener *self, const ng_node *node);
+    void (*normalized)(struct ng_listener *self, const double *rstd, int64_t count); /* by a norm */
+    void (*swept)(struct ng_listener *self); /* a gradient is taken */
+    void (*reset)(struct ng_listener *self); /* the tape is reset or freed */
+} ng_listener;
+void ng_tape_listen(ng_tape *tape, ng_listener *listener);
+void ng_tape_unlisten(ng_listener *listener);
+void ng_tape_normalized(const ng_tape *tape, const double *rstd, int64_t count);
 
 /* The arrays of a sweep and of those inside it (sweep.c). */
 typedef struct ng_sweep ng_sweep;
@@ -52,12 +52,8 @@ struct ng_tape {
     bool recording;
     ng_rng seeded, rng; /* at ng_tape_seed; now */
     ng_replay replay;
-    int64_t gradients;            /* taken since the last reset, by ng_backward and ng_gradients */
-    int64_t unrecorded_gradients; /* of these by ng_gradients, and not recorded */
-    ng_watcher *watchers;         /* of networks whose outputs are here */
-    const double *rstd;           /* of the newest norm, until a watched layer has taken it */
-    int64_t n_rstd;
-    const ng_op *own_op; /* the first recorded op that is the user's, not the library's */
+    int64_t unrecorded_gradients; /* taken by ng_gradients since the last reset */
+    ng_listener *listeners;
 };
 
 /* Between the two calls results go to memory of their own. The second one gives it back, and takes
@@ -70,11 +66,6 @@ typedef struct {
 } ng_scope;
 bool ng_tape_enter(ng_tape *tape, ng_scope *scope);
 void ng_tape_leave(ng_tape *tape, const ng_scope *scope);
-
-/* ng_record for the library's ops (ops/op.h). ng_record itself is for the user's, and sets
- * tape->own_op. */
-ng_tensor *ng_record_library(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
-                             int n_inputs, const void *attributes, size_t attributes_bytes);
 
 /* Whether input i required a gradient when the op was recorded. The flags stand behind the list of
  * inputs. */
