@@ -2,8 +2,7 @@
 
 DIST = $(BUILD)/dist
 # In the order in which they are to be read. dist.awk refuses a list that lacks one.
-DIST_HEADERS = $(addprefix include/normgrad/,core.h tensor.h tape.h group.h ops.h derivatives.h module.h layers.h norms.h \
-    attention.h recurrent.h custom.h nn.h optim.h \
+DIST_HEADERS = $(addprefix include/normgrad/,core.h tensor.h tape.h group.h ops.h derivatives.h nn.h optim.h \
     parallel.h gradcheck.h data.h history.h plot.h training.h)
 
 ## dist: the library as two files, build/dist/normgrad.h and normgrad.c
@@ -17,7 +16,7 @@ $(DIST)/normgrad.c: src/normgrad.c $(DIST)/names.h $(wildcard src/*/*.[ch] src/*
 $(DIST)/normgrad.h $(DIST)/normgrad.c: $(DIST)/%: src/dist.awk | $(DIST)/
 	$(Q)awk -v version=$(VERSION) -v file=$* -v names=$(DIST)/names.h -f src/dist.awk $(DIST_HEADERS) > $@
 # The names of the kernels, which normgrad.c includes.
-$(DIST)/names.h: src/names.awk $(sort $(wildcard src/kernels/*.inc src/kernels/*.h)) | $(DIST)/
+$(DIST)/names.h: src/names.awk src/core/elementary.h $(sort $(wildcard src/kernels/*.inc src/kernels/*.h)) | $(DIST)/
 	$(Q)awk -f $^ > $@
 ## check-onefile: compiles src/normgrad.c and the two files to the same code, and runs all tests with it
 compile_all = $(CC) -std=c11 -O2 $(if $(WITH_ZLIB),-DNG_WITH_ZLIB)

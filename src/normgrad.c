@@ -33,6 +33,7 @@
 #include "core/arena.c"
 #include "core/workspace.c"
 #include "core/pool.c"
+#include "core/elementary.c"
 #include "core/rng.c"
 #include "core/shape.c"
 #include "core/tensor.c"

@@ -202,7 +202,7 @@ static const struct {
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
-/* At 97 points of [-6, 6], or (0, 6]. Vector math is good to 4 ulp, which conditions of up to 6
+/* At 97 points of [-6, 6], or (0, 6]. Functions are good to 2 ulp, which conditions of up to 6
  * multiply. The other functions are compared with PyTorch's, and all slopes with differences. */
 LOOP_TEST(functions_are_those_of_the_c_library, 2 * FUNCTIONS)
 {

@@ -8,7 +8,7 @@ CHECK_LIBS   = $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck -lpthre
 $(OUT)/tests/%: OWN = -Isrc -Itests $(CHECK_CFLAGS) $(if $(WITH_ZLIB),-DNG_WITH_ZLIB)
 
 ## check: all tests, the README's example, the programs, every gradient; the slowest tests
-check: suite walkthrough programs exercises misuse cxx $(GRADCHECK)
+check: suite libm walkthrough programs exercises misuse cxx $(GRADCHECK)
 	$(if $(GRADCHECK),$(Q)$(GRADCHECK))
 	$(Q)tests/suites.sh $(RUNNER) --slowest
 ## suite: the tests; CK_RUN_SUITE=name runs one, CK_FORK=no each in one process; VARIANT=asan, valgrind...
@@ -30,6 +30,9 @@ suite: export OMP_NUM_THREADS := 1
 suite: needs-valgrind
 endif
 
+# What computes a training calls no function of the C library whose bits depend on it.
+libm: $(OBJECTS)
+	$(Q)tests/libm.sh $^
 # The runner's copy of the library calls tests/support.c for memory, files and threads, which counts
 # the calls and can refuse them.
 COUNTED = malloc calloc realloc aligned_alloc posix_memalign free \

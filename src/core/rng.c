@@ -1,6 +1,6 @@
 /* Random numbers. */
 #include "core/error.h"
-#include "core/tensor.h"
+#include "core/functions.h"
 #include <math.h>
 
 static uint64_t rotate_left(uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
@@ -53,20 +53,10 @@ double ng_rng_normal(ng_rng *rng)
     if (!ng_given("ng_rng_normal", "rng", rng)) return (double)NAN;
     const double pi = 3.14159265358979323846;
     const double u = 1.0 - rng_uniform(rng); /* (0, 1] */
-    return sqrt(-2.0 * log(u)) * cos(2.0 * pi * rng_uniform(rng));
+    return sqrt(-2.0 * ng_ln(u)) * ng_cosine(2.0 * pi * rng_uniform(rng));
 }
 
 /* Draws anew while the number falls into the incomplete last stretch of the 64-bit range. */
-uint64_t ng_rng_upto(ng_rng *rng, uint64_t last)
-{
-    const uint64_t count = last + 1, excess = count ? -count % count : 0; /* 2^64 mod count */
-    uint64_t drawn;
-    if (last == 0) return 0;
-    do drawn = rng_step(rng);
-    while (drawn < excess);
-    return count ? drawn % count : drawn;
-}
-
 int64_t ng_rng_below(ng_rng *rng, int64_t bound)
 {
     if (!ng_given("ng_rng_below", "rng", rng)) return -1;
@@ -74,5 +64,10 @@ int64_t ng_rng_below(ng_rng *rng, int64_t bound)
         ng_fail(NG_EVALUE, "ng_rng_below: bound is %lld, expected at least 1", (long long)bound);
         return -1;
     }
-    return (int64_t)ng_rng_upto(rng, (uint64_t)bound - 1);
+    if (bound == 1) return 0;
+    const uint64_t range = (uint64_t)bound, excess = -range % range; /* 2^64 mod bound */
+    uint64_t drawn;
+    do drawn = rng_step(rng);
+    while (drawn < excess);
+    return (int64_t)(drawn % range);
 }

@@ -1,12 +1,30 @@
-/* e^x, e^x - 1, tanh and gelu of one float, in plain arithmetic, which the compiler turns into
- * vectors of any width without a call. */
-#include "kernels/elementary_f64.h"
+/* The elementary functions of one float, in plain arithmetic, which the compiler turns into vectors
+ * of any width without a call. A product is fused with a sum only by fused_f32 and fused_f64: so an
+ * element has the same bits in any place, and on every processor that fuses them. NaN, infinities,
+ * signs of zeros and gradual underflow are as in the C library. `make accuracy` measures the errors
+ * of all floats: at most 2 ulp.
+ *
+ * Polynomials without a source are the best ones with float coefficients, by Sollya's fpminimax, for
+ * the function and the interval that the comment names. */
+#include "core/functions.h"
 
-/* What an element costs, in additions: COSTLY is some arithmetic or a call of libmvec; CALLED is a
- * call of libm in double. */
+/* What an element costs, in additions. */
 #define CHEAP 1
 #define COSTLY (sizeof(REAL) == sizeof(float) ? 4 : 8)
-#define CALLED (sizeof(REAL) == sizeof(float) ? 4 : 32)
+
+NG_INLINE uint32_t bits_of_f32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+NG_INLINE float f32_of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
 
 /* x = n ln 2 + r: e^r - 1, and n as the last bits of `shifted`, for |x| <= 150. ln 2 is cut in two
  * as in Moshier's Cephes library; the polynomial is the best of degree 6 that begins with 1 + r,
@@ -25,26 +43,15 @@ NG_INLINE float expm1_reduced(float x, float tail, float *shifted)
     return fused_f32(p, r * r, r);
 }
 
-/* e^r, within 2 ulp. */
+/* e^r */
 NG_INLINE float exp_reduced(float x, float tail, float *shifted)
 {
     return expm1_reduced(x, tail, shifted) + 1;
 }
 
-NG_INLINE float power_of_two(int32_t n)
-{
-    const uint32_t bits = (uint32_t)(n + 127) << 23;
-    float power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
-}
+NG_INLINE float power_of_two(int32_t n) { return f32_of_bits((uint32_t)(n + 127) << 23); }
 
-NG_INLINE int32_t last_bits(float shifted)
-{
-    int32_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    return bits - 0x4b400000;
-}
+NG_INLINE int32_t last_bits(float shifted) { return (int32_t)(bits_of_f32(shifted) - 0x4b400000); }
 
 /* e^x; NaN, Inf, overflow and gradual underflow as expf has them. 2^n comes in two factors,
  * neither of which overflows by itself. */
@@ -57,7 +64,7 @@ NG_INLINE float exp_f32(float x)
     return e * power_of_two(half) * power_of_two(n - half);
 }
 
-/* e^x - 1 = 2^n (e^r - 1) + 2^n - 1, within 2 ulp; -0, numbers below the normal ones, NaN, Inf and
+/* e^x - 1 = 2^n (e^r - 1) + 2^n - 1; -0, numbers below the normal ones, NaN, Inf and
  * overflow as expm1f has them. 2^n comes in two factors as above. */
 NG_INLINE float expm1_f32(float x)
 {
@@ -81,7 +88,7 @@ NG_INLINE float exp_between(float x, float tail)
 /* e^x for all x <= 88. */
 NG_INLINE float exp_low_f32(float x) { return exp_between(x < -88 ? -88 : x, 0); }
 
-/* tanh x, within 2 ulp: a polynomial near 0, as in Cephes' tanhf, 1 - 2 / (e^2x + 1) elsewhere. */
+/* tanh x: a polynomial near 0, as in Cephes' tanhf, 1 - 2 / (e^2x + 1) elsewhere. */
 NG_INLINE float tanh_f32(float x)
 {
     const float far = fabsf(x), a = far > 20 ? 20 : far, z = a * a;
@@ -161,16 +168,242 @@ NG_INLINE float gelu_slope_f32(float x)
     return x != x ? x : normal.below + x_phi;
 }
 
+/* ---- ln x ---------------------------------------------------------------------------------- */
+
+/* x = 2^k m, m from 2/3 to 4/3: 2^23 k and m - 1. x is no subnormal number. */
+NG_INLINE float mantissa_less_one(float x, uint32_t *power)
+{
+    const uint32_t two_thirds = 0x3f2aaaab, bits = bits_of_f32(x);
+    *power = (bits - two_thirds) & 0xff800000u;
+    return f32_of_bits(bits - *power) - 1;
+}
+
+/* k ln 2 + ln(1 + f) = k ln 2 + f - f^2 / 2 + f^3 P(f), with an error of 4.7e-9 of ln(1 + f). */
+NG_INLINE float log_f32_of(float k, float f)
+{
+    float p = -0.12893033f;
+    p = fused_f32(p, f, 0.13986899f);
+    p = fused_f32(p, f, -0.121839724f);
+    p = fused_f32(p, f, 0.140053064f);
+    p = fused_f32(p, f, -0.166805059f);
+    p = fused_f32(p, f, 0.20010446f);
+    p = fused_f32(p, f, -0.249997973f);
+    p = fused_f32(p, f, 0.333332151f);
+    p = fused_f32(p, f, -0.5f);
+    return fused_f32(k, (float)M_LN2, fused_f32(p, f * f, f));
+}
+
+/* y, or the logarithm of an x that is 0, Inf, NaN or negative. */
+NG_INLINE float log_or_edge(float x, float y)
+{
+    const float least = x < 0 ? NAN : x;
+    const float low = x == 0 ? -INFINITY : y;
+    return least < INFINITY ? low : least;
+}
+
+NG_INLINE float log_f32(float x)
+{
+    uint32_t power;
+    const bool subnormal = x < 0x1p-126f;
+    const float f = mantissa_less_one(subnormal ? x * 0x1p24f : x, &power);
+    const float k = fused_f32((float)(int32_t)power, 0x1p-23f, subnormal ? -24 : 0);
+    return log_or_edge(x, log_f32_of(k, f));
+}
+
+/* ln x of a positive, normal and finite number. */
+NG_INLINE float log_ordinary_f32(float x)
+{
+    uint32_t power;
+    const float f = mantissa_less_one(x, &power);
+    return log_f32_of((float)(int32_t)power * 0x1p-23f, f);
+}
+
+/* ln(1 + x); what rounding took from 1 + x is added to f. */
+NG_INLINE float log1p_f32(float x)
+{
+    uint32_t power;
+    const float sum = 1 + x, one = sum - x, lost = (1 - one) + (x - (sum - one));
+    const float f = mantissa_less_one(sum, &power);
+    const int32_t inverse = (int32_t)(0x3f800000 - power); /* of 2^k, or 0 at the end */
+    const float rest = f32_of_bits(inverse < 0 ? 0 : (uint32_t)inverse);
+    const float k = (float)(int32_t)power * 0x1p-23f;
+    return copysignf(log_or_edge(sum, log_f32_of(k, fused_f32(lost, rest, f))), x);
+}
+
+/* ---- sin x, cos x -------------------------------------------------------------------------- */
+
+/* (-1)^n sin r with x = n pi + r for |x| <= SINE_END_F32, beyond which callers use
+ * ng_sine_of_large; cosines have n - 1/2 in place of n. pi in parts of 8, 11, 11 and 24 bits, as in
+ * Cephes; the products with the first three are exact. The error of the polynomial is 6.2e-9. */
+#define SINE_END_F32 8192
+NG_INLINE float sine_f32(float x, float n, float shifted)
+{
+    float r = fused_f32(n, -3.140625f, x);
+    r = fused_f32(n, -9.67502593994140625e-4f, r);
+    r = fused_f32(n, -1.50990672409534454e-7f, r);
+    const float tail = n * -5.12668813651417921e-12f, z = r * r;
+    float p = 2.60607475e-6f;
+    p = fused_f32(p, z, -1.98097725e-4f);
+    p = fused_f32(p, z, 8.33306927e-3f);
+    p = fused_f32(p, z, -0.166666597f);
+    const float y = r + fused_f32(p, z * r, tail);
+    return f32_of_bits(bits_of_f32(y) ^ bits_of_f32(shifted) << 31);
+}
+
+NG_INLINE float sin_f32(float x)
+{
+    const float to_integer = 0x1.8p23f, shifted = fused_f32(x, (float)M_1_PI, to_integer);
+    const float y = sine_f32(x, shifted - to_integer, shifted);
+    return x == 0 ? x : y;
+}
+
+NG_INLINE float cos_f32(float x)
+{
+    const float to_integer = 0x1.8p23f, half_up = fused_f32(x, (float)M_1_PI, 0.5f);
+    const float shifted = half_up + to_integer;
+    return sine_f32(x, (shifted - to_integer) - 0.5f, shifted);
+}
+
+/* ---- arctan x ------------------------------------------------------------------------------ */
+
+/* arctan a = pi/2 - arctan(1 / a); the error of the polynomial is 1.7e-8. */
+NG_INLINE float atan_f32(float x)
+{
+    const float a = fabsf(x), t = a > 1 ? -1 / a : a, z = t * t;
+    float p = 2.9202034e-3f;
+    p = fused_f32(p, z, -1.6366003e-2f);
+    p = fused_f32(p, z, 4.3208759e-2f);
+    p = fused_f32(p, z, -7.5519517e-2f);
+    p = fused_f32(p, z, 0.1066588f);
+    p = fused_f32(p, z, -0.14211023f);
+    p = fused_f32(p, z, 0.19993769f);
+    p = fused_f32(p, z, -0.33333153f);
+    const float y = fused_f32(p, z * t, t);
+    return copysignf(a > 1 ? (float)M_PI_2 + y : y, x);
+}
+
+/* ---- erf x, erfc x ------------------------------------------------------------------------- */
+
+/* A polynomial of erf(x) / x near 0, elsewhere 1 - e^(-a - a P(a)) with ln erfc a = -a - a P(a):
+ * errors 2.0e-8 and 7.0e-9 of the result. */
+NG_INLINE float erf_f32(float x)
+{
+    const float far = fabsf(x), a = far > 4 ? 4 : far, z = x * x;
+    float p = -5.9165590e-4f;
+    p = fused_f32(p, z, 4.9789581e-3f);
+    p = fused_f32(p, z, -2.6757358e-2f);
+    p = fused_f32(p, z, 0.11281584f);
+    p = fused_f32(p, z, -0.37612477f);
+    p = fused_f32(p, z, 0.12837915f);
+    float q = -2.1459493e-4f;
+    q = fused_f32(q, a, 3.21997469e-3f);
+    q = fused_f32(q, a, -2.2906030e-2f);
+    q = fused_f32(q, a, 0.10528685f);
+    q = fused_f32(q, a, 0.63569939f);
+    q = fused_f32(q, a, 0.12851995f);
+    const float rest = 1 - exp_between(-fused_f32(q, a, a), 0);
+    return copysignf(a < 0.92f ? fused_f32(p, far, far) : rest, x);
+}
+
+/* e^(-a^2) R(a), where R is a polynomial of a - 0.9 below 1.8, and one of 1 / a^2, over a, beyond;
+ * their errors are 3.3e-8 and 1.4e-8. erfc is 0 from 10.06 on. The polynomial is `high` + `low`, and
+ * only the quotient is rounded: one more step of Newton's takes `low` and e^r - 1 along. */
+NG_INLINE float erfc_f32(float x)
+{
+    const float size = fabsf(x), a = size > 10.5f ? 10.5f : size, u = a - 0.9f;
+    const bool is_far = a >= 1.8f;
+    float near = -8.68518255e-05f;
+    near = fused_f32(near, u, 0.000261135749f);
+    near = fused_f32(near, u, -0.000526079384f);
+    near = fused_f32(near, u, 0.00139505719f);
+    near = fused_f32(near, u, -0.0037714846f);
+    near = fused_f32(near, u, 0.00926905964f);
+    near = fused_f32(near, u, -0.0214883629f);
+    near = fused_f32(near, u, 0.0470466614f);
+    near = fused_f32(near, u, -0.096071817f);
+    near = fused_f32(near, u, 0.180572301f);
+    near = fused_f32(near, u, -0.306622207f);
+    const float divisor = is_far ? a : 1, inverse = 1 / divisor, t = inverse * inverse;
+    float far = 15.9580431f;
+    far = fused_f32(far, t, -25.8541451f);
+    far = fused_f32(far, t, 18.9670887f);
+    far = fused_f32(far, t, -8.70224953f);
+    far = fused_f32(far, t, 3.05416775f);
+    far = fused_f32(far, t, -1.02305138f);
+    far = fused_f32(far, t, 0.422054201f);
+    far = fused_f32(far, t, -0.282078117f);
+    const float slope = is_far ? far : near, at = is_far ? t : u;
+    const float constant = is_far ? 0.564189494f : 0.456531644f;
+    const float high = fused_f32(slope, at, constant), low = fused_f32(slope, at, constant - high);
+
+    float shifted;
+    const float square = a * a;
+    const float p = expm1_reduced(-square, -left_over(a, a, square), &shifted);
+    const float more = fused_f32(high, p, low), rough = (high + more) * inverse;
+    const float rest = fused_f32(-rough, divisor, high) + more;
+    const int32_t n = last_bits(shifted), half = n >> 1;
+    const float y = fused_f32(rest, inverse, rough) * power_of_two(half) * power_of_two(n - half);
+    return x < 0 ? 2 - y : y;
+}
+
+/* ---- x^y ----------------------------------------------------------------------------------- */
+
+/* a^y 2^(scale y) for a positive, normal and finite a. In double: log2 a = k + f P(f) with k and f as in log_f32, with an error of 1.0e-10 of it, and 2^r with
+ * one of 2.0e-9. So nearly all results are rounded once. */
+NG_INLINE double pow_scaled_f32(float a, float scale, float y)
+{
+    uint32_t power;
+    const double f = (double)mantissa_less_one(a, &power);
+    const double k = (double)fused_f32((float)(int32_t)power, 0x1p-23f, scale);
+    double p = -0.16581519437;
+    p = fused_f64(p, f, 0.1760796912384);
+    p = fused_f64(p, f, -0.13754985304313);
+    p = fused_f64(p, f, 0.15432617751816);
+    p = fused_f64(p, f, -0.18079618720602);
+    p = fused_f64(p, f, 0.20645423775034);
+    p = fused_f64(p, f, -0.24043414147545);
+    p = fused_f64(p, f, 0.28852959009324);
+    p = fused_f64(p, f, -0.36067396904569);
+    p = fused_f64(p, f, 0.480898437799182);
+    p = fused_f64(p, f, -0.721347519622662);
+    p = fused_f64(p, f, 1.442695040747475);
+    const double log2_x = fused_f64(p, f, k), exponent = between_f64((double)y * log2_x, -160, 160);
+    const double shifted = exponent + TO_INTEGER, r = exponent - (shifted - TO_INTEGER);
+    double e = 1.53533617135685706e-4;
+    e = fused_f64(e, r, 1.33988744023531692e-3);
+    e = fused_f64(e, r, 9.61843735851566e-3);
+    e = fused_f64(e, r, 5.5503324711712355e-2);
+    e = fused_f64(e, r, 0.240226479136198545);
+    e = fused_f64(e, r, 0.693147202855024513);
+    e = fused_f64(e, r, 1);
+    return f64_of_bits(bits_of_f64(e) + (bits_of_f64(shifted) << 52));
+}
+
+/* x^y of a positive, normal and finite x and a finite y. */
+NG_INLINE float pow_ordinary_f32(float x, float y) { return (float)pow_scaled_f32(x, 0, y); }
+
+NG_INLINE float pow_f32(float x, float y)
+{
+    const float a = fabsf(x);
+    const bool subnormal = a < 0x1p-126f;
+    const double power = pow_scaled_f32(subnormal ? a * 0x1p24f : a, subnormal ? -24 : 0, y);
+    return (float)power_with_edges((double)x, (double)y, power);
+}
+
 /* Of REAL. */
 #define exp_at OF_REAL(exp_f32, exp_f64)
 #define expm1_at OF_REAL(expm1_f32, expm1_f64)
 #define exp_low OF_REAL(exp_low_f32, exp_low_f64)
 #define tanh_at OF_REAL(tanh_f32, tanh_f64)
-#define log_at OF_REAL(logf, log_f64)
-#define log1p_at OF_REAL(log1pf, log1p_f64)
-#define sin_at OF_REAL(sinf, sin_f64)
-#define cos_at OF_REAL(cosf, cos_f64)
-#define erf_at OF_REAL(erff, erf_f64)
-#define erfc_at OF_REAL(erfcf, erfc_f64)
+#define log_ordinary OF_REAL(log_ordinary_f32, log_ordinary_f64)
+#define pow_ordinary OF_REAL(pow_ordinary_f32, pow_ordinary_f64)
+#define log_at OF_REAL(log_f32, log_f64)
+#define log1p_at OF_REAL(log1p_f32, log1p_f64)
+#define sin_at OF_REAL(sin_f32, sin_f64)
+#define cos_at OF_REAL(cos_f32, cos_f64)
+#define erf_at OF_REAL(erf_f32, erf_f64)
+#define erfc_at OF_REAL(erfc_f32, erfc_f64)
 #define gelu_at OF_REAL(gelu_f32, gelu_f64)
 #define gelu_slope OF_REAL(gelu_slope_f32, gelu_slope_f64)
+#define atan_at OF_REAL(atan_f32, atan_f64)
+#define pow_at OF_REAL(pow_f32, pow_f64)

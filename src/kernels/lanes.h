@@ -1,4 +1,5 @@
 /* Vectors, sums over contiguous elements, and the other small functions that the kernels share. */
+#include "core/elementary.h"
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
 #include "kernels/walk.h"
@@ -14,12 +15,11 @@
 #define OF_REAL(of_float, of_double) _Generic((REAL)0, float : of_float, double : of_double)
 #define F(name) OF_REAL(name##f, name)
 
-#define NG_INLINE static inline __attribute__((always_inline))
 #define NG_APART __attribute__((noinline))
 
 /* The iterations of the next loop are independent. */
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed" /* with calls of libm it is no vector */
+#pragma clang diagnostic ignored "-Wpass-failed" /* some loops are no vectors */
 #define NG_NO_ORDER _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define NG_NO_ORDER _Pragma("GCC ivdep")
@@ -79,23 +79,6 @@ NG_INLINE float fused_f32(float a, float b, float c)
 {
     return NG_FUSES ? __builtin_fmaf(a, b, c) : a * b + c;
 }
-
-/* glibc has vector versions of these in libmvec, which gcc calls from plain loops if they are
- * declared so. Their error is up to 4 ulp, so only float uses them. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define NG_SIMD __attribute__((simd("notinbranch")))
-NG_SIMD float expf(float);
-NG_SIMD float logf(float);
-NG_SIMD float sinf(float);
-NG_SIMD float cosf(float);
-NG_SIMD float powf(float, float);
-#if __GLIBC_PREREQ(2, 35)
-NG_SIMD float tanhf(float);
-NG_SIMD float erff(float);
-NG_SIMD float erfcf(float);
-NG_SIMD float log1pf(float);
-#endif
-#endif
 
 /* ---- Vectors of REAL ----------------------------------------------------------------------- */
 

@@ -166,10 +166,10 @@ ng_module *ng_transformer_block_new_with(int64_t dim, ng_transformer_block_new_o
 
     const norm_places *places = &norms_of[options.placement];
     const bool deep = options.placement == NG_NORM_DEEP, of_qkv = places->attention & OF_QKV;
-    const double layers = (double)options.layers, gain = deep ? pow(8 * layers, -0.25) : 1;
+    const double layers = (double)options.layers, gain = deep ? 1 / sqrt(sqrt(8 * layers)) : 1;
     self->dim = dim;
     self->options = options;
-    self->alpha = deep ? pow(2 * layers, 0.25) : 1;
+    self->alpha = deep ? sqrt(sqrt(2 * layers)) : 1;
     self->scale = 1 / sqrt((double)options.layer);
     self->attention = branch_around(
         self, "attention",

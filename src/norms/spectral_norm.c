@@ -90,10 +90,10 @@ static ng_tensor *spectral_norm_forward(ng_module *self, ng_tape *tape, const ng
 /* A random direction. */
 static void spectral_draw(ng_tensor *x, ng_rng *rng)
 {
-    double length = 0;
+    double squares = 0;
     ng_fill_normal(x, 0, 1, rng);
-    for (int64_t i = 0; i < x->size; i++) length = hypot(length, ng_tensor_load(x, i));
-    for (int64_t i = 0; i < x->size; i++) ng_set(x, i, ng_tensor_load(x, i) / length);
+    for (int64_t i = 0; i < x->size; i++) squares += ng_tensor_load(x, i) * ng_tensor_load(x, i);
+    for (int64_t i = 0; i < x->size; i++) ng_set(x, i, ng_tensor_load(x, i) / sqrt(squares));
 }
 
 /* Draws random directions, and iterates until evaluation works without training. */

@@ -36,12 +36,14 @@ static void weight_norm_init(ng_module *self, ng_rng *rng)
     const ng_tensor *v = ng_untied(layer->r.weight);
     const int64_t rows = layer->g->size, n = v->size / rows;
     for (int64_t row = 0; row < rows; row++) {
-        double length = 0, mean = 0;
+        double squares = 0, mean = 0;
         for (int64_t i = row * n; i < (row + 1) * n && layer->centred; i++)
             mean += ng_tensor_load(v, i) / (double)n;
-        for (int64_t i = row * n; i < (row + 1) * n; i++)
-            length = hypot(length, ng_tensor_load(v, i) - mean);
-        ng_set(layer->g, row, length);
+        for (int64_t i = row * n; i < (row + 1) * n; i++) {
+            const double part = ng_tensor_load(v, i) - mean;
+            squares += part * part;
+        }
+        ng_set(layer->g, row, sqrt(squares));
     }
 }
 

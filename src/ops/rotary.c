@@ -5,8 +5,8 @@
  *     y[t, 2i + 1] = x[t, 2i] sin a + x[t, 2i + 1] cos a,   a = (start + t) base^(-2i / dim)
  *
  * Su et al. 2021. The gradient is the rotation back. */
+#include "core/functions.h"
 #include "ops/op.h"
-#include <math.h>
 
 typedef struct {
     int64_t dim, over, start;
@@ -31,11 +31,11 @@ static ng_tensor *angles(ng_tape *tape, ng_dtype dtype, int64_t length, const ro
     const int64_t half = a->dim / 2;
     ng_tensor *table = ng_result(tape, dtype, NG_SHAPE(length, 2, half));
     for (int64_t i = 0; table && i < half; i++) {
-        const double speed = pow(a->base, -2 * (double)i / (double)a->dim);
+        const double speed = ng_power(a->base, -2 * (double)i / (double)a->dim);
         for (int64_t t = 0; t < length; t++) {
             const double position = (double)a->start + (double)t;
-            const double angle = position * speed, sine = sin(angle);
-            ng_tensor_store(table, 2 * t * half + i, cos(angle));
+            const double angle = position * speed, sine = ng_sine(angle);
+            ng_tensor_store(table, 2 * t * half + i, ng_cosine(angle));
             ng_tensor_store(table, (2 * t + 1) * half + i, a->back ? -sine : sine);
         }
     }
@@ -72,9 +72,8 @@ ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options)
         return NULL;
     }
     const int64_t features = x->shape.dim[rank - 1];
-    const int64_t over = options.over != 0 ? options.over : features;
-    const rotary_attributes a = {.dim = options.dim != 0 ? options.dim : over,
-                                 .over = over,
+    const rotary_attributes a = {.dim = options.dim != 0 ? options.dim : features,
+                                 .over = options.over != 0 ? options.over : features,
                                  .start = options.start,
                                  .base = ng_option(options.base, 10000)};
     if (a.dim < 2 || a.dim % 2 != 0 || a.over < 0 || a.over > features || a.over % a.dim != 0) {

@@ -2,6 +2,7 @@
 #ifndef NG_OPTIM_OPTIMIZER_H
 #define NG_OPTIM_OPTIMIZER_H
 
+#include "core/functions.h"
 #include "core/tensor.h"
 #include "kernels/kernels.h"
 #include "nn/module.h"
@@ -48,8 +49,8 @@ static inline ng_adam_step ng_adam_step_of(const ng_moved *moved, double lr, dou
                           .beta1 = beta1,
                           .beta2 = beta2,
                           .eps = eps,
-                          .correction1 = 1 - pow(beta1, t),
-                          .correction2 = 1 - pow(beta2, t)};
+                          .correction1 = 1 - ng_power(beta1, t),
+                          .correction2 = 1 - ng_power(beta2, t)};
 }
 
 /* The trust ratio scale |w| / norm; 1 if either norm is 0 or NaN. */

@@ -35,7 +35,7 @@ bool ng_schedule_accepted(const char *function, const ng_schedule *schedule)
 static double cosine(double floor_factor, double progress)
 {
     const double pi = 3.14159265358979323846;
-    return floor_factor + (1 - floor_factor) * (1 + cos(pi * progress)) / 2;
+    return floor_factor + (1 - floor_factor) * (1 + ng_cosine(pi * progress)) / 2;
 }
 
 /* The factor `step` steps after the warm-up. */
@@ -44,7 +44,7 @@ static double factor_after(const ng_schedule *schedule, int64_t step)
     switch (schedule->kind) {
     case NG_SCHEDULE_CONSTANT: return 1;
     case NG_SCHEDULE_STEP:
-        return pow(ng_option(schedule->factor, 0.1), (double)(step / schedule->every));
+        return ng_power(ng_option(schedule->factor, 0.1), (double)(step / schedule->every));
     case NG_SCHEDULE_COSINE:
     case NG_SCHEDULE_LINEAR: break;
     }
