@@ -23,7 +23,7 @@ endif
 # valgrind runs one thread at a time. In a forked child it takes for lost what the parent's threads hold:
 # tests that fork are left out.
 ifeq ($(VARIANT),valgrind)
-suite: export RUN_UNDER := valgrind --quiet --error-exitcode=1 --suppressions=tests/valgrind.supp \
+suite: export RUN_UNDER := valgrind --quiet --error-exitcode=1 \
     --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect
 suite: export CK_EXCLUDE_TAGS := fork
 suite: export OMP_NUM_THREADS := 1

@@ -47,7 +47,7 @@ check-mpi: needs-mpi $(OUT)/tests/mpi/check $(PROGRAMS)/mpi/transformer_mpi
 check-mpi: export LSAN_OPTIONS := suppressions=$(CURDIR)/tests/mpi/lsan.supp:print_suppressions=0:fast_unwind_on_malloc=0
 check-mpi-valgrind: needs-mpi needs-valgrind $(OUT)/tests/mpi/check
 	$(Q)tests/mpi/mpirun.sh 2 valgrind --quiet --error-exitcode=1 --num-callers=50 \
-	    --suppressions=tests/valgrind.supp --suppressions=tests/mpi/valgrind.supp \
+	    --suppressions=tests/mpi/valgrind.supp \
 	    $(addprefix --suppressions=,$(wildcard /usr/share/openmpi/openmpi-valgrind.supp)) \
 	    --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite $< train 0
 bench-mpi: needs-mpi $(OUT)/tests/mpi/bench | $(BUILD)/bench/
