@@ -39,7 +39,7 @@ help=$(MAKEFLAGS= make -s -C .. help)
 while IFS= read -r sentence; do
     grep -qF -- "$sentence" <<<"$help" || { echo "make help does not print: $sentence"; failed=1; }
 done < <(sed -n 's/^## [a-z-]*: //p' ../Makefile *.mk mpi/*.mk ../tests/*.mk ../tests/*/*.mk ../examples/*.mk ../examples/*/*.mk)
-for target in $(grep -oE '`make [a-z][a-z-]*' ../README.md | sed 's/.* //' | sort -u); do
+for target in $(grep -oE '`make [a-z][a-z-]*[` ]' ../README.md | tr -d '`' | awk '{ print $2 }' | sort -u); do
     grep -q "^$target " <<<"$help" || { echo "README.md: make help has no $target"; failed=1; }
 done
 exit $failed

@@ -49,7 +49,8 @@ static void break_up(meeting *m)
 }
 
 /* From each rank, the bytes that it shows at `offset`. */
-static ng_status take(rank_thread *own, const void *mine, void *all, size_t bytes, size_t offset)
+static ng_status read_shown(rank_thread *own, const void *mine, void *all, size_t bytes,
+                            size_t offset)
 {
     meeting *m = own->at;
     own->shown = mine;
@@ -63,12 +64,12 @@ static ng_status take(rank_thread *own, const void *mine, void *all, size_t byte
 static ng_status threads_all_to_all(void *with, const void *mine, void *all, size_t bytes)
 {
     rank_thread *own = with;
-    return take(own, mine, all, bytes, (size_t)own->rank * bytes);
+    return read_shown(own, mine, all, bytes, (size_t)own->rank * bytes);
 }
 
 static ng_status threads_all_gather(void *with, const void *mine, void *all, size_t bytes)
 {
-    return take(with, mine, all, bytes, 0);
+    return read_shown(with, mine, all, bytes, 0);
 }
 
 static void *run_rank(void *of)
