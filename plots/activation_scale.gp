@@ -2,8 +2,7 @@
 # scale of the initial weights. Data: build/examples/activation_scale.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/activation_scale'
-data = out . '.dat'
+out = given('plots/activation_scale'); data = out.'.dat'
 
 array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 array gains[3] = ["0.5", "1", "2"]
@@ -17,12 +16,9 @@ do for [g = 1:3] {
 }
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 470)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 470, 0.22, 0.87)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half.   ", seeds).what_of(data) \
         at screen 0.07,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.87
     set logscale y
     set format y powers
     set yrange [1e-8:1e8]
@@ -31,8 +27,7 @@ do for [kind in "svg png"] {
     set xtics (1, 6, 12, 18, 24)
     set xlabel "layer, from the input" offset 0,0.4
     do for [t = 1:2] {
-        set lmargin at screen (t == 1 ? 0.07 : 0.56); set rmargin at screen (t == 1 ? 0.45 : 0.94)
-        eval headline(titles[t])
+        eval panel((t == 1 ? 0.07 : 0.56), (t == 1 ? 0.45 : 0.94), titles[t])
         set ylabel (t == 1 ? "root mean square of the activations" : "")
         do for [i = 1:4] {
             set label 10 + i norms[i] \
@@ -50,10 +45,5 @@ do for [kind in "svg png"] {
                  using "layer":"size" with linespoints ls 1 dt dashes[g] @MARKED, \
              for [i = 2:4] for [g = 1:3] data index norms[i].", ".gains[g].", ".times[t] \
                  using "layer":"size" with linespoints ls i dt dashes[g] @MARKED
-        unset label 1
     }
-    do for [i = 20:21] { unset label i }
-    do for [i = 11:14] { unset label i }
-    unset multiplot
-    unset output
 }

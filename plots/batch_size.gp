@@ -2,8 +2,7 @@
 # build/examples/batch_size.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/batch_size'
-data = out . '.dat'
+out = given('plots/batch_size'); data = out.'.dat'
 
 array names[3] = ["BatchNorm", "GroupNorm", "LayerNorm"]
 array styles[3] = [2, 5, 3]
@@ -30,8 +29,7 @@ array ends[4]
 gap = 0.062
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half.\n", seeds).what_of(data) \
         at screen 0.065,0.055 tc rgb faint font fine(kind)
     set logscale xy
@@ -41,10 +39,8 @@ do for [kind in "svg png"] {
     set xtics (2, 4, 8, 16, 32)
     set ytics (0.5, 1, 2, 3, 5, 10, 20, 50)
     set xlabel "batch size" offset 0,0.4
-    set bmargin at screen 0.21; set tmargin at screen 0.88
     do for [k = 1:2] {
-        set lmargin at screen (k == 1 ? 0.065 : 0.56); set rmargin at screen (k == 1 ? 0.345 : 0.835)
-        eval headline(k == 1 ? "Fully connected: a value a sample" : "Convolutional: 16 or 64 values a sample")
+        eval panel((k == 1 ? 0.065 : 0.56), (k == 1 ? 0.345 : 0.835), k == 1 ? "Fully connected: a value a sample" : "Convolutional: 16 or 64 values a sample")
         set ylabel (k == 1 ? "wrong answers on new images (%)" : "")
         do for [i = 1:4] { ends[i] = place(last[(k - 1) * 4 + i]) }
         eval SPREAD
@@ -54,9 +50,5 @@ do for [kind in "svg png"] {
                  with filledcurves ls styles[i] @BAND, \
              data index block(k, 1) using "batch":"train" with lines ls 2 dt 2, \
              for [i = 1:3] data index block(k, i) using "batch":"eval" with linespoints ls styles[i]
-        unset label 1
-        do for [i = 11:14] { unset label i }
     }
-    unset multiplot
-    unset output
 }

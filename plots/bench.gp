@@ -1,11 +1,11 @@
 # Two figures from `make bench`: LayerNorm and the machine's limits (bench_roofline), and the speed
 # of normgrad relative to other libraries (bench_ratio).
 #
-#     gnuplot plots/bench.gp              plots/bench_*.dat -> .svg and .png
+#     gnuplot plots/bench.gp              plots/bench_*.dat -> .svg
 #     gnuplot -c plots/bench.gp FOLDER    the same in another folder
 
 load 'plots/style.gp'
-folder = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots'
+folder = given('plots')
 
 array name[4] = ["roof", "normgrad", "PyTorch", "oneDNN"]
 array style[4] = [1, 3, 2, 4]
@@ -37,18 +37,15 @@ sums = "reads_x,_writes_y reads_x_and_dy,_writes_dx"
 plain(text) = system("echo '" . text . "' | tr _ ' '")
 
 do for [kind in "svg png"] {
-    eval canvas(kind, folder . '/bench_roofline', 1200, 500)
+    eval sheet(kind, folder . '/bench_roofline', 1200, 500)
     gap = 0.062
-    set multiplot
     set label 1 what_of(data) at screen 0.065,0.035 tc rgb faint font fine(kind)
     set logscale y
     set yrange [10 ** bottom : 10 ** top]
     set format y "%g"
     set bmargin at screen 0.235; set tmargin at screen 0.88
     do for [panel = 1:2] {
-        set lmargin at screen panel == 1 ? 0.065 : 0.56
-        set rmargin at screen panel == 1 ? 0.425 : 0.92
-        eval headline("LayerNorm ".word(titles, panel).": ".plain(word(sums, panel)))
+        eval panel(panel == 1 ? 0.065 : 0.56, panel == 1 ? 0.425 : 0.92, "LayerNorm ".word(titles, panel).": ".plain(word(sums, panel)))
         set ylabel panel == 1 ? "GB/s" : ""
         do for [e = 1:4] {
             ends[e] = -1
@@ -64,11 +61,7 @@ do for [kind in "svg png"] {
                  with linespoints ls 1 dt 2, \
              for [e = 2:4] data index panel - 1 every ::1 using 0:(column(2 + e)) \
                  with linespoints ls style[e]
-        unset label 1
-        do for [e = 1:4] { unset label 10 + e }
     }
-    unset multiplot
-    unset output
 }
 
 # ---- Other libraries -----------------------------------------------------------------------------
@@ -91,7 +84,7 @@ bar = 0.36
 figure(r) = r > 0 ? sprintf(r < 2 ? "%.2f" : r < 10 ? "%.1f" : "%.0f", r) : ""
 unset label
 do for [kind in "svg png"] {
-    eval canvas(kind, folder . '/bench_ratio', 1000, 120 + 34 * rows)
+    eval sheet(kind, folder . '/bench_ratio', 1000, 120 + 34 * rows)
     set lmargin at screen 0.425; set rmargin at screen 0.95
     set bmargin at screen 80.0 / (120 + 34 * rows)
     set tmargin at screen 1 - 62.0 / (120 + 34 * rows)
@@ -117,5 +110,4 @@ do for [kind in "svg png"] {
          for [e = 2:3] data every ::1 \
              using (column(e) > 1 ? column(e) : 1):(-column(0) + (e == 2 ? bar : -bar) / 2):(figure(column(e))) \
              with labels left offset 0.5,0 tc rgb ink font fine(kind)
-    unset output
 }

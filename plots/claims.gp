@@ -1,10 +1,10 @@
 # All parts of all claims, by norm, from plots/claims.tsv, which make plots writes:
 #
-#     gnuplot plots/claims.gp                    plots/claims.tsv -> .svg and .png
+#     gnuplot plots/claims.gp                    plots/claims.tsv -> .svg
 #     gnuplot -c plots/claims.gp PREFIX          the same for another PREFIX.tsv
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/claims'
+out  = given('plots/claims')
 laid = sprintf("< awk -f plots/claims.awk '%s.tsv'", out)
 rows = sprintf("< awk -v what=rows -f plots/claims.awk '%s.tsv'", out)
 
@@ -20,9 +20,8 @@ bottom = 80.0
 pixels = top + 11 * height + bottom
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, pixels)
+    eval sheet(kind, out, 1200, pixels)
     title_font = kind eq "svg" ? ",17.5" : ",13.5"
-    set multiplot
     set lmargin at screen 0.13; set rmargin at screen 0.985
     set tmargin at screen 1 - top / pixels; set bmargin at screen bottom / pixels
     unset grid
@@ -52,6 +51,4 @@ do for [kind in "svg png"] {
          rows using (NaN):2:ytic(1) with points, \
          for [v = 1:3] laid using (2.25 * $1 + 1 + $4):($6 == v ? $2 : NaN):(2.25 * $1 + 1 + $3):(2.25 * $1 + 1 + $5) \
              with xerrorbars pt shapes[v] ps 0.7 lw 1.3 lc rgb colours[v]
-    unset multiplot
-    unset output
 }

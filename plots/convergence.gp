@@ -1,12 +1,11 @@
 # Training loss and validation accuracy by epoch, and the search of learning rates, from the data of
 # build/examples/digits:
 #
-#     gnuplot plots/convergence.gp                          plots/convergence.dat -> .svg and .png
+#     gnuplot plots/convergence.gp                          plots/convergence.dat -> .svg
 #     gnuplot -c plots/convergence.gp PREFIX                the same for another PREFIX.dat
 
 load 'plots/style.gp'
-out    = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/convergence'
-data   = out . '.dat'
+out = given('plots/convergence'); data = out.'.dat'
 
 # ---- Content of the file ----
 
@@ -78,36 +77,30 @@ begins(panel) = (panel == 0 ? 90 : panel == 1 ? (rated ? 500 : 94) : width - 425
 ends_at(panel) = (panel == 0 ? 410 : panel == 1 ? (rated ? 890 : 516) : width - 85) / width
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, width, 520)
+    eval canvas(kind, out, width, 520, 0.235, 0.88)
     gap = 0.058
-    set multiplot
     set label 1 "Line: median of ".sprintf("%d", seeds)." seeds; band: their middle half." \
         .(rated ? " Left: the last five epochs of three other seeds, the worst of them; ring: the best rate, used in the other panels." : '') \
         at screen begins(rated ? 0 : 1),0.075 tc rgb faint font fine(kind)
     set label 2 what at screen begins(rated ? 0 : 1),0.03 tc rgb faint font fine(kind)
 
-    set bmargin at screen 0.235; set tmargin at screen 0.88
     set logscale y
     set format y powers
     set yrange [10 ** loss_bottom : 10 ** loss_top]
     if (rated) {
-        set lmargin at screen begins(0); set rmargin at screen ends_at(0)
-        eval headline("At the end, by learning rate")
+        eval panel(begins(0), ends_at(0), "At the end, by learning rate")
         set xlabel "learning rate"
         set ylabel "mean cross-entropy, worst of 3 seeds"
         set logscale x
         set xrange [lowest_rate / 1.2 : highest_rate * 1.2]
-        do for [k = 1:count] { unset label 10 + k }
         plot for [k = 1:count] data index tried(shown[k]) \
                  using "rate":"train_loss_high" with linespoints ls shown[k], \
              for [k = 1:count] data index tried(shown[k]) using "rate":(column("best") == 1 ? column("train_loss_high") : NaN) \
                  with points ls shown[k] pt 6 ps 2.4
-        unset label 1; unset label 2
         unset logscale x
     }
 
-    set lmargin at screen begins(1); set rmargin at screen ends_at(1)
-    eval headline(rated ? "Training loss, each at its best rate" : "Training loss")
+    eval panel(begins(1), ends_at(1), rated ? "Training loss, each at its best rate" : "Training loss")
     set xrange [1:larger(epochs, 2)]
     set xlabel "epoch"
     set ylabel "mean cross-entropy"
@@ -121,10 +114,8 @@ do for [kind in "svg png"] {
              using "step":"train_loss_low":"train_loss_high" with filledcurves ls shown[k] @BAND, \
          for [k = 1:count] data index names[shown[k]] \
              using "step":"train_loss" with linespoints ls shown[k] @MARKED
-    unset label 1; unset label 2
 
-    set lmargin at screen begins(2); set rmargin at screen ends_at(2)
-    eval headline("Validation accuracy")
+    eval panel(begins(2), ends_at(2), "Validation accuracy")
     set ylabel "correct (%)"
     unset logscale y
     set format y "%g"
@@ -140,6 +131,4 @@ do for [kind in "svg png"] {
              with filledcurves ls shown[k] @BAND, \
          for [k = 1:count] data index names[shown[k]] \
              using "step":(100 * column("val_accuracy")) with linespoints ls shown[k] @MARKED
-    unset multiplot
-    unset output
 }

@@ -2,8 +2,7 @@
 # optimizers. Data: build/examples/convergence.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/convergence_rates'
-data = out . '.dat'
+out = given('plots/convergence_rates'); data = out.'.dat'
 
 array names[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 array kinds[2] = ["gradient descent", "Adam"]
@@ -25,16 +24,13 @@ array ends[4]
 gap = 0.07
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half (right: lowest to highest of three); circle: best rate.\n", \
         seeds).what_of(data) \
         at screen 0.075,0.055 tc rgb faint font fine(kind)
     set logscale y
-    set bmargin at screen 0.21; set tmargin at screen 0.88
 
-    set lmargin at screen 0.075; set rmargin at screen 0.275
-    eval headline("Each at its own best rate")
+    eval panel(0.075, 0.275, "Each at its own best rate")
     set xlabel "epoch, gradient descent" offset 0,0.4
     set ylabel "training loss"
     set format x "%g"
@@ -50,12 +46,9 @@ do for [kind in "svg png"] {
     plot for [i = 1:4] data index losses(1, i) using "epoch":"loss_low":"loss_high" \
              with filledcurves ls i @BAND, \
          for [i = 1:4] data index losses(1, i) using "epoch":"loss" with linespoints ls i @MARKED
-    unset label 1
-    do for [i = 1:4] { unset label 10 + i }
 
     do for [k = 1:2] {
-        set lmargin at screen (k == 1 ? 0.505 : 0.785); set rmargin at screen (k == 1 ? 0.725 : 0.985)
-        eval headline(k == 1 ? "Gradient descent: steps to 95 %" : "Adam: steps to 95 %")
+        eval panel((k == 1 ? 0.505 : 0.785), (k == 1 ? 0.725 : 0.985), k == 1 ? "Gradient descent: steps to 95 %" : "Adam: steps to 95 %")
         set xlabel "learning rate"
         set ylabel (k == 1 ? "steps until 95 % are right" : "")
         set logscale x
@@ -71,10 +64,7 @@ do for [kind in "svg png"] {
              for [i = 1:4] data index steps(k, i) using "rate":"steps" with linespoints ls i @MARKED, \
              for [i = 1:4] data index steps(k, i) using "rate":(column("best") == 1 ? \
                  column("steps") : NaN) with points ls i pt 7 ps 1.4
-        unset label 2
         unset logscale x
         set ytics auto
     }
-    unset multiplot
-    unset output
 }

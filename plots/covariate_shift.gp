@@ -1,11 +1,10 @@
 # The inputs of a hidden unit during training, from the data of build/examples/covariate_shift:
 #
-#     gnuplot plots/covariate_shift.gp               plots/covariate_shift.dat -> .svg and .png
+#     gnuplot plots/covariate_shift.gp               plots/covariate_shift.dat -> .svg
 #     gnuplot -c plots/covariate_shift.gp PREFIX     the same for another PREFIX.dat
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/covariate_shift'
-data = out . '.dat'
+out = given('plots/covariate_shift'); data = out.'.dat'
 
 array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 array titles[4] = ["No norm", "BatchNorm", "LayerNorm", "RMSNorm"]
@@ -27,21 +26,18 @@ do for [i = 1:4] {
 }
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 700)
+    eval canvas(kind, out, 1200, 700, 0.59, 0.925)
     eval "set tics font '" . fine(kind) . "'"
-    set multiplot
     set label 1 "All at the rate that is best without norm; dashed: at each norm its own best rate. Above: one unit of the first seed. Below: median; band: middle half of the seeds." \
         at screen 0.02,0.042 tc rgb faint font fine(kind)
     set label 2 what_of(data) at screen 0.02,0.016 tc rgb faint font fine(kind)
 
     # ---- A unit's input: the percentiles that Ioffe & Szegedy draw ----
-    set tmargin at screen 0.925; set bmargin at screen 0.59
     set xrange [0:epochs]
     set yrange [floor(low):ceil(high)]
     set xlabel "epoch" offset 0,0.5 font fine(kind)
     do for [i = 1:4] {
-        set lmargin at screen 0.055 + 0.2415 * (i - 1); set rmargin at screen 0.235 + 0.2415 * (i - 1)
-        eval headline(titles[i])
+        eval panel(0.055 + 0.2415 * (i - 1), 0.235 + 0.2415 * (i - 1), titles[i])
         set ylabel i == 1 ? "input of a sigmoid" : "" offset 1,0 font fine(kind)
         do for [p in "15 50 85"] {
             stats data index unit(i) using (end = column("p".p), 0) nooutput
@@ -50,14 +46,12 @@ do for [kind in "svg png"] {
         plot data index unit(i) using "epoch":"p15":"p85" with filledcurves ls i @BAND, \
              for [p in "15 85"] data index unit(i) using "epoch":(column("p".p)) with lines ls i lw 1.2, \
              data index unit(i) using "epoch":"p50" with lines ls i
-        unset label
     }
 
     # ---- The whole layer ----
     set tmargin at screen 0.45; set bmargin at screen 0.135
     gap = 0.085
-    set lmargin at screen 0.055; set rmargin at screen 0.40
-    eval headline("How far the layer's inputs have moved")
+    eval panel(0.055, 0.40, "How far the layer's inputs have moved")
     set ylabel "drift, in the sigmoids' units" offset 1,0 font fine(kind)
     set yrange [0:most * 1.05]
     do for [i = 1:4] { ends[i] = drift[i] / (most * 1.05) }
@@ -68,8 +62,7 @@ do for [kind in "svg png"] {
          for [i = 1:4] data index norms[i] using "epoch":"drift" with linespoints ls i @MARKED, \
          for [i = 2:4] data index norms[i].", own rate" using "epoch":"drift" with lines ls i lw 1.6 dt 2
 
-    set lmargin at screen 0.56; set rmargin at screen 0.905
-    eval headline("How a step of earlier layers changes the gradient")
+    eval panel(0.56, 0.905, "How a step of earlier layers changes the gradient")
     set ylabel "change / size of the gradient" offset 1,0 font fine(kind)
     set yrange [0:1.5]
     do for [i = 1:4] { ends[i] = change[i] / 1.5 }
@@ -78,7 +71,4 @@ do for [kind in "svg png"] {
     plot for [i = 1:4] data index norms[i] using "epoch":"change_low":"change_high" \
              with filledcurves ls i @BAND, \
          for [i = 1:4] data index norms[i] using "epoch":"change" with linespoints ls i @MARKED
-    unset label
-    unset multiplot
-    unset output
 }

@@ -2,8 +2,7 @@
 # norms. Data: build/examples/deep_transformer.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/deep_transformer'
-data = out . '.dat'
+out = given('plots/deep_transformer'); data = out.'.dat'
 
 array names[4] = ["pre-norm", "post-norm", "sandwich", "DeepNorm"]
 array rates[4]
@@ -23,14 +22,10 @@ do for [i = 1:4] {
 }
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 470)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 470, 0.22, 0.87)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half.\n", seeds).what_of(data) \
         at screen 0.065,0.055 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.87
-    set lmargin at screen 0.065; set rmargin at screen 0.44
-    eval headline("Gradient at the start")
+    eval panel(0.065, 0.44, "Gradient at the start")
     set logscale y
     set format y powers
     set xrange [1:blocks]
@@ -44,11 +39,9 @@ do for [kind in "svg png"] {
     }
     plot for [i = 1:4] data index names[i].", gradients" using "block":"gradient_low":"gradient_high" with filledcurves ls i @BAND, \
          for [i = 1:4] data index names[i].", gradients" using "block":"gradient" with linespoints ls i @MARKED
-    unset label 1
     unset logscale y
     set format y "%g"
-    set lmargin at screen 0.52; set rmargin at screen 0.965
-    eval headline("Training loss, each at its own best rate")
+    eval panel(0.52, 0.965, "Training loss, each at its own best rate")
     set xrange [0:steps]
     set xtics auto
     set yrange [2.3:4.6]
@@ -60,7 +53,4 @@ do for [kind in "svg png"] {
     }
     plot for [i = 1:4] data index names[i].", training" using "step":"loss_low":"loss_high" with filledcurves ls i @BAND, \
          for [i = 1:4] data index names[i].", training" using "step":"loss" with linespoints ls i @MARKED
-    do for [i = 11:14] { unset label i }
-    unset multiplot
-    unset output
 }

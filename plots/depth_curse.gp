@@ -2,8 +2,7 @@
 # build/examples/depth_curse.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/depth_curse'
-data = out . '.dat'
+out = given('plots/depth_curse'); data = out.'.dat'
 
 array names[4] = ["pre-norm", "LayerNorm scaling", "Peri-LN", "Mix-LN"]
 array style[4] = [1, 3, 4, 2]
@@ -20,9 +19,8 @@ do for [i = 1:4] {
 up(x) = x > least ? x : least
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1000, 520)
+    eval canvas(kind, out, 1000, 520, 0.22, 0.88)
     set lmargin at screen 0.09; set rmargin at screen 0.965
-    set bmargin at screen 0.22; set tmargin at screen 0.88
     set label 1 sprintf("Line: median of %d seeds; band: their middle half. Rises below %g are drawn there.", seeds, least) \
         at screen 0.09,0.075 tc rgb faint font fine(kind)
     set label 2 what_of(data) at screen 0.09,0.03 tc rgb faint font fine(kind)
@@ -41,5 +39,4 @@ do for [kind in "svg png"] {
     plot for [i = 1:4] data index names[i] using "block":(up(column("rise_low"))):(up(column("rise_high"))) \
              with filledcurves ls style[i] @BAND, \
          for [i = 1:4] data index names[i] using "block":(up(column("rise"))) with linespoints ls style[i] @MARKED
-    unset output
 }

@@ -1,11 +1,10 @@
 # A layer's activations before and after each norm, from the data of build/examples/distribution:
 #
-#     gnuplot plots/distribution.gp               plots/distribution.dat -> .svg and .png
+#     gnuplot plots/distribution.gp               plots/distribution.dat -> .svg
 #     gnuplot -c plots/distribution.gp PREFIX     the same for another PREFIX.dat
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/distribution'
-data = out . '.dat'
+out = given('plots/distribution'); data = out.'.dat'
 
 array names[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 array seen[4]  = ["", "Each feature at mean 0, deviation 1", "Each image at mean 0, deviation 1", \
@@ -15,22 +14,19 @@ last(k)  = first(k) + 0.275
 small = "#a8a8a8"
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 760)
+    eval canvas(kind, out, 1200, 760, 0.60, 0.93)
     eval "set tics nomirror font '" . fine(kind) . "'"
-    set multiplot
     set label 1 "Each norm new, gamma 1, beta 0. Above: all values of all seeds; below: the first seed.\n" . what_of(data) \
         at screen 0.02,0.036 tc rgb faint font fine(kind)
 
     # ---- Histograms ----
-    set tmargin at screen 0.93; set bmargin at screen 0.60
     set xrange [-4:6]
     set yrange [0:0.6]
     set ytics 0.2
     set xtics 2
     set xlabel "activation" offset 0,0.5
     do for [k = 2:4] {
-        set lmargin at screen first(k); set rmargin at screen last(k)
-        eval headline(names[k])
+        eval panel(first(k), last(k), names[k])
         set ylabel k == 2 ? "density" : "" offset 1,0
         stats data index names[1] using (m0 = column("mean"), d0 = column("deviation"), 0) nooutput
         stats data index names[k] using (m1 = column("mean"), d1 = column("deviation"), 0) nooutput
@@ -39,12 +35,10 @@ do for [kind in "svg png"] {
             at graph 0.98,0.82 right tc ls 10 + k
         plot data index names[1] using "x":"density" with boxes fs solid 0.25 noborder lc rgb faint, \
              data index names[k] using "x":"density" with histeps ls k
-        unset label 1
     }
 
     # ---- Mean and deviation of every image and of every feature ----
     set tmargin at screen 0.46; set bmargin at screen 0.13
-    unset label
     set xrange [-2:2]
     set yrange [0:2]
     set ytics 0.5
@@ -53,8 +47,7 @@ do for [kind in "svg png"] {
     set parametric
     set trange [0:pi]
     do for [k = 2:4] {
-        set lmargin at screen first(k); set rmargin at screen last(k)
-        eval headline(seen[k])
+        eval panel(first(k), last(k), seen[k])
         set ylabel k == 2 ? "deviation" : "" offset 1,0
         what = k == 2 ? "features" : "images"
         other = k == 2 ? "images" : "features"
@@ -78,9 +71,6 @@ do for [kind in "svg png"] {
              data index names[k]." ".what using 1:2 with points pt 7 ps 0.4 lc rgb ink, \
              data index names[k]." ".what every ::0::0 using (k == 4 ? NaN : 0):(1) \
                  with points pt 6 ps 2.4 lw 2.2 lc rgb k == 2 ? word(palette, k) : ink
-        unset label
     }
     unset parametric
-    unset multiplot
-    unset output
 }

@@ -2,8 +2,7 @@
 # stability. Data: build/examples/edge_of_stability.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/edge_of_stability'
-data = out . '.dat'
+out = given('plots/edge_of_stability'); data = out.'.dat'
 
 array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 rates = system(sprintf("sed -n 's/^# no norm, rate //p' '%s'", data))
@@ -18,20 +17,16 @@ bottom = 4.0
 top = 150.0
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half.   ", seeds).what_of(data) \
         at screen 0.065,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.21; set tmargin at screen 0.88
     set xrange [0:steps]
     set xlabel "step" offset 0,0.4
     set logscale y
     set yrange [bottom:top]
     set ytics (5, 10, 20, 50, 100)
     do for [r = 1:2] {
-        set lmargin at screen (r == 1 ? 0.065 : 0.53); set rmargin at screen (r == 1 ? 0.45 : 0.915)
-        eval headline(sprintf("Gradient descent at rate %s", word(rates, r)))
+        eval panel((r == 1 ? 0.065 : 0.53), (r == 1 ? 0.45 : 0.915), sprintf("Gradient descent at rate %s", word(rates, r)))
         set ylabel (r == 1 ? "largest eigenvalue of the Hessian" : "")
         edge = 2.0 / word(rates, r)
         set label 2 "2 / rate" at steps * 0.98,edge * 1.12 right tc rgb faint
@@ -42,8 +37,5 @@ do for [kind in "svg png"] {
              for [i = 1:4] data index block(i, r) using "step":"sharpness_low":"sharpness_high" \
                  with filledcurves ls i @BAND, \
              for [i = 1:4] data index block(i, r) using "step":"sharpness" with linespoints ls i @MARKED
-        unset label 1
     }
-    unset multiplot
-    unset output
 }

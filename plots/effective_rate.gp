@@ -2,8 +2,7 @@
 # by norm. Data: build/examples/effective_rate.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/effective_rate'
-data = out . '.dat'
+out = given('plots/effective_rate'); data = out.'.dat'
 
 array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 array rates[3] = ["0.02", "0.1", "0.5"]
@@ -16,12 +15,9 @@ stats data index "BatchNorm" using (seeds = column("seeds"), steps = column("ste
 stats data index "BatchNorm, rate 0.1" using (theory = column("theory"), long = column("step"), 1) nooutput
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 470)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 470, 0.22, 0.87)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half.   ", \
         seeds).what_of(data) at screen 0.06,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.87
     set logscale y
     set format y powers
     set lmargin at screen 0.075; set rmargin at screen 0.31
@@ -65,9 +61,5 @@ do for [kind in "svg png"] {
          for [i = 2:3] for [k = 1:3] data index norms[i].", rate ".rates[k] \
              using "step":"angle" with linespoints ls i dt dashes[k] @MARKED, \
          theory with lines ls 8 lw 2
-    unset label 2
-    do for [k = 12:13] { unset label k }
     set xtics auto
-    unset multiplot
-    unset output
 }

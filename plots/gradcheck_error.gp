@@ -3,8 +3,7 @@
 # gradient. Data: build/examples/gradcheck_error.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/gradcheck_error'
-data = out . '.dat'
+out = given('plots/gradcheck_error'); data = out.'.dat'
 
 # The best steps (the cube roots of the precisions), and the guides that meet there.
 array names[2] = ["double", "float"]
@@ -14,13 +13,11 @@ truncation(h) = h > 3e-4 ? 0.5 * h**2 : NaN
 rounding(h, k) = h < best[k] / 30 && h > 0.3 * best[k]**3 ? 0.3 * best[k]**3 / h : NaN
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
     set label 1 "Line: median over norms and seeds; band: their middle half.   ".what_of(data) \
         at screen 0.075,0.03 tc rgb faint font fine(kind)
     set logscale xy
     set format x powers; set format y powers
-    set bmargin at screen 0.21; set tmargin at screen 0.88
     set samples 400
 
     set lmargin at screen 0.075; set rmargin at screen 0.50
@@ -50,7 +47,4 @@ do for [kind in "svg png"] {
          data index "Taylor, right" using 1:3:4 with filledcurves ls 1 @BAND, \
          data index "Taylor, wrong" using 1:2 with lines ls 5, \
          data index "Taylor, right" using 1:2 with lines ls 1
-    do for [i = 2:3] { unset label i }
-    unset multiplot
-    unset output
 }

@@ -1,11 +1,10 @@
 # Gradients by layer, and their spread in training, from the data of build/examples/gradient_flow:
 #
-#     gnuplot plots/gradient_flow.gp               plots/gradient_flow.dat -> .svg and .png
+#     gnuplot plots/gradient_flow.gp               plots/gradient_flow.dat -> .svg
 #     gnuplot -c plots/gradient_flow.gp PREFIX     the same for another PREFIX.dat
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/gradient_flow'
-data = out . '.dat'
+out = given('plots/gradient_flow'); data = out.'.dat'
 
 array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 gains = "0.5 1 2"
@@ -33,23 +32,20 @@ array ends[4]
 gap = 0.07
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1300, 760)
+    eval canvas(kind, out, 1300, 760, 0.575, 0.93)
     eval "set tics font '" . fine(kind) . "'"
-    set multiplot
     set label 1 "Weights 0.5, 1 and 2 times as wide as He et al. would have them. Line: median; band: middle half of the seeds.   " . what_of(data) \
         at screen 0.02,0.022 tc rgb faint font fine(kind)
     set logscale y
     set format y powers
 
-    set tmargin at screen 0.93; set bmargin at screen 0.575
     set xrange [1:layers]
     set xtics (1, 6, 12, 18, 24)
     set yrange [1e-12:1e6]
     set ytics 1e3
     set xlabel "layer, from the input" offset 0,0.5 font fine(kind)
     do for [g = 1:3] {
-        set lmargin at screen first(g); set rmargin at screen last(g)
-        eval headline(titles[g])
+        eval panel(first(g), last(g), titles[g])
         set ylabel g == 1 ? "gradient at the start (r.m.s.)" : "" offset 1,0 font fine(kind)
         do for [i = 1:4] { ends[i] = (log10(at_start[4 * g + i - 4]) + 12) / 18 }
         eval SPREAD
@@ -59,7 +55,6 @@ do for [kind in "svg png"] {
         plot for [i = 1:4] data index start(i, g) \
                  using "layer":"gradient_low":"gradient_high" with filledcurves ls i @BAND, \
              for [i = 1:4] data index start(i, g) using "layer":"gradient" with linespoints ls i @MARKED
-        unset label 1
     }
 
     set tmargin at screen 0.455; set bmargin at screen 0.115
@@ -69,8 +64,7 @@ do for [kind in "svg png"] {
     set ytics 10 ** 3
     set xlabel "epoch" offset 0,0.5 font fine(kind)
     do for [g = 1:3] {
-        set lmargin at screen first(g); set rmargin at screen last(g)
-        eval headline(later[g])
+        eval panel(first(g), last(g), later[g])
         set ylabel g == 1 ? "largest / smallest gradient of the layers" : "" offset 1,0 font fine(kind)
         do for [i = 1:4] {
             n = 4 * g + i - 4
@@ -91,9 +85,6 @@ do for [kind in "svg png"] {
                  using "epoch":"spread_low":"spread_high" with filledcurves ls i @BAND, \
              for [i = 1:4] data index training(i, g) using "epoch":"spread" with linespoints ls i @MARKED, \
              data index training(1, g) every ::0::0 using "epoch":"spread" with points ls 1
-        unset label 30
     }
     unset multiplot
-    unset label
-    unset output
 }

@@ -1,12 +1,11 @@
 # Growth of the squared gradient from layer to layer at the start, by norm and activation, and by
 # batch size, from the data of build/examples/gradient_growth:
 #
-#     gnuplot plots/gradient_growth.gp               plots/gradient_growth.dat -> .svg and .png
+#     gnuplot plots/gradient_growth.gp               plots/gradient_growth.dat -> .svg
 #     gnuplot -c plots/gradient_growth.gp PREFIX     the same for another PREFIX.dat
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/gradient_growth'
-data = out . '.dat'
+out = given('plots/gradient_growth'); data = out.'.dat'
 
 array blocks[5] = ["BatchNorm", "leaky", "linear", "LayerNorm", "RMSNorm"]
 array names[5] = ["BatchNorm, ReLU", "BatchNorm, leaky ReLU", "BatchNorm, no activation", "LayerNorm, ReLU", "RMSNorm, ReLU"]
@@ -30,13 +29,10 @@ top = log10(first_square[1]) + 0.7
 bottom = -1
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
     set label 1 "Line: median; band: middle half of the seeds. Grey, dashed: theory.   ".what_of(data) \
         at screen 0.075,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.21; set tmargin at screen 0.88
-    set lmargin at screen 0.075; set rmargin at screen 0.38
-    eval headline("Gradients through BatchNorm explode")
+    eval panel(0.075, 0.38, "Gradients through BatchNorm explode")
     set logscale y
     set format y powers
     set xrange [1:layers]
@@ -52,10 +48,8 @@ do for [kind in "svg png"] {
     }
     plot for [i = 1:5] data index blocks[i] using "layer":"square_low":"square_high" with filledcurves ls styles[i] @BAND, \
          for [i = 1:5] data index blocks[i] using "layer":"square" with linespoints ls styles[i] dt dashes[i] @MARKED
-    do for [i = 1:15] { unset label i }
 
-    set lmargin at screen 0.64; set rmargin at screen 0.90
-    eval headline("Growth a layer, BatchNorm and ReLU")
+    eval panel(0.64, 0.90, "Growth a layer, BatchNorm and ReLU")
     unset logscale y
     set logscale x
     set format y "%.1f"
@@ -71,9 +65,5 @@ do for [kind in "svg png"] {
     plot theory with lines ls 8, \
          for [k = 1:2] data index series[k] using "batch":"growth_low":"growth_high" with filledcurves ls 2 @BAND, \
          for [k = 1:2] data index series[k] using "batch":"growth" with linespoints ls 2 dt 3 - k
-    do for [k = 3:4] { unset label k }
-    unset label 2
     unset logscale x
-    unset multiplot
-    unset output
 }

@@ -1,8 +1,7 @@
 # The loss by epoch with halves of BatchNorm and of LayerNorm. Data: build/examples/halves.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/halves'
-data = out . '.dat'
+out = given('plots/halves'); data = out.'.dat'
 
 array parts[3] = ["centring", "scaling", "both"]
 array over[2] = ["batch", "features"]
@@ -19,12 +18,9 @@ do for [k = 1:2] { do for [p = 1:3] {
 } }
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 470)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 470, 0.22, 0.87)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half. Each at its own rate.   ", seeds).what_of(data) \
         at screen 0.065,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.87
     set logscale y
     set yrange [0.8 * least:2.6]
     set ytics (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
@@ -32,8 +28,7 @@ do for [kind in "svg png"] {
     set xtics 1
     set xlabel "epoch" offset 0,0.4
     do for [k = 1:2] {
-        set lmargin at screen (k == 1 ? 0.065 : 0.56); set rmargin at screen (k == 1 ? 0.47 : 0.965)
-        eval headline(titles[k])
+        eval panel((k == 1 ? 0.065 : 0.56), (k == 1 ? 0.47 : 0.965), titles[k])
         set ylabel (k == 1 ? "training loss" : "")
         set label 11 "no norm" at graph 0.68, graph 0.96 tc ls 11 point ls 1 offset 1,0
         do for [p = 1:3] {
@@ -45,9 +40,5 @@ do for [kind in "svg png"] {
              data index "no norm" using "epoch":"loss" with linespoints ls 1, \
              for [p = 1:3] data index over[k].", ".parts[p] using "epoch":"loss" \
                  with linespoints ls styles[k] pt signs[p] dt dashes[p]
-        unset label 1
     }
-    do for [i = 11:14] { unset label i }
-    unset multiplot
-    unset output
 }

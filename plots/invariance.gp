@@ -1,11 +1,10 @@
 # The invariances of the norms, from the data of build/examples/invariance:
 #
-#     gnuplot plots/invariance.gp               plots/invariance.dat -> .svg and .png
+#     gnuplot plots/invariance.gp               plots/invariance.dat -> .svg
 #     gnuplot -c plots/invariance.gp PREFIX     the same for another PREFIX.dat
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/invariance'
-data = out . '.dat'
+out = given('plots/invariance'); data = out.'.dat'
 
 array norms[9] = ["BatchNorm", "WeightNorm", "LayerNorm", "RMSNorm", "pRMSNorm", \
                   "GroupNorm", "ScaleNorm", "DynamicTanh", "no norm"]
@@ -19,15 +18,13 @@ mark(measured, published) = (still(measured) ? "✓" : "✗") . \
     (published eq "0" && still(measured) || published eq "1" && !still(measured) ? " (!)" : "")
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 620)
+    eval canvas(kind, out, 1200, 620, 0.085, 0.79)
     eval "set tics font '" . fine(kind) . "'"
-    set multiplot
     set label 1 "✓ unchanged, ✗ changed; (!): differs from the published table (upper five). Number: median relative change.   " \
         . what_of(data) at screen 0.02,0.026 tc rgb faint font fine(kind)
 
     # ---- The table ----
     set lmargin at screen 0.105; set rmargin at screen 0.615
-    set tmargin at screen 0.79; set bmargin at screen 0.085
     set xrange [-0.5:5.5]
     set yrange [-8.9:0.5]
     unset border; unset tics; unset grid; unset xlabel; unset ylabel
@@ -75,8 +72,5 @@ do for [kind in "svg png"] {
     plot data index "BatchNorm" using 1:2 with lines ls 2, \
          data index "LayerNorm" using 1:2 with lines ls 3 dt 2, \
          data index "RMSNorm" using 1:2 with lines ls 4
-    unset label
     unset logscale
-    unset multiplot
-    unset output
 }

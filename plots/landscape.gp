@@ -1,12 +1,11 @@
 # Loss and gradient along the gradient during training, without a norm, with three norms, and with
 # noise after BatchNorm, from the data of build/examples/landscape:
 #
-#     gnuplot plots/landscape.gp               plots/landscape.dat -> .svg and .png
+#     gnuplot plots/landscape.gp               plots/landscape.dat -> .svg
 #     gnuplot -c plots/landscape.gp PREFIX     the same for another PREFIX.dat
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/landscape'
-data = out . '.dat'
+out = given('plots/landscape'); data = out.'.dat'
 
 array name[5] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm", "BatchNorm and noise"]
 array last[5]
@@ -34,8 +33,7 @@ bottom = least / 12
 top = most * 1.5
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 520)
-    set multiplot
+    eval canvas(kind, out, 1200, 520, 0.22, 0.88)
     set label 1 sprintf("Points from half to four times the learning rate, %g for all. Medians of %d seeds; ", rate, seeds). \
         "band on the right: middle half of the seeds." \
         at screen 0.072,0.055 tc rgb faint font fine(kind)
@@ -46,7 +44,6 @@ do for [kind in "svg png"] {
     set xrange [0:steps]
 
     set lmargin at screen 0.072; set rmargin at screen 0.43
-    set bmargin at screen 0.22; set tmargin at screen 0.88
     eval headline("Loss along the gradient: lowest to highest")
     set ylabel "cross-entropy"
     set yrange [low / 1.3:high * 1.3]
@@ -56,11 +53,9 @@ do for [kind in "svg png"] {
     }
     plot for [k in "1 2 5"] data index name[k + 0] using "step":"lowest":"highest" \
              with filledcurves ls (k + 0) fs transparent solid (k eq "1" ? 0.2 : 0.55) noborder
-    do for [n = 11:13] { unset label n }
     unset label 1; unset label 2
 
-    set lmargin at screen 0.53; set rmargin at screen 0.87
-    eval headline("Farthest change of the gradient there")
+    eval panel(0.53, 0.87, "Farthest change of the gradient there")
     set ylabel "norm of the difference"
     set yrange [bottom:top]
     gap = 0.075
@@ -70,7 +65,4 @@ do for [kind in "svg png"] {
     plot for [k = 1:5] data index name[k] using "step":"change_low":"change_high" \
              with filledcurves ls k @BAND, \
          for [k = 1:5] data index name[k] using "step":"change" with linespoints ls k @MARKED
-    do for [k = 11:15] { unset label k }
-    unset multiplot
-    unset output
 }

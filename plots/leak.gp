@@ -2,8 +2,7 @@
 # Data: build/examples/leak.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/leak'
-data = out . '.dat'
+out = given('plots/leak'); data = out.'.dat'
 
 array names[4] = ["BatchNorm", "BatchNorm in eval mode", "LayerNorm", "RMSNorm"]
 stats data index "LayerNorm" using 1 nooutput
@@ -11,12 +10,9 @@ last = STATS_max
 panel = 0.205
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 400)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 400, 0.24, 0.84)
     set label 1 "Size of d (v · output at t) / d input at s, log10 by colour; white: exactly 0. First seed.   ".what_of(data) \
         at screen 0.055,0.04 tc rgb faint font fine(kind)
-    set tmargin at screen 0.84; set bmargin at screen 0.24
     set palette defined (-2 "#e4eff7", -0.5 "#5aa2d0", 1 "#08306b")
     set cbrange [-2:1]
     unset colorbox
@@ -28,9 +24,7 @@ do for [kind in "svg png"] {
     set cbtics 1
     set xlabel "input s" offset 0,0.5
     do for [k = 1:4] {
-        set lmargin at screen 0.055 + 0.225 * (k - 1)
-        set rmargin at screen 0.055 + 0.225 * (k - 1) + panel
-        eval headline(names[k])
+        eval panel(0.055 + 0.225 * (k - 1), 0.055 + 0.225 * (k - 1) + panel, names[k])
         set ylabel (k == 1 ? "output t" : "") offset 1,0
         set format y (k == 1 ? "%g" : "")
         if (k == 4) {
@@ -39,8 +33,5 @@ do for [kind in "svg png"] {
         }
         plot data index names[k] using 2:1:(column(3) > 0 ? log10(column(3)) : NaN) with image pixels, \
              x with lines lc rgb ink lw 1 dt 3
-        unset label 1
     }
-    unset multiplot
-    unset output
 }

@@ -2,8 +2,7 @@
 # build/examples/learning_rate.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/learning_rate'
-data = out . '.dat'
+out = given('plots/learning_rate'); data = out.'.dat'
 
 array names[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 shown = 8 # layers, on the left
@@ -22,15 +21,13 @@ array ends[4]
 gap = 0.06
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
     set label 1 sprintf("Line: median of %d seeds; band: middle half of the seeds.   ", seeds[2]).what_of(data) \
         at screen 0.07,0.035 tc rgb faint font fine(kind)
     set logscale xy
     set format xy powers
 
     set lmargin at screen 0.07; set rmargin at screen 0.48
-    set bmargin at screen 0.21; set tmargin at screen 0.88
     eval headline(sprintf("BatchNorm trains at rates where all others fail (%d layers)", shown))
     set xlabel "learning rate" offset 0,0.4
     set ylabel "training loss of the last epoch"
@@ -49,8 +46,7 @@ do for [kind in "svg png"] {
     do for [i = 1:3] { unset label i; unset label 10 + i }
     unset label 14; unset arrow 1
 
-    set lmargin at screen 0.57; set rmargin at screen 0.875
-    eval headline("The highest rate that trains, by depth")
+    eval panel(0.57, 0.875, "The highest rate that trains, by depth")
     set xlabel "hidden layers"
     set ylabel "learning rate"
     set xrange [1.8:17]
@@ -63,8 +59,5 @@ do for [kind in "svg png"] {
     plot for [i = 1:4] data index names[i].", highest" using "layers":"rate_low":"rate_high" \
              with filledcurves ls i @BAND, \
          for [i = 1:4] data index names[i].", highest" using "layers":"rate" with linespoints ls i
-    unset multiplot
-    unset output
-    do for [i = 1:4] { unset label 10 + i }
     set xtics auto
 }

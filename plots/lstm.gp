@@ -2,8 +2,7 @@
 # for each seed. Data: build/examples/lstm.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/lstm'
-data = out . '.dat'
+out = given('plots/lstm'); data = out.'.dat'
 
 array names[2] = ["no norm", "LayerNorm"]
 array styles[2] = [1, 3]
@@ -18,9 +17,8 @@ do for [i = 1:2] {
 }
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1000, 520)
+    eval canvas(kind, out, 1000, 520, 0.22, 0.88)
     set lmargin at screen 0.09; set rmargin at screen 0.87
-    set bmargin at screen 0.22; set tmargin at screen 0.88
     set label 1 sprintf("Each curve: one of %d starts; means over a fortieth of all steps.", RUNS) \
         at screen 0.09,0.075 tc rgb faint font fine(kind)
     set label 2 what_of(data) at screen 0.09,0.03 tc rgb faint font fine(kind)
@@ -38,5 +36,4 @@ do for [kind in "svg png"] {
     }
     plot for [i = 1:2] for [s = 0:RUNS - 1] data index names[i] using "step":(column("run".s)) \
              with lines ls styles[i] lw 1.4
-    unset output
 }

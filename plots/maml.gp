@@ -2,18 +2,14 @@
 # build/examples/maml.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/maml'
-data = out . '.dat'
+out = given('plots/maml'); data = out.'.dat'
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
     set label 1 "Left: mean over 100 new sines, amplitude 0.1 to 5.   ".what_of(data) \
         at screen 0.07,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.21; set tmargin at screen 0.88
 
-    set lmargin at screen 0.07; set rmargin at screen 0.48
-    eval headline("One step learns a new sine, from the start that was learned")
+    eval panel(0.07, 0.48, "One step learns a new sine, from the start that was learned")
     set xlabel "steps of gradient descent on ten points" offset 0,0.4
     set ylabel "squared error on ten others"
     set yrange [0:*]
@@ -22,8 +18,7 @@ do for [kind in "svg png"] {
          data index "trained" using "step":"loss" with linespoints ls 3 title "from the learned start"
     unset label 1; unset key
 
-    set lmargin at screen 0.57; set rmargin at screen 0.98
-    eval headline("While it was learned: after one step")
+    eval panel(0.57, 0.98, "While it was learned: after one step")
     set xlabel "step of Adam on the start"
     set ylabel "squared error"
     set logscale y

@@ -2,8 +2,7 @@
 # of a transformer with each. Data: build/examples/memory.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/memory'
-data = out . '.dat'
+out = given('plots/memory'); data = out.'.dat'
 
 array norms[2] = ["LayerNorm", "RMSNorm"]
 array last[2]
@@ -17,14 +16,10 @@ do for [i = 1:2] {
 }
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 450)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 450, 0.22, 0.86)
     set label 1 "Bytes on the tape after the forward pass; nothing is random.   ".what_of(data) \
         at screen 0.07,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.86
-    set lmargin at screen 0.07; set rmargin at screen 0.44
-    eval headline("Memory of one norm, without its result")
+    eval panel(0.07, 0.44, "Memory of one norm, without its result")
     set logscale x 2
     set logscale y 10
     set format y powers
@@ -40,12 +35,9 @@ do for [kind in "svg png"] {
     }
     plot for [i = 1:2] data index norms[i].", composed" using "width":"kept" with linespoints ls 2 + i dt 2, \
          for [i = 1:2] data index norms[i].", fused" using "width":"kept" with linespoints ls 2 + i
-    unset label 1
-    do for [i = 2:3] { unset label i }
     unset logscale xy
     set format "%g"
-    set lmargin at screen 0.54; set rmargin at screen 0.965
-    eval headline("Tape of a transformer with fused norms")
+    eval panel(0.54, 0.965, "Tape of a transformer with fused norms")
     set xrange [0:1.05 * broad]
     set yrange [0:1.1 * last[1]]
     set xlabel "features"
@@ -55,8 +47,4 @@ do for [kind in "svg png"] {
     }
     set label 2 sprintf("RMSNorm saves %.2f %%", 100 * (1 - last[2] / last[1])) at broad,last[1] * 0.4 right tc rgb ink
     plot for [i = 1:2] data index norms[i].", transformer" using "width":"kept" with linespoints ls 2 + i dt i
-    do for [i = 13:14] { unset label i }
-    unset label 2
-    unset multiplot
-    unset output
 }

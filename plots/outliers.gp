@@ -4,8 +4,7 @@
 #     build/examples/outliers
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/outliers'
-data = out . '.dat'
+out = given('plots/outliers'); data = out.'.dat'
 
 norms = "LayerNorm RMSNorm"
 style(k) = k + 2       # the colours of both in all figures
@@ -14,15 +13,12 @@ seeds = system(sprintf("sed -n '1s/.*seeds* \\([0-9]*\\)\\( to \\([0-9]*\\)\\)*;
 count = words(seeds) < 2 ? 1 : word(seeds, 2) - word(seeds, 1) + 1
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.22, 0.85)
     set label 1 sprintf("Line: median of %d seeds; band: middle half of the seeds.   Outliers and means are counted in deviations of the features in a row.", count) \
         at screen 0.065,0.055 tc rgb faint font fine(kind)
     set label 7 what_of(data) at screen 0.065,0.018 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.85
 
-    set lmargin at screen 0.065; set rmargin at screen 0.335
-    eval headline("Rows of mean 0: no difference\\nunless they are narrow")
+    eval panel(0.065, 0.335, "Rows of mean 0: no difference\\nunless they are narrow")
     set label 99 offset 0,0.9
     set logscale x; set format x powers
     set xrange [1:1000]; set yrange [0:125]
@@ -35,10 +31,8 @@ do for [kind in "svg png"] {
     set label 6 "RMSNorm" at 1000,11 right tc ls 10 + style(2)
     plot for [n in "8 128 2048"] for [k = 1:2] data index ("width ".n) \
              using 1:(100 * column(series(k))) with linespoints ls style(k) @MARKED dt k
-    do for [i = 1:7] { unset label i }
 
-    set lmargin at screen 0.4; set rmargin at screen 0.655
-    eval headline("Rows with a mean: RMSNorm\\nchanges less")
+    eval panel(0.4, 0.655, "Rows with a mean: RMSNorm\\nchanges less")
     set label 99 offset 0,0.9
     unset logscale x; set format x "%g"
     set xrange [0:10]; set yrange [0:30]
@@ -50,8 +44,7 @@ do for [kind in "svg png"] {
              (100 * column(series(k)."_high")) with filledcurves ls style(k) @BAND, \
          for [k = 1:2] data index "mean" using 1:(100 * column(series(k))) with linespoints ls style(k) @MARKED
 
-    set lmargin at screen 0.72; set rmargin at screen 0.985
-    eval headline("In a network RMSNorm\\ntolerates larger outliers")
+    eval panel(0.72, 0.985, "In a network RMSNorm\\ntolerates larger outliers")
     set label 99 offset 0,0.9
     set logscale x; set format x powers
     set xrange [1:1000]; set yrange [0:100]
@@ -65,7 +58,4 @@ do for [kind in "svg png"] {
          data index "network" using 1:(100 * column(series(3))) with lines ls style(1) dt 2, \
          for [k = 1:2] data index "network" using 1:(100 * column(series(k))) \
              with linespoints ls style(k) @MARKED
-    do for [i = 2:4] { unset label i }
-    unset multiplot
-    unset output
 }

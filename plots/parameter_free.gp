@@ -3,8 +3,7 @@
 #     build/examples/parameter_free
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/parameter_free'
-data = out . '.dat'
+out = given('plots/parameter_free'); data = out.'.dat'
 
 # Numbers of the norms in the blocks: 1 RMSNorm and 3 LayerNorm without parameters, 4 AdaNorm, 5
 # DetachNorm.
@@ -18,12 +17,10 @@ array tasks[2] = ["digits", "transformer"]
 array titles[2] = ["Telling digits", "A transformer that draws digits"]
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.22, 0.87)
     set label 1 "Dot: a seed; bar: median; shaded: up to 2 % worse, no harm." \
         at screen 0.02,0.055 tc rgb faint font fine(kind)
     set label 4 what_of(data) at screen 0.02,0.018 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.87
     set grid noytics
     set border 1
     set xlabel "validation loss, over that of the norm with its parameters" offset 0,0.3
@@ -55,6 +52,4 @@ do for [kind in "svg png"] {
                  with vectors nohead ls colours[i] lw 4
         do for [i = 11:14] { unset label i }
     }
-    unset multiplot
-    unset output
 }

@@ -2,8 +2,7 @@
 # the critic, by norm. Data: build/examples/penalty.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/penalty'
-data = out . '.dat'
+out = given('plots/penalty'); data = out.'.dat'
 
 array names[2] = ["BatchNorm", "LayerNorm"]
 array kinds[5] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm", "BatchNorm, batches apart"]
@@ -27,12 +26,9 @@ top = highest > 3 ? 3 : highest * 1.1
 bottom = lowest < -3 ? -3 : lowest - 0.3
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 470)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 470, 0.22, 0.87)
     set label 1 sprintf("Left: |d critic i / d point j|, first seed, log10; white: 0. Right: median and middle half of %d seeds.\n", \
         seeds).what_of(data) at screen 0.055,0.055 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.87
     set palette defined (-3 "#e4eff7", -1.5 "#5aa2d0", 0 "#08306b")
     set cbrange [-3:0]
     set cbtics 1
@@ -45,8 +41,7 @@ do for [kind in "svg png"] {
     set yrange [points + 0.5:-0.5]
     set xlabel "point j" offset 0,0.4
     do for [k = 1:2] {
-        set lmargin at screen 0.055 + 0.245 * (k - 1); set rmargin at screen 0.28 + 0.245 * (k - 1)
-        eval headline("Gradients, ".names[k])
+        eval panel(0.055 + 0.245 * (k - 1), 0.28 + 0.245 * (k - 1), "Gradients, ".names[k])
         set ylabel (k == 1 ? "output i" : "") offset 1,0
         set format y (k == 1 ? "%g" : "")
         if (k == 2) {
@@ -54,15 +49,13 @@ do for [kind in "svg png"] {
             eval "set cbtics 1 font '" . fine(kind) . "'"
         }
         plot data index names[k] using 2:1:(column(3) > 0 ? log10(column(3)) : NaN) with image pixels
-        unset label 1
     }
     unset colorbox
     set grid back ls 9
     set border 3
     set tics auto
     set format y "%g"
-    set lmargin at screen 0.64; set rmargin at screen 0.965
-    eval headline("Distance by the critic, over the true one")
+    eval panel(0.64, 0.965, "Distance by the critic, over the true one")
     set xrange [0:steps]
     set yrange [bottom:top]
     set xlabel "step of the critic"
@@ -79,7 +72,4 @@ do for [kind in "svg png"] {
              with filledcurves ls styles[i] @BAND, \
          for [i = 1:5] data index "distance, ".kinds[i] using "step":"distance" \
              with linespoints ls styles[i] dt dashes[i] @MARKED
-    do for [i = 11:15] { unset label i }
-    unset multiplot
-    unset output
 }

@@ -2,8 +2,7 @@
 # by the amount of text and the width. Data: build/examples/phase_diagram.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/phase_diagram'
-data = out . '.dat'
+out = given('plots/phase_diagram'); data = out.'.dat'
 CONTEXT = 16
 
 array names[2] = ["DynamicTanh", "Derf"]
@@ -27,12 +26,10 @@ do for [n = 1:2] { do for [w = 1:2] {
 pad = 0.08 * (most - least)
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.22, 0.88)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half. Dashed: the lowest loss on the way. ", seeds). \
         "Each width and kind at its own rate." at screen 0.075,0.055 tc rgb faint font fine(kind)
     set label 2 what_of(data) at screen 0.075,0.018 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.88
     set logscale x 2
     set xrange [CONTEXT * first:CONTEXT * last]
     set xtics ("2,048" 2048, "4,096" 4096, "8,192" 8192, "80,000" 80000)
@@ -61,8 +58,5 @@ do for [kind in "svg png"] {
         unset label 1
         unset label 2
     }
-    do for [k = 3:12] { unset label k }
     unset arrow 1
-    unset multiplot
-    unset output
 }

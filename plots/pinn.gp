@@ -2,17 +2,13 @@
 # build/examples/pinn.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/pinn'
-data = out . '.dat'
+out = given('plots/pinn'); data = out.'.dat'
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
     set label 1 what_of(data) at screen 0.07,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.21; set tmargin at screen 0.88
 
-    set lmargin at screen 0.07; set rmargin at screen 0.48
-    eval headline("The network that solves the equation, and the solution")
+    eval panel(0.07, 0.48, "The network that solves the equation, and the solution")
     set xlabel "t" offset 0,0.4
     set ylabel "u"
     set key at graph 0.98,0.95
@@ -21,8 +17,7 @@ do for [kind in "svg png"] {
          data index "solution" using "t":"network" with lines ls 3 title "network"
     unset label 1; unset key
 
-    set lmargin at screen 0.57; set rmargin at screen 0.98
-    eval headline("How far it is from solving it")
+    eval panel(0.57, 0.98, "How far it is from solving it")
     set xlabel "step"
     set ylabel "loss"
     set logscale y

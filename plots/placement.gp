@@ -1,12 +1,11 @@
 # The last block's gradient by depth, and training with and without a warm-up, for pre-norm and
 # post-norm, from the data of build/examples/placement:
 #
-#     gnuplot plots/placement.gp               plots/placement.dat -> .svg and .png
+#     gnuplot plots/placement.gp               plots/placement.dat -> .svg
 #     gnuplot -c plots/placement.gp PREFIX     the same for another PREFIX.dat
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/placement'
-data = out . '.dat'
+out = given('plots/placement'); data = out.'.dat'
 
 array name[2] = ["pre-norm", "post-norm"]
 style(p) = p == 1 ? 3 : 5
@@ -32,14 +31,12 @@ top = 4.2
 position(l) = (l - bottom) / (top - bottom)
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.22, 0.88)
     set label 1 sprintf("Line: median; band: middle half. Left: %d draws. Right: %d seeds, each at its own best learning rate, which is named.", draws, seeds) \
         at screen 0.072,0.055 tc rgb faint font fine(kind)
     set label 2 what_of(data) at screen 0.072,0.018 tc rgb faint font fine(kind)
 
     set lmargin at screen 0.072; set rmargin at screen 0.36
-    set bmargin at screen 0.22; set tmargin at screen 0.88
     eval headline("Gradient of the last block, untrained")
     set xlabel "depth (blocks)" offset 0,0.4
     set ylabel "norm of the gradient"
@@ -58,10 +55,8 @@ do for [kind in "svg png"] {
          for [p = 1:2] data index "gradient ".name[p] using "depth":"gradient" \
              with linespoints ls style(p)
     unset label 1; unset label 2
-    do for [i = 11:14] { unset label i }
 
-    set lmargin at screen 0.55; set rmargin at screen 0.8
-    eval headline("Training loss with and without warm-up")
+    eval panel(0.55, 0.8, "Training loss with and without warm-up")
     set xlabel "step"
     set ylabel "nats a character"
     unset logscale
@@ -82,7 +77,4 @@ do for [kind in "svg png"] {
              with filledcurves ls style(p) @BAND, \
          for [p = 1:2] data index "training ".name[p]." warm" using "step":"loss" with linespoints ls style(p) @MARKED, \
          for [p = 1:2] data index "training ".name[p]." cold" using "step":"loss" with linespoints ls style(p) @MARKED dt 2
-    do for [i = 11:14] { unset label i }
-    unset multiplot
-    unset output
 }

@@ -2,8 +2,7 @@
 # and keys. Data: build/examples/qk_norm.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/qk_norm'
-data = out . '.dat'
+out = given('plots/qk_norm'); data = out.'.dat'
 
 array blocks[3] = ["no norm", "LayerNorm", "RMSNorm"]
 array names[3] = ["no QK-norm", "LayerNorm of q and k", "RMSNorm of q and k"]
@@ -17,12 +16,9 @@ do for [i = 1:3] {
 }
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 470)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 470, 0.22, 0.87)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half.\n", seeds).what_of(data) \
         at screen 0.065,0.055 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.87
     set logscale x 10
     set xrange [0.85 * low:1.15 * high]
     set xtics (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
@@ -49,6 +45,4 @@ do for [kind in "svg png"] {
          for [i = 1:3] data index blocks[i] using "rate":"loss" with linespoints ls styles[i]
     unset logscale x
     set xtics auto
-    unset multiplot
-    unset output
 }

@@ -2,8 +2,7 @@
 # Data: build/examples/rank.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/rank'
-data = out . '.dat'
+out = given('plots/rank'); data = out.'.dat'
 
 array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 array kinds[2] = ["linear", "ReLU"]
@@ -19,18 +18,14 @@ do for [i = 1:4] {
 stats data index "BatchNorm, linear, widths" using (widest = column("width"), 1) nooutput
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 470)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 470, 0.22, 0.87)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half. Dashed: √width.   ", seeds).what_of(data) \
         at screen 0.06,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.87
     set logscale y
     set yrange [0.93:1.15 * width]
     set ytics (1, 2, 4, 8, 16, 32, 64, 128)
     do for [k = 1:2] {
-        set lmargin at screen (k == 1 ? 0.06 : 0.385); set rmargin at screen (k == 1 ? 0.315 : 0.64)
-        eval headline(titles[k])
+        eval panel((k == 1 ? 0.06 : 0.385), (k == 1 ? 0.315 : 0.64), titles[k])
         set xrange [1:layers]
         set xtics 20
         set xlabel "layer" offset 0,0.4
@@ -42,11 +37,8 @@ do for [kind in "svg png"] {
              for [i = 1:4] data index norms[i].", ".kinds[k] using "layer":"rank_low":"rank_high" \
                  with filledcurves ls i @BAND, \
              for [i = 1:4] data index norms[i].", ".kinds[k] using "layer":"rank" with linespoints ls i @MARKED
-        unset label 1
     }
-    do for [i = 1:4] { unset label 10 + i }
-    set lmargin at screen 0.71; set rmargin at screen 0.965
-    eval headline(sprintf("At layer %d, by width", layers))
+    eval panel(0.71, 0.965, sprintf("At layer %d, by width", layers))
     set logscale x
     set xrange [7:1.15 * widest]
     set yrange [0.93:1.15 * width]
@@ -61,9 +53,6 @@ do for [kind in "svg png"] {
              using "width":"rank_low":"rank_high" with filledcurves ls i @BAND, \
          for [i = 1:4] for [k = 1:2] data index norms[i].", ".kinds[k].", widths" using "width":"rank" \
              with linespoints ls i dt 3 - k
-    do for [i = 11:13] { unset label i }
     unset logscale x
     set xtics auto
-    unset multiplot
-    unset output
 }

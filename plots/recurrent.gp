@@ -2,8 +2,7 @@
 # cell. Data: build/examples/recurrent.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/recurrent'
-data = out . '.dat'
+out = given('plots/recurrent'); data = out.'.dat'
 
 array names[3] = ["no norm", "LayerNorm", "RMSNorm"]
 array styles[3] = [1, 3, 4]
@@ -20,17 +19,13 @@ stats data index names[1].", ".longest using (column("error") > 0.01 ? column("s
 last = STATS_max
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 470)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 470, 0.22, 0.87)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half. Each at its own rate.   ", seeds).what_of(data) \
         at screen 0.065,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.87
     do for [i = 1:3] {
         set label 10 + i names[i] at graph 0.05, graph 1.03 - 0.068 * i tc ls 10 + styles[i] point ls styles[i] offset 1,0
     }
-    set lmargin at screen 0.065; set rmargin at screen 0.45
-    eval headline("Steps until it has learned")
+    eval panel(0.065, 0.45, "Steps until it has learned")
     set logscale x 2
     set xrange [0.9 * word(lengths, 1):1.1 * longest]
     set xtics (0)
@@ -44,10 +39,8 @@ do for [kind in "svg png"] {
              using 1:3:4 with filledcurves ls styles[i] @BAND, \
          for [i = 1:3] sprintf("< grep -A2 '^# %s, .*steps' '%s' | grep '^[0-9]'", names[i], quoted(data)) \
              using 1:2 with linespoints ls styles[i]
-    unset label 1
     unset logscale x
-    set lmargin at screen 0.56; set rmargin at screen 0.965
-    eval headline(sprintf("The error on the way, %s numbers", longest))
+    eval panel(0.56, 0.965, sprintf("The error on the way, %s numbers", longest))
     set logscale y
     set xrange [0:last]
     set xtics auto
@@ -65,7 +58,4 @@ do for [kind in "svg png"] {
          for [i = 1:3] data index names[i].", ".longest using "step":"error" with linespoints ls styles[i] @MARKED
     unset logscale y
     set ytics auto
-    do for [i = 2:3] { unset label i }
-    unset multiplot
-    unset output
 }

@@ -2,8 +2,7 @@
 # number of images, where most seeds reach that loss. Data: build/examples/regularization.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/regularization'
-data = out . '.dat'
+out = given('plots/regularization'); data = out.'.dat'
 
 array names[6] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm", "dropout", "BatchNorm and dropout"]
 array looks[6] = [1, 2, 3, 4, 5, 2]
@@ -23,15 +22,12 @@ array ends[6]
 gap = 0.065
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
     set label 1 sprintf("Line: median of %d seeds; band: middle half of the seeds.   ", seeds).what_of(data) \
         at screen 0.075,0.035 tc rgb faint font fine(kind)
     set logscale xy
-    set bmargin at screen 0.21; set tmargin at screen 0.88
 
-    set lmargin at screen 0.075; set rmargin at screen 0.3
-    eval headline(sprintf("Memorizing %d images", shown))
+    eval panel(0.075, 0.3, sprintf("Memorizing %d images", shown))
     set xlabel "training loss (falls to the right)" offset 0,0.4
     set ylabel "validation loss"
     set format "%g"
@@ -42,7 +38,6 @@ do for [kind in "svg png"] {
     plot for [i = 1:5] data index path(i) using "train":"validation_low":"validation_high" \
              with filledcurves ls i @BAND, \
          for [i = 1:5] data index path(i) using "train":"validation" with linespoints ls i @MARKED
-    unset label 1
 
     unset logscale y
     set xrange [92:980]
@@ -51,8 +46,7 @@ do for [kind in "svg png"] {
     set ytics 0.2
     set xlabel "images to train with"
     do for [k = 1:2] {
-        set lmargin at screen (k == 1 ? 0.37 : 0.615); set rmargin at screen (k == 1 ? 0.565 : 0.81)
-        eval headline(k == 1 ? "Gap at a training loss of 0.03" : "Gap after equal training")
+        eval panel((k == 1 ? 0.37 : 0.615), (k == 1 ? 0.565 : 0.81), k == 1 ? "Gap at a training loss of 0.03" : "Gap after equal training")
         set ylabel (k == 1 ? "share of the gap without a norm" : "")
         do for [i = 1:6] { ends[i] = (last[i] - low) / (high - low) }
         eval SPREAD
@@ -64,7 +58,4 @@ do for [kind in "svg png"] {
              for [i = 1:6] data index gaps(i, k) using "images":(most("share")) \
                  with linespoints ls looks[i] dt dashes[i]
     }
-    do for [i = 1:6] { unset label 10 + i }
-    unset multiplot
-    unset output
 }

@@ -4,8 +4,7 @@
 #     build/examples/rms_cost
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/rms_cost'
-data = out . '.dat'
+out = given('plots/rms_cost'); data = out.'.dat'
 
 norms = "LayerNorm RMSNorm"
 style(k) = k + 2              # their colours in all figures
@@ -31,12 +30,10 @@ do for [b = 1:3] {
 }
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.22, 0.88)
     set label 1 "Line: median of the rounds; band: their middle half." \
         at screen 0.065,0.055 tc rgb faint font fine(kind)
     set label 3 what_of(data) at screen 0.065,0.018 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.88
     set logscale x 2
     set format x "%.0f"
     set xlabel "features in a row" offset 0,0.4
@@ -82,9 +79,5 @@ do for [kind in "svg png"] {
     plot 0 with lines ls 8, \
          for [b = 1:3] data index word(blocks, b) using "width":"saving_low":"saving_high" with filledcurves ls 4 @BAND, \
          for [b = 1:3] data index word(blocks, b) using "width":"saving" with linespoints ls 4 dt looks[b] pt shapes[b]
-    unset label 2; unset label 3
-    do for [i = 11:13] { unset label i }
     unset object 1
-    unset multiplot
-    unset output
 }

@@ -2,8 +2,7 @@
 # training, and the loss, by norm. Data: build/examples/saturation.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/saturation'
-data = out . '.dat'
+out = given('plots/saturation'); data = out.'.dat'
 
 array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 array columns[3] = ["first", "last", "loss"]
@@ -13,19 +12,15 @@ stats data index "no norm" using (seeds = column("seeds"), 1) nooutput
 part(c, what, factor) = factor * column(columns[c].what)
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 450)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 450, 0.22, 0.86)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half. Each at its own rate.   ", seeds).what_of(data) \
         at screen 0.07,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.86
     set logscale x 2
     set xrange [0.46:8.7]
     set xtics ("½" 0.5, "1" 1, "2" 2, "4" 4, "8" 8)
     set xlabel "width of the first weights (Xavier = 1)" offset 0,0.4
     do for [c = 1:3] {
-        set lmargin at screen 0.07 + 0.325 * (c - 1); set rmargin at screen 0.315 + 0.325 * (c - 1)
-        eval headline(titles[c])
+        eval panel(0.07 + 0.325 * (c - 1), 0.315 + 0.325 * (c - 1), titles[c])
         factor = c == 3 ? 1 : 100
         if (c == 3) {
             set logscale y
@@ -43,11 +38,8 @@ do for [kind in "svg png"] {
         plot for [i = 1:4] data index norms[i] using "gain":(part(c, "_low", factor)):(part(c, "_high", factor)) \
                  with filledcurves ls i @BAND, \
              for [i = 1:4] data index norms[i] using "gain":(part(c, "", factor)) with linespoints ls i
-        unset label 1
     }
     unset logscale xy
     set xtics auto
     set format y "%g"
-    unset multiplot
-    unset output
 }

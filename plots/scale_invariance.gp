@@ -2,8 +2,7 @@
 # Data: build/examples/scale_invariance.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/scale_invariance'
-data = out . '.dat'
+out = given('plots/scale_invariance'); data = out.'.dat'
 
 array names[5] = ["BatchNorm", "LayerNorm", "RMSNorm", "DynamicTanh", "no norm"]
 array styles[5] = [2, 3, 4, 5, 1]
@@ -16,22 +15,18 @@ top = 1.0
 never_zero(x) = x > 10 ** bottom ? x : 10 ** bottom
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
+    eval canvas(kind, out, 1200, 500, 0.22, 0.88)
     unset logscale
-    unset label
     unset xlabel
-    set multiplot
     set label 1 "Left: eps = 0, a mark a seed; values below 1e-17 are drawn on the axis. Right: median of the seeds; band: their middle half." \
         at screen 0.075,0.055 tc rgb faint font fine(kind)
     set label 2 what_of(data) at screen 0.075,0.018 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.88
     set logscale y
     set format y powers
     set yrange [10 ** bottom : 10 ** top]
     set ytics 1e4
 
-    set lmargin at screen 0.075; set rmargin at screen 0.53
-    eval headline("Along the weights the loss is flat where a norm follows")
+    eval panel(0.075, 0.53, "Along the weights the loss is flat where a norm follows")
     set ylabel "share of the size of g"
     set xrange [0.4:5.6]
     set format x "%g"
@@ -43,10 +38,8 @@ do for [kind in "svg png"] {
              with points ls styles[k] pt 6 ps 0.8 lw 1.2, \
          for [k = 1:5] data index names[k] using (k + 0.05 + 0.008 * $0):(never_zero(column("falling"))) \
              with points ls styles[k] pt 7 ps 0.7
-    unset label 1; unset label 2; unset label 3
 
-    set lmargin at screen 0.63; set rmargin at screen 0.89
-    eval headline("With eps: |H w + g| / |g|")
+    eval panel(0.63, 0.89, "With eps: |H w + g| / |g|")
     set ylabel ""
     set xlabel "eps" offset 0,0.4
     set xtics autofreq
@@ -60,6 +53,4 @@ do for [kind in "svg png"] {
     plot for [k = 1:3] data index names[k]." by eps" using "eps":"falling_low":"falling_high" \
              with filledcurves ls styles[k] @BAND, \
          for [k = 1:3] data index names[k]." by eps" using "eps":"falling" with linespoints ls styles[k] @MARKED
-    unset multiplot
-    unset output
 }

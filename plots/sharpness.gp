@@ -1,8 +1,7 @@
 # The largest eigenvalues of the Hessian at equal loss, by norm. Data: build/examples/sharpness.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/sharpness'
-data = out . '.dat'
+out = given('plots/sharpness'); data = out.'.dat'
 
 array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 shown = "0.1"
@@ -22,12 +21,9 @@ top = most * 1.4
 bottom = least / 1.4
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    unset label
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half.   ", seeds).what_of(data) \
         at screen 0.065,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.21; set tmargin at screen 0.88
     set logscale y
     set yrange [bottom:top]
     set ytics (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)
@@ -51,7 +47,4 @@ do for [kind in "svg png"] {
     set ylabel ""
     plot for [i = 1:4] data index norms[i]." at ".shown using "index":"value_low":"value_high" with filledcurves ls i @BAND, \
          for [i = 1:4] data index norms[i]." at ".shown using "index":"value" with linespoints ls i
-    do for [i = 11:14] { unset label i }
-    unset multiplot
-    unset output
 }

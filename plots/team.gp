@@ -1,12 +1,11 @@
 # The error by pass of a team of three layers that learns the right moment, and its swinging at each
 # learning rate, from the data of build/examples/team:
 #
-#     gnuplot plots/team.gp                    plots/team.dat -> .svg and .png
+#     gnuplot plots/team.gp                    plots/team.dat -> .svg
 #     gnuplot -c plots/team.gp PREFIX          the same for another PREFIX.dat
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/team'
-data = out . '.dat'
+out = given('plots/team'); data = out.'.dat'
 
 array team[2] = ["no norm", "LayerNorm"]
 style(t) = t == 1 ? 1 : 3
@@ -19,8 +18,7 @@ stats data index "passes raw no norm" using (rate = column("rate"), seeds = colu
     passes = column("pass")) nooutput
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.22, 0.88)
     unset logscale
     set format "%g"
     set label 1 sprintf("Left: the seed of median swinging; band: middle half of %d seeds. ", seeds). \
@@ -29,7 +27,6 @@ do for [kind in "svg png"] {
     set label 2 what_of(data) at screen 0.065,0.018 tc rgb faint font fine(kind)
 
     set lmargin at screen 0.065; set rmargin at screen 0.44
-    set bmargin at screen 0.22; set tmargin at screen 0.88
     eval headline(sprintf("Raw inputs, learning rate %.2g: error by pass", rate))
     set xlabel "pass" offset 0,0.4
     set ylabel "mean error of the goal (s)"
@@ -45,8 +42,7 @@ do for [kind in "svg png"] {
          for [t = 1:2] data index "passes raw ".team[t] using "pass":"shown" with linespoints ls style(t) @MARKED
     do for [i = 1:6] { unset label i }
 
-    set lmargin at screen 0.56; set rmargin at screen 0.9
-    eval headline("Swinging, with raw and with standardized inputs")
+    eval panel(0.56, 0.9, "Swinging, with raw and with standardized inputs")
     set label 3 "without LayerNorm, raw" right at 0.019,200 tc ls 11
     set label 5 "LayerNorm," right at 0.034,2.2 tc ls 13
     set label 6 "either way" right at 0.034,1 tc ls 13
@@ -64,8 +60,5 @@ do for [kind in "svg png"] {
              with linespoints ls style(t), \
          for [t = 1:2] data index "rates standardized ".team[t] \
              using "rate":(shown(column("swinging"))) with linespoints ls style(t) dt 2
-    do for [i = 3:9] { unset label i }
     set ytics autofreq
-    unset multiplot
-    unset output
 }

@@ -2,8 +2,7 @@
 # of all features. Data: build/examples/undo.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/undo'
-data = out . '.dat'
+out = given('plots/undo'); data = out.'.dat'
 
 array names[3] = ["BatchNorm", "LayerNorm", "RMSNorm"]
 lowest = 1e300
@@ -16,14 +15,11 @@ do for [k = 1:3] {
 edge = 0.05 * (highest - lowest)
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 420)
-    unset label
+    eval canvas(kind, out, 1200, 420, 0.27, 0.86)
     unset logscale
-    set multiplot
     set label 1 "Dots: the images, one feature, first seed; on the line the norm is undone. Right: all features, a mark a seed." \
         at screen 0.055,0.075 tc rgb faint font fine(kind)
     set label 3 what_of(data) at screen 0.055,0.03 tc rgb faint font fine(kind)
-    set tmargin at screen 0.86; set bmargin at screen 0.27
     set xrange [lowest - edge : highest + edge]
     set yrange [lowest - edge : highest + edge]
     set xtics auto
@@ -31,16 +27,11 @@ do for [kind in "svg png"] {
     set format "%g"
     set xlabel "x before the norm" offset 0,0.5
     do for [k = 1:3] {
-        set lmargin at screen 0.055 + 0.235 * (k - 1)
-        set rmargin at screen 0.055 + 0.235 * (k - 1) + 0.195
-        eval headline(names[k])
+        eval panel(0.055 + 0.235 * (k - 1), 0.055 + 0.235 * (k - 1) + 0.195, names[k])
         set ylabel (k == 1 ? "gamma xhat + beta, the best" : "") offset 1,0
         plot x with lines ls 8, data index names[k] using "x":"undone" with points ls 1 + k ps 0.4
-        unset label 1
-        unset label 3
     }
-    set lmargin at screen 0.81; set rmargin at screen 0.985
-    eval headline("Variance left")
+    eval panel(0.81, 0.985, "Variance left")
     unset xlabel
     set ylabel ""
     set xrange [0.5:3.5]
@@ -52,6 +43,4 @@ do for [kind in "svg png"] {
     set label 2 "asked: 1 %" at 0.55,1e-3 tc rgb faint font fine(kind)
     plot 0.01 with lines ls 8, \
          for [k = 1:3] data index names[k].", left" using (k - 0.15 + 0.025 * column("seed")):"left" with points ls 1 + k ps 0.7
-    unset multiplot
-    unset output
 }

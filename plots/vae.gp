@@ -2,17 +2,13 @@
 # build/examples/vae.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/vae'
-data = out . '.dat'
+out = given('plots/vae'); data = out.'.dat'
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 620)
-    set multiplot
+    eval canvas(kind, out, 1200, 620, 0.15, 0.9)
     set label 1 what_of(data) at screen 0.07,0.035 tc rgb faint font fine(kind)
-    set bmargin at screen 0.15; set tmargin at screen 0.9
 
-    set lmargin at screen 0.05; set rmargin at screen 0.52
-    eval headline("Drawn from one code a column, given the label of the row")
+    eval panel(0.05, 0.52, "Drawn from one code a column, given the label of the row")
     set palette gray negative
     unset colorbox; unset border; unset grid
     unset xtics; unset ytics
@@ -33,6 +29,5 @@ do for [kind in "svg png"] {
     set xrange [0:*]
     set yrange [*:40]
     plot data index 0 using "step":"loss" with lines ls 3 lw 1
-    unset multiplot
-    unset xlabel; unset ylabel; unset output
+    unset xlabel; unset ylabel
 }

@@ -1,12 +1,11 @@
 # Validation loss by step of transformers with DynamicTanh, with norms and without, and the lowest
 # loss of each seed, from the data of build/examples/without_norm:
 #
-#     gnuplot plots/without_norm.gp            plots/without_norm.dat -> .svg and .png
+#     gnuplot plots/without_norm.gp            plots/without_norm.dat -> .svg
 #     gnuplot -c plots/without_norm.gp PREFIX  the same for another PREFIX.dat
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/without_norm'
-data = out . '.dat'
+out = given('plots/without_norm'); data = out.'.dat'
 
 # In the order of the data.
 array name[6] = ["LayerNorm", "RMSNorm", "no norm", "DynamicTanh, deviation 1", \
@@ -31,16 +30,13 @@ array ends[6]
 gap = 0.062
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.22, 0.88)
     set label 1 sprintf("Line: median of %d seeds; band: middle half of the seeds. Dot: a seed; bar: median. ", seeds). \
         "Each at its own best learning rate; deviations are those of the embedding." \
         at screen 0.065,0.055 tc rgb faint font fine(kind)
     set label 2 what_of(data) at screen 0.065,0.018 tc rgb faint font fine(kind)
-    set bmargin at screen 0.22; set tmargin at screen 0.88
 
-    set lmargin at screen 0.065; set rmargin at screen 0.36
-    eval headline("Validation loss by step")
+    eval panel(0.065, 0.36, "Validation loss by step")
     set xlabel "step" offset 0,0.4
     set ylabel "nats a character"
     set xrange [0:steps]
@@ -54,12 +50,9 @@ do for [kind in "svg png"] {
     do for [k = 1:6] { set label 10 + k short[k] at graph 1.03, graph ends[k] tc ls 10 + style[k] }
     plot for [k = 1:6] data index name[k] using "step":"loss_low":"loss_high" with filledcurves ls style[k] @BAND, \
          for [k = 1:6] data index name[k] using "step":"loss" with linespoints ls style[k] dt dashes[k] @MARKED
-    do for [k = 11:16] { unset label k }
-    do for [k = 1:3] { unset label k }
     unset arrow 1
 
-    set lmargin at screen 0.68; set rmargin at screen 0.86
-    eval headline("The lowest that each seed reaches")
+    eval panel(0.68, 0.86, "The lowest that each seed reaches")
     set label 99 at graph -0.9, graph 1.07
     set xlabel "nats a character"
     unset ylabel
@@ -79,11 +72,7 @@ do for [kind in "svg png"] {
     plot for [k = 1:6] data index "seeds" using (column("kind") == k - 1 ? column("lowest") : NaN): \
              (7 - k + 0.3 * (rand(0) - 0.5)) with points ls style[k], \
          for [k = 1:6] "+" using (median[k]):(6.7 - k):(0):(0.6) every ::0::0 with vectors nohead ls style[k] lw 4
-    do for [k = 11:26] { unset label k }
-    unset label 1
     unset arrow 1
     set grid ytics
     set border 3
-    unset multiplot
-    unset output
 }

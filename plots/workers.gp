@@ -2,8 +2,7 @@
 # workers' running means. Data: build/examples/workers.
 
 load 'plots/style.gp'
-out  = (exists("ARG1") && strlen(ARG1)) ? ARG1 : 'plots/workers'
-data = out . '.dat'
+out = given('plots/workers'); data = out.'.dat'
 # Crosses: the same on ranks of a group, if make plots-mpi has been run.
 ranks = out . '_mpi.dat'
 has_ranks = system("test -e '" . ranks . "' && echo 1") eq "1"
@@ -31,8 +30,7 @@ array ends[4]
 gap = 0.065
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500)
-    set multiplot
+    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
     set label 1 sprintf("Line: median of %d seeds; band: middle half of the seeds. ", seeds). \
         (has_ranks ? "Crosses: medians of workers on ranks of a group, from the same seeds." : "") \
         at screen 0.075,0.055 tc rgb faint font fine(kind)
@@ -42,10 +40,8 @@ do for [kind in "svg png"] {
     set xtics (1, 4, 16)
     set format "%g"
     set xlabel "workers sharing a batch" offset 0,0.4
-    set bmargin at screen 0.21; set tmargin at screen 0.88
 
-    set lmargin at screen 0.075; set rmargin at screen 0.265
-    eval headline("Running means differ")
+    eval panel(0.075, 0.265, "Running means differ")
     set ylabel "difference (standard deviations)"
     set yrange [0:*]
     set ytics 0.1
@@ -56,13 +52,11 @@ do for [kind in "svg png"] {
          for [k = 1:2] data index block(k, 1) using "workers":"difference" with linespoints ls 2, \
          for [k = 1:has_ranks * 2] ranks index block(k, 1) using "workers":"difference" \
              @crosses lc rgb ink
-    unset label 1; unset label 2; unset label 3; unset label 4
 
     do for [i = 1:4] { ends[i] = (last[i] - bottoms[2]) / (102 - bottoms[2]) }
     eval SPREAD
     do for [k = 1:2] {
-        set lmargin at screen (k == 1 ? 0.345 : 0.595); set rmargin at screen (k == 1 ? 0.54 : 0.79)
-        eval headline(k == 1 ? "Random shards, enlarged" : "Shards sorted by class")
+        eval panel((k == 1 ? 0.345 : 0.595), (k == 1 ? 0.54 : 0.79), k == 1 ? "Random shards, enlarged" : "Shards sorted by class")
         set yrange [bottoms[k]:top(k)]
         set ytics k == 1 ? 1 : 10
         set ylabel (k == 1 ? "right answers on new images (%)" : "")
@@ -77,7 +71,4 @@ do for [kind in "svg png"] {
              for [i = 1:has_ranks * 3] ranks index block(k, i) using "workers":"accuracy" \
                  @crosses lc rgb ink
     }
-    do for [i = 1:4] { unset label 10 + i }
-    unset multiplot
-    unset output
 }
