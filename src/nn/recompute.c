@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The named inputs are copied as they stand in ng_inputs. */
-enum { INPUTS = 8 };
+enum { RECOMPUTE_INPUTS = 8 };
 
 /* A buffer before the pass. */
 typedef struct {
@@ -28,9 +28,9 @@ typedef struct {
 
 static ng_tensor **input_of(ng_inputs *inputs, int i)
 {
-    ng_tensor **const all[INPUTS] = {&inputs->x,       &inputs->condition, &inputs->mask,
-                                     &inputs->lengths, &inputs->memory,    &inputs->memory_mask,
-                                     &inputs->style,   &inputs->gate};
+    ng_tensor **const all[RECOMPUTE_INPUTS] = {
+        &inputs->x,      &inputs->condition,   &inputs->mask,  &inputs->lengths,
+        &inputs->memory, &inputs->memory_mask, &inputs->style, &inputs->gate};
     return all[i];
 }
 
@@ -84,11 +84,12 @@ static ng_tensor *recompute_definition(ng_tape *tape, const ng_node *node)
     const recompute_attributes *a = node->attributes;
     const ng_rng rng = tape->rng;
     const ng_replay replay = tape->replay;
-    ng_replaced replaced = {a->parameters, node->inputs + INPUTS, a->n_parameters, tape->replaced};
+    ng_replaced replaced = {a->parameters, node->inputs + RECOMPUTE_INPUTS, a->n_parameters,
+                            tape->replaced};
     ng_inputs inputs = {.named = 0};
     kept_buffer *now;
     if (!rewind_buffers(tape, a, &now)) return NULL;
-    for (int i = 0; i < INPUTS; i++) *input_of(&inputs, i) = node->inputs[i];
+    for (int i = 0; i < RECOMPUTE_INPUTS; i++) *input_of(&inputs, i) = node->inputs[i];
     tape->replaced = &replaced;
     tape->rng = a->rng;
     tape->replay.mode = a->mode == NG_TAPE_LIVE ? NG_TAPE_LIVE : NG_TAPE_REPLAY;
@@ -137,13 +138,13 @@ ng_tensor *ng_recompute_with(ng_tape *tape, ng_module *module, ng_inputs inputs)
                               .mode = tape->replay.mode,
                               .detached = tape->replay.next};
     if (!take_state(tape, &a)) return NULL;
-    const int n = INPUTS + a.n_parameters;
+    const int n = RECOMPUTE_INPUTS + a.n_parameters;
     ng_tensor **all = ng_tape_memory(tape, (size_t)n * sizeof *all);
     if (!all) return NULL;
-    for (int i = 0; i < INPUTS; i++)
+    for (int i = 0; i < RECOMPUTE_INPUTS; i++)
         all[i] = *input_of(&inputs, i) ? *input_of(&inputs, i) : NG_NONE;
     for (int i = 0; i < a.n_parameters; i++)
-        all[INPUTS + i] = ng_parameter_value(tape, a.parameters[i]);
+        all[RECOMPUTE_INPUTS + i] = ng_parameter_value(tape, a.parameters[i]);
     if (!ng_will_record(tape, n, all)) return ng_forward_with(module, tape, inputs);
     ng_tensor *y = first_run(tape, module, &inputs);
     return y ? ng_record(tape, &recompute_op, y, all, n, &a, sizeof a) : NULL;
