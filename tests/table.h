@@ -44,6 +44,11 @@ long double get(const void *x, int64_t i);
 void put(void *x, int64_t i, double value);
 ng_rng *table_rng(void);
 
+/* Begins the random numbers again, and forgets the numbers that were expected. */
+void begin_again(void);
+/* A hash of the bits of all numbers that were expected since. */
+uint64_t bits_seen(void);
+
 /* ---- Assertions ---- */
 
 /* |y[i] - expected| <= units ulp max(|expected|, floor) */

@@ -55,7 +55,7 @@
 #include "kernels/isa_baseline.h"
 #endif
 
-/* Sums run in `LANES` doubles side by side, whose order of addition is fixed by the source. */
+/* Doubles in a vector. */
 #define LANES ((int)(NG_VECTOR / sizeof(double)))
 
 NG_INLINE f64vec load_f64(const double *x)
@@ -129,13 +129,16 @@ NG_INLINE vec splat(REAL value) { return value - (vec){0}; }
 #define store OF_REAL(store_f32, store_f64)
 #define stream_f64vec OF_REAL(stream_f32, stream_vector)
 
-/* The first `count` elements as doubles, at most LANES, with 0 in place of the others; and back. */
-NG_INLINE f64vec load_lanes(const REAL *x, int64_t count)
+/* The first `count` elements as doubles, at most LANES, with `rest`, or 0, in place of the others;
+ * and back. */
+NG_INLINE f64vec load_lanes_or(const REAL *x, int64_t count, REAL rest)
 {
     if (count == LANES) return load(x);
-    const vec v = load_some(x, count, 0);
+    const vec v = load_some(x, count, rest);
     return OF_REAL(low_half((f32vec)v), (f64vec)v);
 }
+
+NG_INLINE f64vec load_lanes(const REAL *x, int64_t count) { return load_lanes_or(x, count, 0); }
 
 NG_INLINE void put_lanes(REAL *to, f64vec value, int64_t count, bool add)
 {
@@ -158,6 +161,69 @@ NG_INLINE void put_product(REAL *to, bool add, vec a, vec b, int64_t count, bool
         store_some(to, value, count);
 }
 
+/* ---- Sums -----------------------------------------------------------------------------------
+ *
+ * A sum runs in accumulators side by side, 32 of floats or 16 of doubles: element i is added to
+ * accumulator i % 32, or i % 16. Their number is that of elements, not of vectors, and one tree adds
+ * them up. So a sum has the same bits with vectors of any width.
+ *
+ * A block has an element for each accumulator. It takes PARTS vectors, whose loops are unrolled:
+ * accumulators that are indexed by constants stay in registers. */
+#define PARTS (128 / NG_VECTOR)
+#define BLOCK ((int64_t)(128 / sizeof(REAL)))
+#define BLOCK_F64 ((int64_t)16)
+#define EACH_PART(k) _Pragma("GCC unroll 8") for (int k = 0; k < PARTS; k++)
+#if NG_VECTOR == 64
+#define EACH_HALF(k) for (int k = 0; k < 1; k++)
+#else
+#define EACH_HALF(k) _Pragma("GCC unroll 4") for (int k = 0; k < PARTS / 2; k++)
+#endif
+
+/* Likewise, of a block of `count` elements in vectors of `lanes`, the parts that have any. */
+#define EACH_PART_OF(k, count, lanes) EACH_PART(k) if (k * (lanes) < (count))
+
+/* How many of `count` elements are in part k of vectors of `lanes`. */
+NG_INLINE int64_t in_part(int64_t count, int k, int64_t lanes)
+{
+    return ng_least(count - k * lanes, lanes);
+}
+
+/* The sum of 8 doubles: 4 are added to the other 4, of these 2 to 2, and so on. */
+NG_INLINE double sum_of_8(const f64vec s[PARTS / 2])
+{
+    if (PARTS == 2) return sum_f64vec(s[0]);
+    if (PARTS == 4) return sum_f64vec(s[0] + s[1 % (PARTS / 2)]);
+    return sum_f64vec((s[0] + s[2 % (PARTS / 2)]) + (s[1 % (PARTS / 2)] + s[3 % (PARTS / 2)]));
+}
+
+/* Likewise of a block of doubles. */
+NG_INLINE double sum_of_f64(const f64vec sums[PARTS])
+{
+    f64vec s[PARTS / 2];
+    EACH_HALF(k) s[k] = sums[k] + sums[k + PARTS / 2];
+    return sum_of_8(s);
+}
+
+/* Likewise of a block of REALs, in double. Of 32 floats 16 are added to the others in float. */
+NG_INLINE double sum_of(const vec sums[PARTS])
+{
+    enum { QUARTER = PARTS > 2 ? PARTS / 4 : 1 };
+    vec v[PARTS / 2];
+    f64vec s[PARTS / 2];
+    EACH_HALF(k) v[k] = sums[k] + sums[k + PARTS / 2];
+    EACH_HALF(k)
+    {
+        const f32vec a = (f32vec)v[k / 2], b = (f32vec)v[(k / 2 + QUARTER) % (PARTS / 2)];
+        if (sizeof(REAL) == sizeof(double))
+            s[k] = (f64vec)v[k];
+        else if (PARTS == 2)
+            s[k] = low_half(a) + high_half(a);
+        else
+            s[k] = k % 2 == 0 ? low_half(a) + low_half(b) : high_half(a) + high_half(b);
+    }
+    return sum_of_8(s);
+}
+
 /* The sum of a vector's elements, in double. */
 NG_INLINE double vec_sum(vec v)
 {
@@ -176,76 +242,104 @@ NG_INLINE void add_vec(double *sum, vec v)
     }
 }
 
-/* sum (scale x - shift), or with `square` sum (scale x - shift)^2 */
-NG_INLINE double power_run(const REAL *x, int64_t n, double scale, double shift, const bool square)
+/* Adds x - shift, or with `square` (x - shift)^2, of a block's first `count` elements. */
+NG_INLINE void add_powers(f64vec s[PARTS], const REAL *x, int64_t count, REAL shift,
+                          const bool square)
 {
-    f64vec s[4] = {{0}};
+    EACH_PART_OF(k, count, LANES)
+    {
+        const f64vec from = load_lanes_or(x + k * LANES, in_part(count, k, LANES), shift);
+        const f64vec p = from - (double)shift;
+        s[k] = square ? fused_f64vec(p, p, s[k]) : s[k] + p;
+    }
+}
+
+/* Runs of at most so many elements are summed, and their maximum is found, one after the other. */
+#define SHORT_RUN 8
+
+NG_INLINE double power_run(const REAL *x, int64_t n, REAL shift, const bool square)
+{
+    f64vec s[PARTS] = {{0}};
+    double sum = 0;
     int64_t i = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-            const f64vec p = load(x + i + k * LANES) * scale - shift;
-            s[k] = square ? fused_f64vec(p, p, s[k]) : s[k] + p;
-        }
-    }
-    for (; i + LANES <= n; i += LANES) {
-        const f64vec p = load(x + i) * scale - shift;
-        s[0] = square ? fused_f64vec(p, p, s[0]) : s[0] + p;
-    }
-    double sum = sum_f64vec((s[0] + s[1]) + (s[2] + s[3]));
-    for (; i < n; i++) {
-        const double p = (double)x[i] * scale - shift;
+    for (; i < n && n <= SHORT_RUN; i++) {
+        const double p = (double)x[i] - (double)shift;
         sum = square ? fused_f64(p, p, sum) : sum + p;
     }
-    return sum;
+    if (n <= SHORT_RUN) return sum;
+    for (; i + BLOCK_F64 <= n; i += BLOCK_F64) add_powers(s, x + i, BLOCK_F64, shift, square);
+    if (i < n) add_powers(s, x + i, n - i, shift, square);
+    return sum_of_f64(s);
 }
 
-NG_INLINE double sum_run(const REAL *x, int64_t n, double scale, double shift)
+/* In double: sum x - shift, and sum x^2. */
+NG_INLINE double sum_run(const REAL *x, int64_t n, REAL shift)
 {
-    return power_run(x, n, scale, shift, false);
+    return power_run(x, n, shift, false);
 }
 
-NG_INLINE double square_run(const REAL *x, int64_t n, double scale, double shift)
+NG_INLINE double square_run(const REAL *x, int64_t n) { return power_run(x, n, 0, true); }
+
+NG_INLINE void add_products_f64(f64vec s[PARTS], const REAL *x, const REAL *y, int64_t count)
 {
-    return power_run(x, n, scale, shift, true);
+    EACH_PART_OF(k, count, LANES)
+    {
+        const int64_t lanes = in_part(count, k, LANES);
+        s[k] =
+            fused_f64vec(load_lanes(x + k * LANES, lanes), load_lanes(y + k * LANES, lanes), s[k]);
+    }
 }
 
-/* sum x y */
+/* sum x y in double */
 static double dot_run(const REAL *x, const REAL *y, int64_t n)
 {
-    f64vec s[4] = {{0}};
+    f64vec s[PARTS] = {{0}};
     int64_t i = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++)
-            s[k] = fused_f64vec(load(x + i + k * LANES), load(y + i + k * LANES), s[k]);
-    }
-    for (; i + LANES <= n; i += LANES) s[0] = fused_f64vec(load(x + i), load(y + i), s[0]);
-    double sum = sum_f64vec((s[0] + s[1]) + (s[2] + s[3]));
-    for (; i < n; i++) sum = fused_f64((double)x[i], (double)y[i], sum);
-    return sum;
+    for (; i + BLOCK_F64 <= n; i += BLOCK_F64) add_products_f64(s, x + i, y + i, BLOCK_F64);
+    if (i < n) add_products_f64(s, x + i, y + i, n - i);
+    return sum_of_f64(s);
 }
 
-/* Vectors that each parallel accumulator adds in REAL before its sum is added in double. */
+/* Terms that an accumulator adds in REAL before its sum is added in double. */
 #define RUN 32
+
+NG_INLINE void add_products(vec s[PARTS], const REAL *x, const REAL *y, int64_t count)
+{
+    EACH_PART_OF(k, count, VEC)
+    {
+        const int64_t part = in_part(count, k, VEC);
+        s[k] = fused_vec(load_some(x + k * VEC, part, 0), load_some(y + k * VEC, part, 0), s[k]);
+    }
+}
+
+/* Likewise sum x. */
+NG_INLINE double sum_in_real(const REAL *x, int64_t n)
+{
+    double sum = 0;
+    if (n <= SHORT_RUN) return sum_run(x, n, 0);
+    for (int64_t i = 0; i < n;) {
+        const int64_t end = ng_least(n, i + RUN * BLOCK);
+        vec s[PARTS] = {{0}};
+        for (; i + BLOCK <= end; i += BLOCK) EACH_PART(k) s[k] += load_vec(x + i + k * VEC);
+        if (i < end) EACH_PART_OF(k, end - i, VEC)
+        s[k] += load_some(x + i + k * VEC, in_part(end - i, k, VEC), 0);
+        i = end;
+        sum += sum_of(s);
+    }
+    return sum;
+}
 
 /* sum x y in REAL over short runs. */
 NG_INLINE double dot_in_real(const REAL *x, const REAL *y, int64_t n)
 {
     double sum = 0;
-    int64_t i = 0;
-    while (i + VEC <= n) {
-        const int64_t end = n - i < 4 * RUN * VEC ? n : i + 4 * RUN * VEC;
-        vec s[4] = {{0}};
-        for (; i + 4 * VEC <= end; i += 4 * VEC) {
-#pragma GCC unroll 4
-            for (int k = 0; k < 4; k++)
-                s[k] = fused_vec(load_vec(x + i + k * VEC), load_vec(y + i + k * VEC), s[k]);
-        }
-        for (; i + VEC <= end; i += VEC) s[0] = fused_vec(load_vec(x + i), load_vec(y + i), s[0]);
-        sum += vec_sum((s[0] + s[1]) + (s[2] + s[3]));
+    for (int64_t i = 0; i < n;) {
+        const int64_t end = ng_least(n, i + RUN * BLOCK);
+        vec s[PARTS] = {{0}};
+        for (; i + BLOCK <= end; i += BLOCK) add_products(s, x + i, y + i, BLOCK);
+        if (i < end) add_products(s, x + i, y + i, end - i), i = end;
+        sum += sum_of(s);
     }
-    for (; i < n; i++) sum = fused_f64((double)x[i], (double)y[i], sum);
     return sum;
 }
 
@@ -273,22 +367,27 @@ NG_INLINE vec larger_vec(vec m, vec x)
 /* max x; -Inf of nothing, a NaN if there is one. */
 NG_INLINE REAL max_of_run(const REAL *x, int64_t n)
 {
-    REAL max = -(REAL)INFINITY;
+    const REAL least = -(REAL)INFINITY;
+    REAL each[VEC], max = least;
     bool nan = false;
-    int64_t i = 0;
-    if (n >= VEC) {
-        vec m[4];
-        for (int k = 0; k < 4; k++) m[k] = splat(max);
-        for (; i + 4 * VEC <= n; i += 4 * VEC) {
-#pragma GCC unroll 4
-            for (int k = 0; k < 4; k++) m[k] = larger_vec(m[k], load_vec(x + i + k * VEC));
-        }
-        for (; i + VEC <= n; i += VEC) m[0] = larger_vec(m[0], load_vec(x + i));
-        m[0] = larger_vec(larger_vec(m[0], m[1]), larger_vec(m[2], m[3]));
-        for (int j = 0; j < VEC; j++) max = m[0][j] > max ? m[0][j] : max;
-        for (int j = 0; j < VEC; j++) nan |= m[0][j] != m[0][j];
+    for (int64_t i = 0; i < n && n <= 2 * SHORT_RUN; i++)
+        max = x[i] > max ? x[i] : max, nan |= x[i] != x[i];
+    if (n > 2 * SHORT_RUN) {
+        vec m[PARTS];
+        EACH_PART(k) m[k] = splat(least);
+        int64_t i = 0;
+        for (; i + BLOCK <= n; i += BLOCK)
+            EACH_PART(k) m[k] = larger_vec(m[k], load_vec(x + i + k * VEC));
+        if (i < n) EACH_PART_OF(k, n - i, VEC)
+        m[k] = larger_vec(m[k], load_some(x + i + k * VEC, in_part(n - i, k, VEC), least));
+        EACH_HALF(k) m[k] = larger_vec(m[k], m[k + PARTS / 2]);
+        if (PARTS == 8)
+            m[0] = larger_vec(m[0], m[2 % PARTS]), m[1] = larger_vec(m[1], m[3 % PARTS]);
+        store_vec(each, PARTS > 2 ? larger_vec(m[0], m[1]) : m[0]);
+        for (int64_t half = VEC / 2; half > 0; half /= 2)
+            for (int64_t j = 0; j < half; j++) each[j] = larger(each[j], each[j + half]);
+        max = each[0], nan = max != max;
     }
-    for (; i < n; i++) max = x[i] > max ? x[i] : max, nan |= x[i] != x[i];
     return nan ? (REAL)NAN : max;
 }
 
