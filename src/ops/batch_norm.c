@@ -41,13 +41,13 @@ static ng_composed_norm compose_fixed(ng_tape *tape, const ng_node *node, double
 {
     ng_tensor *x = node->inputs[0], *mean = ng_per_channel(tape, node->inputs[3], x);
     ng_tensor *var = ng_add_scalar(tape, ng_per_channel(tape, node->inputs[4], x), eps);
-    return (ng_composed_norm){ng_sub(tape, x, mean), ng_rsqrt(tape, var), NULL};
+    return (ng_composed_norm){ng_sub(tape, x, mean), ng_rsqrt(tape, var)};
 }
 
 static ng_composed_norm compose_channels(ng_tape *tape, ng_tensor *x,
                                          const ng_batch_norm_attributes *saved)
 {
-    return ng_compose_norm(tape, x, ng_all_but_channel(x), &saved->statistics, saved->shape.eps);
+    return ng_compose_norm(tape, x, ng_all_but_channel(x), saved->shape.eps);
 }
 
 static ng_tensor *batch_norm_definition(ng_tape *tape, const ng_node *node)
@@ -71,7 +71,7 @@ static ng_tensor *batch_norm_dx_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *g = gamma == NG_NONE ? dy : ng_mul(tape, dy, ng_per_channel(tape, gamma, x));
     ng_tensor *a = ng_mean(tape, ng_mul(tape, g, xhat), .axes = axes, .keepdim = true);
     g = ng_sub(tape, g, ng_mean(tape, g, .axes = axes, .keepdim = true));
-    return ng_mul(tape, ng_sub(tape, g, ng_mul(tape, xhat, a)), ng_mul(tape, c.rstd, c.scale));
+    return ng_mul(tape, ng_sub(tape, g, ng_mul(tape, xhat, a)), c.rstd);
 }
 
 static ng_status batch_norm_dx_backward(ng_tape *tape, const ng_node *node, const ng_tensor *u,

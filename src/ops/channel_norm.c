@@ -105,8 +105,7 @@ static ng_tensor *channel_norm_definition(ng_tape *tape, const ng_node *node)
 {
     const channel_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0];
-    const ng_composed_norm norm =
-        ng_compose_norm(tape, x, NG_AXES(1), &saved->statistics, saved->eps);
+    const ng_composed_norm norm = ng_compose_norm(tape, x, NG_AXES(1), saved->eps);
     return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 

@@ -183,13 +183,12 @@ static ng_tensor *group_batch_norm_definition(ng_tape *tape, const ng_node *node
 {
     const ng_batch_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0];
-    const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, ng_shape_per_channel(x),
-                                                        &saved->statistics, saved->shape.eps);
-    ng_tensor *z = ng_norm_near(tape, x, near);
-    ng_tensor *centred = ng_sub(tape, z, mean_of_all(tape, z, saved));
+    ng_tensor *centred = ng_sub(tape, x, mean_of_all(tape, x, saved));
+    centred =
+        ng_sub(tape, centred, mean_of_all(tape, centred, saved)); /* less a rounded mean's error */
     ng_tensor *var = mean_of_all(tape, ng_square(tape, centred), saved);
-    var = ng_add(tape, ng_reshape(tape, var, ng_shape_per_channel(x)), near.eps);
-    const ng_composed_norm norm = {centred, ng_rsqrt(tape, var), near.scale};
+    var = ng_add_scalar(tape, ng_reshape(tape, var, ng_shape_per_channel(x)), saved->shape.eps);
+    const ng_composed_norm norm = {centred, ng_rsqrt(tape, var)};
     return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 

@@ -45,8 +45,7 @@ static ng_tensor *group_norm_definition(ng_tape *tape, const ng_node *node)
     const group_norm_attributes *saved = node->attributes;
     const ng_row_norm_shape *rows = &saved->rows;
     ng_tensor *x = node->inputs[0], *group = ng_reshape(tape, x, NG_SHAPE(rows->rows, rows->n));
-    const ng_composed_norm norm =
-        ng_compose_norm(tape, group, NG_AXES(1), &saved->statistics, rows->eps);
+    const ng_composed_norm norm = ng_compose_norm(tape, group, NG_AXES(1), rows->eps);
     return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 

@@ -101,51 +101,12 @@ void ng_channel_affine(const ng_tensor *x, const ng_tensor *gamma, const ng_tens
 
 /* ---- In the definitions ------------------------------------------------------------------- */
 
-/* The power of 2 near rstd, or a smaller one if it would take the mean out of the dtype's range. */
-static double scale_near(double mean, double rstd, ng_dtype dtype)
+ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes, double eps)
 {
-    if (!(rstd > 0) || isinf(rstd) || !isfinite(mean)) return 1;
-    const int most = dtype == NG_F32 ? 126 : 1022, of_mean = fabs(mean) > 1 ? ilogb(mean) : 0;
-    const int exponent = ilogb(rstd);
-    return ldexp(1, exponent < most - of_mean ? exponent : most - of_mean);
-}
-
-ng_norm_constants ng_norm_constants_of(ng_tape *tape, ng_dtype dtype, ng_shape shape,
-                                       const ng_statistics *statistics, double eps)
-{
-    const double *mean = statistics->mean, *rstd = statistics->rstd;
-    const ng_norm_constants none = {NULL, NULL, NULL};
-    ng_norm_constants c = {.scale = ng_result(tape, dtype, shape),
-                           .shift = mean ? ng_result(tape, dtype, shape) : NULL,
-                           .eps = ng_result(tape, dtype, shape)};
-    if (!c.scale || !c.eps || (mean && !c.shift)) return none;
-    for (int64_t i = 0; i < c.scale->size; i++) {
-        const double center = mean ? mean[i] : 0, scale = scale_near(center, rstd[i], dtype);
-        ng_tensor_store(c.scale, i, scale);
-        ng_tensor_store(c.eps, i, eps * scale * scale);
-        if (mean) ng_tensor_store(c.shift, i, center * scale);
-    }
-    return c;
-}
-
-ng_tensor *ng_norm_near(ng_tape *tape, ng_tensor *x, ng_norm_constants constants)
-{
-    ng_tensor *scaled = ng_mul(tape, x, constants.scale);
-    return constants.shift ? ng_sub(tape, scaled, constants.shift) : scaled;
-}
-
-ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes,
-                                 const ng_statistics *statistics, double eps)
-{
-    if (!x) return (ng_composed_norm){NULL, NULL, NULL};
-    ng_shape kept = x->shape;
-    for (int i = 0; i < axes.count; i++) kept.dim[axes.axis[i]] = 1;
-    const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, kept, statistics, eps);
-    ng_tensor *z = ng_norm_near(tape, x, near);
+    ng_tensor *z = ng_near_zero(tape, x, axes);
     ng_tensor *mean = ng_mean(tape, z, .axes = axes, .keepdim = true);
     ng_tensor *var = ng_variance(tape, z, .axes = axes, .keepdim = true);
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add(tape, var, near.eps));
-    return (ng_composed_norm){ng_sub(tape, z, mean), rstd, near.scale};
+    return (ng_composed_norm){ng_sub(tape, z, mean), ng_rsqrt(tape, ng_add_scalar(tape, var, eps))};
 }
 
 ng_tensor *ng_affine_composed(ng_tape *tape, ng_tensor *y, ng_tensor *gamma, ng_tensor *beta)

@@ -116,26 +116,17 @@ ng_axes ng_all_but_channel(const ng_tensor *x);
 
 /* ---- Norms composed of ops ---------------------------------------------------------------- */
 
-/* Where a norm is composed of ops, it is that of z = scale x - shift, with eps scale^2 for eps.
- * scale, powers of 2, and shift are constants of a shape that broadcasts against x. They change no
- * normalized value, but z has a mean near 0 and a deviation near 1, so that x far from 0, or near
- * the ends of its dtype's range, keeps its digits. One of each for each of the statistics;
- * shift is NULL where x is not centred. */
-typedef struct {
-    ng_tensor *scale, *shift, *eps;
-} ng_norm_constants;
-ng_norm_constants ng_norm_constants_of(ng_tape *tape, ng_dtype dtype, ng_shape shape,
-                                       const ng_statistics *statistics, double eps);
-ng_tensor *ng_norm_near(ng_tape *tape, ng_tensor *x, ng_norm_constants constants);
+/* x minus a constant near its mean over some axes, so that the rest has a mean near 0: x far from 0
+ * then keeps its digits where its mean is subtracted. */
+ng_tensor *ng_near_zero(ng_tape *tape, ng_tensor *x, ng_axes axes);
 
-/* The parts of a composed norm: z less its mean, 1 / deviation of z, and the scale in z. */
+/* The parts of a composed norm: x less its mean, and 1 / deviation. */
 typedef struct {
-    ng_tensor *centred, *rstd, *scale;
+    ng_tensor *centred, *rstd;
 } ng_composed_norm;
 
-/* Of x over some axes, whose statistics are known. */
-ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes,
-                                 const ng_statistics *statistics, double eps);
+/* Of x over some axes. */
+ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes, double eps);
 
 /* y (N, C, ...) scaled and shifted per channel; gamma and beta may be NG_NONE. */
 ng_tensor *ng_affine_composed(ng_tape *tape, ng_tensor *y, ng_tensor *gamma, ng_tensor *beta);

@@ -242,8 +242,7 @@ ng_tensor *ng_sum_squares_with(ng_tape *tape, ng_reduce_options options)
 
 /* ---- Variance: the mean of squared deviations from the mean -------------------------------- */
 
-/* x minus a constant near its mean, so that the rest has a mean near 0. */
-static ng_tensor *near_zero(ng_tape *tape, ng_tensor *x, ng_axes axes)
+ng_tensor *ng_near_zero(ng_tape *tape, ng_tensor *x, ng_axes axes)
 {
     ng_tensor *constant = ng_detach(tape, x, .by_definition = true);
     return ng_sub(tape, x, ng_mean(tape, constant, .axes = axes, .keepdim = true));
@@ -262,7 +261,7 @@ ng_tensor *ng_variance_with(ng_tape *tape, ng_reduce_options options)
         return NULL;
     const double correction = options.unbiased ? 1 : options.correction;
     const double n = fmax(0, (double)reduced_count(options.x->shape, &r) - correction);
-    ng_tensor *x = near_zero(tape, options.x, options.axes);
+    ng_tensor *x = ng_near_zero(tape, options.x, options.axes);
     ng_tensor *mean = ng_mean(tape, x, .axes = options.axes, .keepdim = true);
     ng_tensor *squares = ng_square(tape, ng_sub(tape, x, mean));
     ng_tensor *sum = ng_sum(tape, squares, .axes = options.axes, .keepdim = options.keepdim);

@@ -52,24 +52,23 @@ static double divisor_of(const ng_row_norm_shape *shape)
     return (double)(shape->unbiased ? shape->over - 1 : shape->over);
 }
 
-/* x as rows, centred and scaled by powers of 2 (near), and 1 / deviation of these. */
+/* x as rows, centred, and 1 / deviation of these. */
 typedef struct {
-    ng_tensor *row, *rstd, *scale;
+    ng_tensor *row, *rstd;
 } composed_rows;
 
 static composed_rows compose_rows(ng_tape *tape, ng_tensor *x, const row_norm_attributes *saved)
 {
     const ng_row_norm_shape *shape = &saved->shape;
     ng_tensor *row = ng_reshape(tape, x, NG_SHAPE(shape->rows, shape->n));
-    const ng_norm_constants near = ng_norm_constants_of(tape, x->dtype, NG_SHAPE(shape->rows, 1),
-                                                        &saved->statistics, shape->eps);
-    row = ng_norm_near(tape, row, near);
-    if (shape->center)
+    if (shape->center) {
+        row = ng_near_zero(tape, row, NG_AXES(1));
         row = ng_sub(tape, row, ng_mean(tape, row, .axes = NG_AXES(1), .keepdim = true));
+    }
     ng_tensor *part = shape->over < shape->n ? ng_slice(tape, row, 1, 0, shape->over) : row;
     ng_tensor *squares = ng_sum(tape, ng_square(tape, part), .axes = NG_AXES(1), .keepdim = true);
     ng_tensor *var = ng_mul_scalar(tape, squares, 1 / divisor_of(shape));
-    return (composed_rows){row, ng_rsqrt(tape, ng_add(tape, var, near.eps)), near.scale};
+    return (composed_rows){row, ng_rsqrt(tape, ng_add_scalar(tape, var, shape->eps))};
 }
 
 static ng_tensor *row_norm_definition(ng_tape *tape, const ng_node *node)
@@ -96,8 +95,7 @@ static ng_tensor *row_norm_dx_definition(ng_tape *tape, const ng_node *node)
     ng_tensor *a = ng_mul_scalar(tape, slope, 1 / divisor_of(&saved->shape));
     if (saved->shape.center)
         g = ng_sub(tape, g, ng_mean(tape, g, .axes = NG_AXES(1), .keepdim = true));
-    ng_tensor *rstd = ng_mul(tape, c.rstd, c.scale);
-    ng_tensor *dx = ng_mul(tape, ng_sub(tape, g, ng_mul(tape, xhat, a)), rstd);
+    ng_tensor *dx = ng_mul(tape, ng_sub(tape, g, ng_mul(tape, xhat, a)), c.rstd);
     return ng_reshape(tape, dx, ng_shape_of(x));
 }
 

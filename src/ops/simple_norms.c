@@ -28,26 +28,6 @@ ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps)
 
 /* ---- DetachNorm: LayerNorm whose statistics are constants in the gradient. Xu et al. 2019 --- */
 
-/* The constants near x's statistics. They are detached, so that the checker, which holds mean or
- * deviation fixed, does the same with what these are relative to. */
-static ng_norm_constants constants_near(ng_tape *tape, ng_tensor *x, double eps)
-{
-    const int64_t n = x->shape.dim[x->shape.rank - 1], rows = x->size / n;
-    const ng_row_norm_shape shape = {.rows = rows, .n = n, .over = n, .eps = eps, .center = true};
-    ng_shape kept = x->shape;
-    kept.dim[kept.rank - 1] = 1;
-    ng_statistics statistics;
-    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
-    const ng_norm_constants none = {NULL, NULL, NULL};
-    if (!y || !ng_statistics_new(tape, x, rows, true, &statistics)) return none;
-    ng_kernels_for(x->dtype)->row_norm(&shape, x->data, NULL, NULL, y->data, statistics);
-    ng_norm_constants c = ng_norm_constants_of(tape, x->dtype, kept, &statistics, eps);
-    c.scale = ng_detach(tape, c.scale, .by_definition = true);
-    c.shift = ng_detach(tape, c.shift, .by_definition = true);
-    c.eps = ng_detach(tape, c.eps, .by_definition = true);
-    return c.shift ? c : none; /* without one, nothing would be shifted */
-}
-
 /* y = (x - mean) rstd */
 ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
 {
@@ -58,11 +38,10 @@ ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
         return NULL;
     if (!options.detach_mean && !options.detach_deviation)
         return ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = options.eps);
-    const ng_norm_constants near = constants_near(tape, x, eps);
-    ng_tensor *z = ng_norm_near(tape, x, near);
+    ng_tensor *z = ng_near_zero(tape, x, NG_AXES(-1));
     ng_tensor *mean = ng_mean(tape, z, .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *var = ng_variance(tape, z, .axes = NG_AXES(-1), .keepdim = true);
-    ng_tensor *rstd = ng_rsqrt(tape, ng_add(tape, var, near.eps));
+    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, eps));
     if (options.detach_mean) mean = ng_detach(tape, mean, .by_definition = true);
     if (options.detach_deviation) rstd = ng_detach(tape, rstd, .by_definition = true);
     return ng_mul(tape, ng_sub(tape, z, mean), rstd);
