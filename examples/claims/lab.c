@@ -217,9 +217,8 @@ void lab_data(const char *format, ...)
         fprintf(lab.data, "; seeds %llu to %llu", first, last);
     else
         fprintf(lab.data, "; seed %llu", first);
-    fprintf(lab.data, "; %s; normgrad %s, %s\n",
-            lab.experiment->dtype ? lab.experiment->dtype : "float32", ng_version(),
-            ng_instruction_set());
+    fprintf(lab.data, "; %s; normgrad %s\n",
+            lab.experiment->dtype ? lab.experiment->dtype : "float32", ng_version());
 }
 
 void lab_block(const char *name, const char *columns)

@@ -189,7 +189,10 @@ NG_API int ng_threads(void);
  * Kernels are compiled for several instruction sets. The first use of a kernel selects the best one
  * of the processor, or the one named by the environment variable NORMGRAD_ISA (baseline, avx2,
  * avx512 or neon). If that is not available, the call records NG_EVALUE and the best one is used.
- * Another instruction set gives other bits. */
+ *
+ * The same program gives the same bits on every processor with fused multiply-add (AVX2, AVX-512,
+ * NEON), for any compiler, C library, number of threads and ranks. The kernels "baseline", for
+ * processors without it, have bits of their own. A NaN may have another sign. */
 NG_API const char *ng_instruction_set(void); /* of the kernels in use: "avx2" */
 
 /* ---- Random numbers -----------------------------------------------------------------------

@@ -248,8 +248,7 @@ void ng_history_print(const ng_history *history, bool all, ng_text *text)
 {
     const locale_t locale = ng_c_locale_begin();
     const char *between = "\n";
-    ng_text_print(text, "# what: %s; normgrad %s, %s\n", history->what, ng_version(),
-                  ng_instruction_set());
+    ng_text_print(text, "# what: %s; normgrad %s\n", history->what, ng_version());
     for (int64_t i = 0; i < history->count; i++) {
         ng_block *b = &history->blocks[i];
         if (b->n_series == 0 && !all) continue;
