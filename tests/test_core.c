@@ -337,6 +337,50 @@ TEST(distributions_have_their_moments)
     for (int i = 0; i < 7; i++) assert_near((double)counts[i], N / 7.0, 5 * sqrt(N * 6.0 / 49));
 }
 
+TEST(whole_numbers_of_a_wide_range_have_all_their_bits)
+{
+    ng_rng rng = ng_rng_seeded(5);
+    const double high[] = {0x1p60, 0x1p63}, low[] = {0, -0x1p63};
+    for (int k = 0; k < 2; k++) {
+        ng_tensor *x = own(ng_uniform_new(NG_I64, NG_SHAPE(1000), low[k], high[k], &rng));
+        int odd = 0, upper = 0;
+        for (int i = 0; i < 1000; i++) {
+            const int64_t drawn = ng_data_i64(x)[i];
+            ck_assert((double)drawn >= low[k] && (k == 1 || drawn < INT64_C(1) << 60));
+            odd += drawn & 1;
+            upper += k == 0 ? drawn >= INT64_C(1) << 59 : drawn >= 0;
+        }
+        ck_assert(odd > 420 && odd < 580);
+        ck_assert(upper > 420 && upper < 580);
+    }
+}
+
+TEST(an_array_is_read_by_its_type)
+{
+    const double doubles[] = {1.5, -2, 3};
+    const float floats[] = {1.5f, -2, 3};
+    int ints[] = {1, -2, 3};
+    long longs[] = {1, -2, 3};
+    const long long wide[] = {1, -2, 3};
+    static const double values[2][3] = {{1.5, -2, 3}, {1, -2, 3}};
+    static const ng_dtype dtypes[] = {NG_F32, NG_F64, NG_I64};
+    for (int k = 0; k < 3; k++) {
+        const ng_shape shape = NG_SHAPE(3);
+        ng_tensor *x[] = {own(ng_tensor_from_array(dtypes[k], shape, doubles)),
+                          own(ng_tensor_from_array(dtypes[k], shape, floats)),
+                          own(ng_tensor_from_array(dtypes[k], shape, ints)),
+                          own(ng_tensor_from_array(dtypes[k], shape, longs)),
+                          own(ng_tensor_from_array(dtypes[k], shape, wide))};
+        for (int i = 0; i < 5; i++)
+            for (int j = 0; j < 3; j++) {
+                const double value = values[i >= 2][j];
+                ck_assert(ng_get(x[i], j) == (dtypes[k] == NG_I64 ? round(value) : value));
+            }
+        const void *untyped = doubles;
+        ck_assert(ng_get(own(ng_tensor_from_array(NG_F64, shape, untyped)), 0) == 1.5);
+    }
+}
+
 /* The bound is 3/8 of 2^64. A plain remainder would draw the lower two thirds of the range 3/4 of
  * the time. */
 TEST(numbers_below_a_large_bound_are_fair)

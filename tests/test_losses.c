@@ -19,6 +19,34 @@ static ng_shape labels_shape(const double *values, int64_t count)
 
 FIXTURE(set_up, tear_down)
 
+TEST(a_setting_that_is_a_tensor_may_be_none)
+{
+    ng_tensor *x =
+        own(ng_require_grad(ng_tensor_from(NG_F64, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 5))));
+    ng_tensor *t = ng_from(tape, NG_F64, NG_SHAPE(2, 2), NG_VALUES(0, 1, 1, 0));
+    ng_tensor *labels = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(0, 1));
+    ng_tensor *with[] = {
+        ng_cross_entropy(tape, x, labels, .weights = NG_NONE),
+        ng_cross_entropy(tape, x, t, .weights = NG_NONE),
+        ng_nll(tape, x, labels, .weights = NG_NONE),
+        ng_binary_cross_entropy(tape, x, t, .weights = NG_NONE, .positive_weights = NG_NONE)};
+    ng_tensor *without[] = {ng_cross_entropy(tape, x, labels), ng_cross_entropy(tape, x, t),
+                            ng_nll(tape, x, labels), ng_binary_cross_entropy(tape, x, t)};
+    for (int i = 0; i < 4; i++) assert_same_bits(with[i], without[i]);
+    ng_tensor *y = ng_square(tape, x);
+    assert_same_bits(ng_gradient(tape, y, x, .cotangent = NG_NONE), ng_gradient(tape, y, x));
+}
+
+TEST(labels_of_another_dtype_are_told_what_was_expected)
+{
+    ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(2, 3), 0);
+    ng_tensor *labels = ng_full(tape, NG_F64, NG_SHAPE(2), 0);
+    assert_fails(ng_cross_entropy(tape, x, labels), NG_EDTYPE,
+                 "ng_cross_entropy: labels are float64, expected int64");
+    assert_fails(ng_nll(tape, x, labels), NG_EDTYPE, "expected int64");
+    assert_fails(ng_hinge(tape, x, labels), NG_EDTYPE, "ng_hinge");
+}
+
 LOOP_TEST(softmax_is_finite_at_extremes, 2)
 {
     const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;

@@ -650,6 +650,34 @@ static ng_tensor *gathered_rows(const ng_tensor *whole, const ng_tensor *mask)
     return gathered;
 }
 
+TEST(a_batch_renorm_layer_hands_its_mask_on)
+{
+    ng_rng rng = ng_rng_seeded(3);
+    ng_tensor *x = own(ng_normal_new(NG_F64, NG_SHAPE(6, 3), 1, 2, &rng));
+    ng_tensor *mask = ng_from(tape, NG_F64, NG_SHAPE(6), NG_VALUES(1, 0, 1, 1, 0, 1));
+    ng_module *layer = own(ng_batch_renorm_new(3));
+    assert_ok(ng_module_to(layer, NG_F64));
+    ng_tensor *y = ng_forward(layer, tape, x, .mask = mask);
+    ng_tensor *kept =
+        ng_gather_rows(tape, x, ng_from(tape, NG_I64, NG_SHAPE(4), NG_VALUES(0, 2, 3, 5)));
+    ng_module *other = own(ng_batch_renorm_new(3));
+    assert_ok(ng_module_to(other, NG_F64));
+    ng_tensor *z = ng_forward(other, tape, kept);
+    for (int c = 0; c < 3; c++) {
+        ck_assert(ng_at(y, 1, c) == 0 && ng_at(y, 4, c) == 0);
+        assert_near(ng_at(y, 5, c), ng_at(z, 3, c), 1e-14);
+    }
+}
+
+TEST(evo_norm_evaluates_one_value_per_channel)
+{
+    ng_module *layer = own(ng_evo_norm_new(2));
+    ng_tensor *x = ng_from(tape, NG_F32, NG_SHAPE(1, 2, 1, 1), NG_VALUES(1, -2));
+    assert_fails(ng_forward(layer, tape, x), NG_ESHAPE, "EvoNormB0");
+    ng_eval(layer);
+    assert_ok(ng_forward(layer, tape, x));
+}
+
 LOOP_TEST(masked_batch_norm_is_that_of_the_gathered_positions, 2 * N_MASKED)
 {
     const masked_case *m = &masked_cases[_i % N_MASKED];

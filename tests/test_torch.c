@@ -501,6 +501,11 @@ TEST(indices_are_drawn_as_often_as_their_share)
     assert_refused(ng_sample(tape, ng_neg(tape, p)), "ng_sample: row 0, expected finite numbers");
     assert_same_bits(ng_sample(tape, ng_repeat(tape, p, NG_SHAPE(100, 1))), first);
     assert_refused(ng_sample(tape, zeros(NG_F32, NG_SHAPE(2, 3))), "not all of them 0");
+    ng_tensor *large = ng_from(tape, NG_F64, NG_SHAPE(1, 3), NG_VALUES(1e308, 0, 1e308));
+    ng_tensor *drawn = ng_sample(tape, ng_repeat(tape, large, NG_SHAPE(1000, 1)));
+    const double share = ng_item(ng_mean(tape, ng_cast(tape, drawn, NG_F64))) / 2;
+    assert_near(share, 0.5, 0.08);
+    for (int i = 0; i < 1000; i++) ck_assert(ng_get(drawn, i) != 1);
     assert_refused(ng_sample(tape, ng_full(tape, NG_F32, NG_SHAPE(2), HUGE_VAL)), "ng_sample: row");
     assert_fails(ng_sample(tape, zeros(NG_F32, NG_SHAPE(2, 0))), NG_ESHAPE, "ng_sample");
     ck_assert_int_eq(ng_rank(ng_sample(tape, ng_full(tape, NG_F64, NG_SHAPE(2), 1))), 0);

@@ -228,6 +228,7 @@ TEST(wrong_attention_is_refused)
     assert_fails(ng_self_attention(tape, odd, NG_NONE, .heads = 2), NG_ESHAPE,
                  "qkv is (2, 5, 13), expected (N, T, 3 features)");
     assert_refused(ng_attention(tape, x, NG_NONE, y, NG_NONE, .heads = 2), "NG_NONE");
+    assert_same_bits(ng_rotary(tape, x, .over = 4), ng_rotary(tape, x, .dim = 4, .over = 4));
     assert_fails(ng_rotary(tape, x, .dim = 5), NG_ESHAPE, "dim is 5");
     assert_fails(ng_rotary(tape, x, .dim = 4, .over = 6), NG_ESHAPE, "the 6 of 12 features");
     assert_refused(ng_rotary(tape, x, .base = -1), "base is -1");

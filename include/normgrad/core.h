@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The version of these headers; README.md says what each number promises. */
+/* The version of these headers. Until 1.0 a minor version may change the interface: each has a
+ * soname of its own, and CHANGES.md says what a program must change. */
 #define NG_VERSION_MAJOR 0
 #define NG_VERSION_MINOR 4
 #define NG_VERSION_PATCH 0
@@ -128,7 +129,7 @@ NG_API const char *ng_version(void);
  * cause, and counts the later ones. A NULL operand without a failure on record is a failure itself:
  * NG_ENULL, "ng_add: operand 1 is NULL". So a program that ends with ng_failed() false had no
  * failure; a program that recovers from one clears the record. A failed call changes nothing,
- * except that the layers of a network before the failing one have run (ng_forward in nn.h).
+ * except that the layers of a network before the failing one have run (ng_forward in module.h).
  * Nothing in the library prints, aborts or exits; every _free takes NULL. For save, load, backward
  * and step the compiler warns if the status is ignored. */
 typedef enum {
@@ -174,8 +175,8 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
  * ends with ng_set_threads, with the process, and when the library is unloaded. On Linux its
  * threads have a niceness 10 above the thread that starts them, so other programs come first. Your
  * own threads may train networks at the same time, and may call ng_set_threads: a thread that
- * finds the pool in use works alone. A thread that calls the library needs a stack of 128 KB. nn.h
- * says what several threads may do with one module.
+ * finds the pool in use works alone. A thread that calls the library needs a stack of 128 KB.
+ * module.h says what several threads may do with one module.
  *
  * fork() may be called at any time. The child has only the thread that called it, and starts a pool
  * of its own. It can use every network, tape and tensor of its copy, except those that another

@@ -9,7 +9,7 @@ NG_BEGIN_C
 /* `count` samples: x (count, features...), with y (count, ...), which holds labels (int64) or
  * targets (numbers), or without y.
  *
- * All readers take a path to a regular file, or to a pipe that somebody has open for writing.
+ * All readers take a path to a file, or to a pipe, which they read to its end.
  * Compressed files (.gz, .npz) need zlib when the library is built; without it they are NG_EPARSE,
  * and the text says so. A file that cannot be read is NG_EIO, one of another form NG_EPARSE. */
 typedef struct ng_dataset ng_dataset;
@@ -109,7 +109,7 @@ NG_API ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed);
 NG_API ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *reference);
 
 /* Copies the samples index * size .. index * size + size - 1, in the order of the last shuffle, to
- * the tape. Returns false past the end and on error. The last batch has what is left, or is left
+ * the tape. Returns false past the end and on error, and *batch is then zero. The last batch has what is left, or is left
  * out with .drop_last.
  *     for (int i = 0; ng_dataset_batch(digits, tape, i, 64, &batch); i++) ... */
 typedef struct {
@@ -141,8 +141,8 @@ NG_API NG_MUST_CHECK ng_status ng_tensor_save_npy(const ng_tensor *x, const char
 NG_API ng_tensor *ng_tensor_load_npy(const char *path);
 
 /* The same for an array of an archive (.npz), by its name, with or without ".npy". NG_EVALUE names
- * those that are there if it is not. Archives are read as NumPy writes them: with zip64 where it
- * uses that, without a comment, and with one array of each name. The memory needed is the file's
+ * those that are there if it is not. Archives are read as NumPy writes them, of less than 4 GB and
+ * without a comment; with arrays of one name the first is read. The memory needed is the file's
  * and the tensor's: a compressed array is unpacked into the tensor. */
 NG_API ng_tensor *ng_tensor_load_npz(const char *path, const char *name);
 

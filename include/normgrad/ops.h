@@ -57,6 +57,9 @@ NG_API ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype);
 
 /* ---- Arithmetic, broadcasting as NumPy does -----------------------------------------------
  *
+ * Axes are aligned at the last one, and an axis of length 1 is repeated: (8, 1) - (8) is (8, 8),
+ * each of one with each of the other. The losses below refuse operands of different shapes.
+ *
  * If the operands of a maximum or minimum are equal, or one is NaN, each gets half the gradient. */
 
 NG_API ng_tensor *ng_add(ng_tape *tape, ng_tensor *a, ng_tensor *b);     /* y = a + b */
@@ -989,7 +992,7 @@ NG_API ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv,
 /* Rotary positions of x (..., T, features): rotates the pair (2i, 2i + 1) of each head of .dim
  * features by the angle (start + t) base^(-2i / dim). Su et al. 2021.
  *
- * dim    features of a head, even; default: all
+ * dim    features of a head, even; default: all that are rotated
  * over   number of leading features that are rotated; default: all
  * base   default 10000
  * start  the position of the first row */

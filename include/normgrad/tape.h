@@ -62,7 +62,7 @@ NG_API NG_MUST_CHECK ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_
  *
  *     ng_gradients(tape, &y, 1, inputs, 2, gradients, .record = true)
  *
- * cotangents    one per output, or NULL: ones
+ * cotangents    one per output, or NG_NONE for ones; default: ones for all
  * record        record the gradients too, so that they can be differentiated again
  * allow_unused  an input that no output depends on gets gradient 0 instead of NG_EGRAD */
 typedef struct {

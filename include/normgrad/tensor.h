@@ -62,6 +62,14 @@ typedef struct ng_axes {
     ((ng_axes){.count = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .axis = {__VA_ARGS__}})
 #endif
 
+/* The size of an array's elements, negative for whole numbers; 0 if their type is unknown. */
+#ifndef __cplusplus
+#define NG_ELEMENT(array)                                                                          \
+    _Generic((array), float *: 4, const float *: 4, double *: 8, const double *: 8, int *: -4,     \
+        const int *: -4, long *: -(int)sizeof(long), const long *: -(int)sizeof(long),             \
+        long long *: -8, const long long *: -8, void *: 0, const void *: 0)
+#endif
+
 /* A list of numbers and its length, for ng_tensor_from: NG_VALUES(1, 2, 3, 4); a list of
  * tensors and its length, for ng_concat: NG_TENSORS(a, b). */
 #ifndef __cplusplus
@@ -88,6 +96,14 @@ static inline ng_axes ng_axes_of_list(std::initializer_list<int> list)
 {
     return ng_axes(list.begin(), list.size());
 }
+template <typename T> int ng_element_of(const T *) = delete;
+static inline int ng_element_of(const void *) { return 0; }
+static inline int ng_element_of(const float *) { return 4; }
+static inline int ng_element_of(const double *) { return 8; }
+static inline int ng_element_of(const int *) { return -4; }
+static inline int ng_element_of(const long *) { return -(int)sizeof(long); }
+static inline int ng_element_of(const long long *) { return -8; }
+#define NG_ELEMENT(array) ng_element_of(array)
 #define NG_SHAPE(...) ng_shape_of_list({__VA_ARGS__})
 #define NG_SCALAR (ng_shape{0, {0}})
 #define NG_AXES(...) ng_axes_of_list({__VA_ARGS__})
@@ -123,8 +139,14 @@ NG_API ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, dou
 NG_API ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *values,
                                  int64_t count);
 
-/* A copy of memory that holds the shape's elements in `dtype`. */
-NG_API ng_tensor *ng_tensor_from_array(ng_dtype dtype, ng_shape shape, const void *array);
+/* A copy of an array that holds the shape's elements, converted to `dtype`. The array is of float,
+ * double, int, long or long long; of a void pointer the elements are taken to be of `dtype`.
+ * Others do not compile.
+ *     float a[6];  ng_tensor_from_array(NG_F64, NG_SHAPE(3, 2), a) */
+#define ng_tensor_from_array(dtype, shape, array)                                                  \
+    ng_tensor_from_array_with(dtype, shape, array, NG_ELEMENT(array))
+NG_API ng_tensor *ng_tensor_from_array_with(ng_dtype dtype, ng_shape shape, const void *array,
+                                          int element);
 
 /* A copy of values only (no gradient, no history) in the same or another dtype. */
 NG_API ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype);

@@ -1,6 +1,7 @@
 /* Random numbers. */
 #include "core/error.h"
 #include "core/functions.h"
+#include "core/tensor.h"
 #include <math.h>
 
 static uint64_t rotate_left(uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
@@ -57,6 +58,16 @@ double ng_rng_normal(ng_rng *rng)
 }
 
 /* Draws anew while the number falls into the incomplete last stretch of the 64-bit range. */
+uint64_t ng_rng_upto(ng_rng *rng, uint64_t last)
+{
+    const uint64_t count = last + 1, excess = count ? -count % count : 0; /* 2^64 mod count */
+    uint64_t drawn;
+    if (last == 0) return 0;
+    do drawn = rng_step(rng);
+    while (drawn < excess);
+    return count ? drawn % count : drawn;
+}
+
 int64_t ng_rng_below(ng_rng *rng, int64_t bound)
 {
     if (!ng_given("ng_rng_below", "rng", rng)) return -1;
@@ -64,10 +75,5 @@ int64_t ng_rng_below(ng_rng *rng, int64_t bound)
         ng_fail(NG_EVALUE, "ng_rng_below: bound is %lld, expected at least 1", (long long)bound);
         return -1;
     }
-    if (bound == 1) return 0;
-    const uint64_t range = (uint64_t)bound, excess = -range % range; /* 2^64 mod bound */
-    uint64_t drawn;
-    do drawn = rng_step(rng);
-    while (drawn < excess);
-    return (int64_t)(drawn % range);
+    return (int64_t)ng_rng_upto(rng, (uint64_t)bound - 1);
 }

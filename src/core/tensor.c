@@ -138,11 +138,22 @@ ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *values, 
     return x;
 }
 
-ng_tensor *ng_tensor_from_array(ng_dtype dtype, ng_shape shape, const void *array)
+ng_tensor *ng_tensor_from_array_with(ng_dtype dtype, ng_shape shape, const void *array, int element)
 {
     if (!ng_given("ng_tensor_from_array", "array", array)) return NULL;
     ng_tensor *x = ng_tensor_make("ng_tensor_from_array", dtype, shape);
-    if (x) memcpy(x->data, array, (size_t)x->size * dtypes[dtype].bytes);
+    if (!x) return NULL;
+    const int bytes = (int)dtypes[dtype].bytes, own = dtype == NG_I64 ? -bytes : bytes;
+    if (element == 0 || element == own) {
+        memcpy(x->data, array, (size_t)x->size * (size_t)bytes);
+        return x;
+    }
+    for (int64_t i = 0; i < x->size; i++)
+        ng_tensor_store(x, i,
+                        element == 4    ? (double)((const float *)array)[i]
+                        : element == 8  ? ((const double *)array)[i]
+                        : element == -4 ? (double)((const int32_t *)array)[i]
+                                        : (double)((const int64_t *)array)[i]);
     return x;
 }
 
@@ -328,19 +339,29 @@ ng_status ng_fill(ng_tensor *x, double value)
 static double largest_below(ng_dtype dtype, double high)
 {
     const float single = (float)high;
-    if (dtype == NG_I64) return high - 1;
     if (dtype == NG_F64) return nextafter(high, -HUGE_VAL);
     return (double)((double)single < high ? single : nextafterf(single, -HUGE_VALF));
 }
 
+/* Every bit is drawn: a double has 53. */
+static void draw_whole(ng_tensor *x, double low, double high, ng_rng *rng)
+{
+    const int64_t first = to_int64(ceil(low)), end = to_int64(ceil(high));
+    const int64_t last = high >= 0x1p63 ? INT64_MAX : end > first ? end - 1 : first;
+    int64_t *const to = x->data;
+    for (int64_t i = 0; i < x->size; i++)
+        to[i] = (int64_t)((uint64_t)first + ng_rng_upto(rng, (uint64_t)last - (uint64_t)first));
+}
+
 void ng_tensor_draw_uniform(ng_tensor *x, double low, double high, ng_rng *rng)
 {
-    const bool whole = x->dtype == NG_I64;
-    if (whole) low = ceil(low), high = ceil(high);
+    if (x->dtype == NG_I64) {
+        draw_whole(x, low, high, rng);
+        return;
+    }
     const double last = largest_below(x->dtype, high);
     for (int64_t i = 0; i < x->size; i++) {
-        const double drawn = low + (high - low) * ng_rng_uniform(rng);
-        ng_tensor_store(x, i, whole ? floor(drawn) : drawn);
+        ng_tensor_store(x, i, low + (high - low) * ng_rng_uniform(rng));
         if (low <= last && ng_tensor_load(x, i) > last) ng_tensor_store(x, i, last);
     }
 }

@@ -98,6 +98,9 @@ void ng_tensor_destroy(ng_tensor *x);
 double ng_tensor_load(const ng_tensor *x, int64_t i);
 void ng_tensor_store(ng_tensor *x, int64_t i, double value);
 
+/* A number of 0 .. last, all equally likely. */
+uint64_t ng_rng_upto(ng_rng *rng, uint64_t last);
+
 /* Draws every element from [low, high), and never `high`, which rounding to the dtype would give.
  * Of int64 these are the whole numbers there. */
 void ng_tensor_draw_uniform(ng_tensor *x, double low, double high, ng_rng *rng);

@@ -61,7 +61,8 @@ static bool csv_store_cell(csv_reader *csv, int64_t column, const char *at, cons
                                   : "a number");
     }
     if (column == csv->label && (value != floor(value) || fabs(value) >= 0x1p53))
-        return csv_fail_cell(csv, column, at, stop, "a label (a whole number below 2^53)");
+        return csv_fail_cell(csv, column, at, stop,
+                             "a label (a whole number below 2^53); .targets = 1 reads numbers");
     const bool feature = column != csv->label && column < csv->first_target;
     ng_tensor *to = feature ? csv->x : csv->y;
     const int64_t i = feature ? csv->x_stored++ : csv->y_stored++;

@@ -338,6 +338,7 @@ bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, in
     if (!ng_given(function, "dataset", dataset) || !ng_given(function, "tape", tape) ||
         !ng_given(function, "batch", options.batch))
         return false;
+    *options.batch = (ng_batch){0};
     tape->function = function;
     if (size < 1 || index < 0)
         return ng_fail(NG_EVALUE, "%s: size %lld, index %lld, expected at least 1 and 0", function,

@@ -96,8 +96,7 @@ void ng_text_number(ng_text *text, uint64_t value, int bytes)
 
 /* ---- Read ---------------------------------------------------------------------------------- */
 
-/* The size that the system states is a first guess: it is 0 for pipes and in /proc. Reading an
- * empty pipe that has a writer fails with EAGAIN; from then on reads wait. */
+/* The size that the system states is a first guess: it is 0 for pipes and in /proc. */
 const char *ng_read_to_end(int fd, ng_text *text)
 {
     struct stat status;
@@ -106,13 +105,10 @@ const char *ng_read_to_end(int fd, ng_text *text)
     while (text_reserve(text, 1)) {
         const int64_t room = text->room - text->count - 1;
         const ssize_t got = read(fd, text->bytes + text->count, (size_t)room);
-        if (got < 0 && errno == EAGAIN && fcntl(fd, F_SETFL, 0) == 0) continue;
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return strerror(errno);
         text->count += got;
-        if (got > 0) continue;
-        const bool unwritten = text->count == 0 && S_ISFIFO(status.st_mode);
-        return unwritten ? "a pipe, and nobody writes to it" : NULL;
+        if (got == 0) break;
     }
     return NULL;
 }
@@ -120,7 +116,7 @@ const char *ng_read_to_end(int fd, ng_text *text)
 char *ng_file_read(const char *function, const char *path, int64_t *size)
 {
     ng_text text = {.function = function};
-    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const char *problem = ng_read_to_end(fd, &text);
     if (fd >= 0) close(fd);
     if (problem)
@@ -182,7 +178,7 @@ void ng_replacement_begin(ng_replacement *file, const char *function, const char
              (exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0))
         replacement_fail(file, path, strerror(errno));
     else if ((file->fd = open_beside(file, exists ? 0600 : 0666)) < 0)
-        replacement_fail(file, file->temporary, strerror(errno));
+        replacement_fail(file, path, strerror(errno));
     else if (exists && fchmod(file->fd, old.st_mode & 0777) != 0)
         replacement_fail(file, path, strerror(errno));
 }

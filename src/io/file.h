@@ -7,8 +7,7 @@
 #include <limits.h>
 
 /* All bytes of a file, followed by a zero byte that `size` does not count; ng_free them. NULL with
- * NG_EIO. A pipe is read to its end. A pipe without a writer is an error, so that no reader waits
- * for ever. */
+ * NG_EIO. A pipe is read to its end. */
 char *ng_file_read(const char *function, const char *path, int64_t *size);
 
 /* The same, unpacked if the file is compressed with gzip (unpack.c). */

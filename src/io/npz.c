@@ -3,15 +3,14 @@
  *     for each entry: a local header, its name, an extra field, its content
  *     for each entry: a header of the directory, its name, an extra field, a comment
  *     the end: how many entries, where the directory stands, a comment
- *
- * Numbers of 4 GB and more stand in wider fields elsewhere (zip64). These are read, not written. */
+ */
 #include "io/dataset.h"
 #include "io/json.h"
 #include "io/npy.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { ZIP_LOCAL = 30, ZIP_ENTRY = 46, ZIP_END64 = 56, ZIP_LOCATOR = 20, ZIP_END = 22 };
+enum { ZIP_LOCAL = 30, ZIP_ENTRY = 46, ZIP_END = 22 };
 enum { ZIP_STORED = 0, ZIP_DEFLATED = 8 };
 
 /* ---- Write --------------------------------------------------------------------------------- */
@@ -141,7 +140,7 @@ static int64_t zip_number(const unsigned char *bytes, int count)
     return value < INT64_MAX ? (int64_t)value : INT64_MAX;
 }
 
-/* Finds the directory by the end of the archive. The end of a large archive stands before it. */
+/* Finds the directory by the end of the archive. */
 static bool find_directory(archive *a)
 {
     const int64_t end = a->size - ZIP_END;
@@ -150,27 +149,6 @@ static bool find_directory(archive *a)
     const unsigned char *b = a->bytes + end;
     a->count = zip_number(b + 10, 2);
     a->directory = zip_number(b + 16, 4);
-    if (end < ZIP_LOCATOR + ZIP_END64 || memcmp(b - ZIP_LOCATOR, "PK\6\7", 4) != 0) return true;
-    b -= ZIP_LOCATOR + ZIP_END64;
-    if (memcmp(b, "PK\6\6", 4) != 0)
-        return ng_refuse(a->origin, NG_EPARSE, "the end of a large archive is damaged");
-    a->count = zip_number(b + 32, 8);
-    a->directory = zip_number(b + 48, 8);
-    return true;
-}
-
-/* Reads the numbers that are too large for their fields from the extra field, whose id is 1. It has
- * only those numbers, in this order. */
-static bool widen_numbers(zip_entry *e, const unsigned char *extra, int64_t length)
-{
-    int64_t *const numbers[] = {&e->size, &e->packed, &e->offset};
-    int64_t at = 4;
-    for (int i = 0; i < 3; i++) {
-        if (*numbers[i] != UINT32_MAX) continue;
-        if (length < at + 8 || zip_number(extra, 2) != 1) return false;
-        *numbers[i] = zip_number(extra + at, 8);
-        at += 8;
-    }
     return true;
 }
 
@@ -188,11 +166,10 @@ static bool read_entry(const archive *a, int64_t *at, zip_entry *e)
                      .packed = zip_number(b + 20, 4),
                      .size = zip_number(b + 24, 4),
                      .offset = zip_number(b + 42, 4)};
-    const unsigned char *extra = b + ZIP_ENTRY + e->name_length;
-    const int64_t extra_length = zip_number(b + 30, 2);
-    *at += ZIP_ENTRY + e->name_length + extra_length + zip_number(b + 32, 2);
-    if (*at > a->size || !widen_numbers(e, extra, extra_length))
-        return ng_refuse(a->origin, NG_EPARSE, "the directory is damaged");
+    *at += ZIP_ENTRY + e->name_length + zip_number(b + 30, 2) + zip_number(b + 32, 2);
+    if (*at > a->size) return ng_refuse(a->origin, NG_EPARSE, "the directory is damaged");
+    if (e->packed == UINT32_MAX || e->size == UINT32_MAX || e->offset == UINT32_MAX)
+        return ng_refuse(a->origin, NG_EPARSE, "an array of 4 GB or more, expected less");
     if (zip_number(b + 8, 2) & 1)
         return ng_refuse(a->origin, NG_EPARSE, "an archive under a password");
     return true;
@@ -253,7 +230,7 @@ static bool array_whole(const archive *a, const zip_entry *e, ng_source *source)
 
 static ng_tensor *load_array(const archive *a, const char *name, ng_npy_role role, ng_dtype dtype)
 {
-    zip_entry e;
+    zip_entry e = {0};
     ng_source source;
     if (!find_array(a, name, &e) || !open_array(a, &e, &source)) return NULL;
     ng_tensor *x = ng_npy_read(&source, e.size, name, role, dtype);

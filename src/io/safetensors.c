@@ -177,6 +177,30 @@ static bool parse_text(ng_json *json, const char *key, void *data)
     return true;
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const ng_stored *left = a, *right = b;
+    if (left->bytes != right->bytes) return (char *)left->bytes < (char *)right->bytes ? -1 : 1;
+    return left->size == 0 ? -1 : right->size == 0;
+}
+
+/* Whether the arrays follow each other without overlap and holes up to the end of the file. */
+static bool data_filled(const reading *r)
+{
+    const ng_stored_list *list = &r->file->list;
+    const char *at = r->data, *end = r->data + r->data_bytes;
+    if (list->count > 0) qsort(list->arrays, (size_t)list->count, sizeof *list->arrays, by_place);
+    for (int64_t i = 0; i < list->count; i++) {
+        const ng_stored *array = &list->arrays[i];
+        if (array->bytes != at)
+            return ng_refuse(r->file->origin, NG_EPARSE,
+                             "\"%s\" does not begin where the array before it ends", array->name);
+        at += array->size * ng_stored_width(array->kind);
+    }
+    return at == end || ng_refuse(r->file->origin, NG_EPARSE, "%lld bytes that no array has",
+                                  (long long)(end - at));
+}
+
 /* Reads an array's entry. Its offsets must hold the bytes that its shape needs, which is unknown
  * for a dtype that is not read. */
 static bool parse_entry(ng_json *json, const char *key, void *data)
@@ -229,7 +253,7 @@ bool ng_safetensors_open(ng_safetensors *file, const char *function, const char 
     char *header = file->content + 8, *end = header + length;
     ng_json json = {file->origin, header, header, end};
     reading r = {.file = file, .data = end, .data_bytes = size - 8 - (int64_t)length};
-    return ng_json_object(&json, parse_entry, &r) && ng_json_end(&json) &&
+    return ng_json_object(&json, parse_entry, &r) && ng_json_end(&json) && data_filled(&r) &&
            digest_holds(file, verify);
 }
 

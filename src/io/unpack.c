@@ -24,10 +24,10 @@ static void unpack_end(ng_source *source)
     if (source->zlib) inflateEnd(source->zlib);
 }
 
-/* zlib counts bytes in 32 bits, so each call gets at most a gigabyte. */
+/* zlib counts bytes in 32 bits, so each call gets at most a megabyte. */
 static int64_t unpack_some(ng_source *source, void *to, int64_t count)
 {
-    const int64_t most = 1 << 30, left = source->end - source->next;
+    const int64_t most = 1 << 20, left = source->end - source->next;
     z_stream *z = source->zlib;
     const uInt room = (uInt)(count < most ? count : most);
     z->next_in = (unsigned char *)(uintptr_t)source->next;

@@ -191,6 +191,7 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
     const attention_layer *layer = (const attention_layer *)self;
     const ng_multi_head_attention_new_options *o = &layer->options;
     char temperature[64] = "", dropout[48] = "", shared[40] = "", context[64] = "", base[48] = "";
+    char gain[48] = "";
     if (o->rotary && o->rotary_base != usual_base)
         snprintf(base, sizeof base, ", rotary_base=%s", ng_number_print(o->rotary_base).text);
     if (has_temperature(layer))
@@ -205,10 +206,11 @@ static void attention_describe(const ng_module *self, char *text, size_t bytes)
                  (long long)o->value_context);
     else if (o->context != 0)
         snprintf(context, sizeof context, ", context=%lld", (long long)o->context);
-    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s%s%s%s%s", (long long)layer->dim,
+    if (o->gain != 1) snprintf(gain, sizeof gain, ", gain=%s", ng_number_print(o->gain).text);
+    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s%s%s%s%s%s", (long long)layer->dim,
              (long long)o->heads, shared, context, o->causal ? ", causal" : "",
-             o->rotary ? ", rotary" : "", base, temperature, dropout,
-             o->no_bias ? ", no bias" : "");
+             o->rotary ? ", rotary" : "", base, temperature, dropout, o->no_bias ? ", no bias" : "",
+             gain);
 }
 
 static const ng_module_class attention_class = {.name = "MultiHeadAttention",

@@ -20,11 +20,13 @@ static void embedding_init(ng_module *self, ng_rng *rng)
 static void embedding_describe(const ng_module *self, char *text, size_t bytes)
 {
     const embedding *layer = (const embedding *)self;
-    const int at =
-        snprintf(text, bytes, "%lld, %lld", (long long)layer->count, (long long)layer->options.dim);
-    if (layer->options.padded && (size_t)at < bytes)
-        snprintf(text + at, bytes - (size_t)at, ", padding=%lld",
-                 (long long)layer->options.padding);
+    const ng_embedding_new_options *o = &layer->options;
+    char padding[40] = "", deviation[48] = "";
+    if (o->padded) snprintf(padding, sizeof padding, ", padding=%lld", (long long)o->padding);
+    if (o->deviation != 1)
+        snprintf(deviation, sizeof deviation, ", deviation=%s", ng_number_print(o->deviation).text);
+    snprintf(text, bytes, "%lld, %lld%s%s", (long long)layer->count, (long long)o->dim, padding,
+             deviation);
 }
 
 static ng_module *embedding_create(const char *function, const ng_module_class *type, int64_t count,

@@ -46,8 +46,10 @@ static void feed_forward_init(ng_module *self, ng_rng *rng)
 static void feed_forward_describe(const ng_module *self, char *text, size_t bytes)
 {
     const ng_feed_forward_new_options *o = &((const feed_forward *)self)->options;
-    snprintf(text, bytes, "%lld, hidden=%lld, %s%s", (long long)o->dim, (long long)o->hidden,
-             activation_names[o->activation], o->no_bias ? ", no bias" : "");
+    char gain[48] = "";
+    if (o->gain != 1) snprintf(gain, sizeof gain, ", gain=%s", ng_number_print(o->gain).text);
+    snprintf(text, bytes, "%lld, hidden=%lld, %s%s%s", (long long)o->dim, (long long)o->hidden,
+             activation_names[o->activation], o->no_bias ? ", no bias" : "", gain);
 }
 
 static const ng_module_class feed_forward_class = {.name = "FeedForward",

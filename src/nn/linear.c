@@ -31,8 +31,17 @@ static void linear_describe(const ng_module *self, char *text, size_t bytes)
 {
     const linear *layer = (const linear *)self;
     const ng_linear_new_options *options = &layer->options;
-    snprintf(text, bytes, "%lld, %lld%s", (long long)layer->in, (long long)options->out,
-             options->no_bias ? ", no bias" : "");
+    static const char *const inits[] = {"",
+                                        ", init=kaiming_uniform",
+                                        ", init=kaiming_normal",
+                                        ", init=xavier_uniform",
+                                        ", init=xavier_normal",
+                                        ", init=normal ",
+                                        ", init=constant "};
+    const bool valued = options->init == NG_INIT_NORMAL || options->init == NG_INIT_CONSTANT;
+    snprintf(text, bytes, "%lld, %lld%s%s%s", (long long)layer->in, (long long)options->out,
+             options->no_bias ? ", no bias" : "", inits[options->init],
+             valued ? ng_number_print(options->init_value).text : "");
 }
 
 static const ng_module_class linear_class = {.name = "Linear",

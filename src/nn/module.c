@@ -584,7 +584,7 @@ ng_tensor **ng_input_named(ng_inputs *inputs, const char *name)
 static ng_tensor *run_class(ng_module *module, ng_tape *tape, const ng_inputs *inputs)
 {
     const ng_module_class *type = module->type;
-    for (int i = 0; i < NAMED_INPUTS; i++)
+    for (int i = 0; module->needs >> i; i++)
         if (module->needs >> i & 1 && ng_is_none(*input_at(inputs, i))) {
             ng_fail(NG_EVALUE, "ng_forward: .%s is missing", named_inputs[i].name);
             return NULL;
@@ -664,7 +664,10 @@ ng_tensor *ng_forward_child(ng_module *child, ng_tape *tape, ng_tensor *x, const
     ng_inputs all = *inputs;
     all.x = x;
     for (int i = 0; i < NAMED_INPUTS; i++)
-        if (!ng_given(function, named_inputs[i].name, *input_at(&all, i))) return NULL;
+        if (!*input_at(&all, i)) {
+            ng_given(function, named_inputs[i].name, NULL);
+            return NULL;
+        }
     return run_module(child, tape, &all);
 }
 

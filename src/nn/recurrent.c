@@ -17,32 +17,12 @@ typedef struct {
     ng_cell cell;
     int64_t features;
     ng_recurrent_new_options options;
+    direction *directions; /* of layer 0, of layer 1... */
 } recurrent;
 
 static int64_t directions_in(const recurrent *layer)
 {
     return layer->options.bidirectional ? 2 : 1;
-}
-
-/* The entries of direction `which` of the stack (layers, 1 or 2), which are in the order of
- * add_direction. */
-static direction direction_at(const recurrent *layer, int64_t which)
-{
-    const ng_recurrent_new_options *o = &layer->options;
-    const int weights = o->no_bias ? 2 : 4;
-    const int norms = !o->norm                      ? 0
-                      : layer->cell == NG_CELL_LSTM ? 3
-                      : layer->cell == NG_CELL_GRU  ? 4
-                                                    : 1;
-    const ng_entry *own = layer->base.registry->entries + which * (weights + norms);
-    const ng_entry *norm = own + weights;
-    direction d = {.weights = {own[0].tensor, own[1].tensor, NG_NONE, NG_NONE}};
-    if (!o->no_bias) d.weights.bias_ih = own[2].tensor, d.weights.bias_hh = own[3].tensor;
-    if (norms == 1) d.norm_state = norm[0].child;
-    if (norms > 1) d.norm_ih = norm[0].child, d.norm_hh = norm[1].child;
-    if (norms == 3) d.norm_state = norm[2].child;
-    if (norms == 4) d.norm_in = norm[2].child, d.norm_hn = norm[3].child;
-    return d;
 }
 
 /* ---- Forward ------------------------------------------------------------------------------- */
@@ -82,9 +62,9 @@ static ng_recurrent_weights weights_in_use(ng_tape *tape, const ng_recurrent_wei
 static ng_tensor *recurrent_run(const recurrent *layer, ng_tape *tape, ng_tensor *x, int64_t which,
                                 ng_tensor *lengths, ng_recurrent_state *state, bool wanted)
 {
-    direction d = direction_at(layer, which);
+    direction *d = &layer->directions[which];
     const bool reverse = which % directions_in(layer);
-    const ng_recurrent_weights weights = weights_in_use(tape, &d.weights);
+    const ng_recurrent_weights weights = weights_in_use(tape, &d->weights);
     if (layer->options.norm) {
         const ng_recurrent_composition of = {.cell = layer->cell,
                                              .reverse = reverse,
@@ -92,7 +72,7 @@ static ng_tensor *recurrent_run(const recurrent *layer, ng_tape *tape, ng_tensor
                                              .first = *state,
                                              .lengths = lengths,
                                              .norm = normalized,
-                                             .layer = &d};
+                                             .layer = d};
         const bool fits = ng_recurrent_fits(layer->base.type->name, tape, x, &of);
         return fits ? ng_recurrent_composed(tape, x, &of, state) : NULL;
     }
@@ -131,7 +111,6 @@ static ng_tensor *run_layer(const recurrent *layer, ng_tape *tape, ng_tensor *x,
     for (int64_t d = 0; d < count; d++) {
         const int64_t which = l * count + d;
         parts[d] = recurrent_run(layer, tape, x, which, lengths, &states[which], wanted);
-        if (!parts[d]) return NULL;
     }
     ng_tensor *y = count > 1 ? ng_concat(tape, parts, 2, -1) : parts[0];
     const bool drops = layer->base.training && layer->options.dropout > 0;
@@ -190,7 +169,7 @@ static void recurrent_init(ng_module *self, ng_rng *rng)
     const recurrent *layer = (const recurrent *)self;
     const double bound = 1 / sqrt((double)layer->options.hidden);
     for (int64_t i = 0; i < layer->options.layers * directions_in(layer); i++) {
-        const ng_recurrent_weights w = direction_at(layer, i).weights;
+        const ng_recurrent_weights w = layer->directions[i].weights;
         ng_tensor *const drawn[] = {w.weight_ih, w.weight_hh, w.bias_ih, w.bias_hh};
         for (int k = 0; k < (layer->options.no_bias ? 2 : 4); k++)
             ng_fill_uniform(drawn[k], -bound, bound, rng);
@@ -210,10 +189,13 @@ static void recurrent_describe(const ng_module *self, char *text, size_t bytes)
              o->no_bias ? ", no bias" : "");
 }
 
+static void recurrent_destroy(ng_module *self) { ng_free(((recurrent *)self)->directions); }
+
 #define RECURRENT_CLASS(text)                                                                      \
     {                                                                                              \
         .name = text, .size = sizeof(recurrent), .forward_with = recurrent_forward,                \
-        .takes = NG_INPUT_LENGTHS, .init = recurrent_init, .describe = recurrent_describe          \
+        .takes = NG_INPUT_LENGTHS, .init = recurrent_init, .destroy = recurrent_destroy,           \
+        .describe = recurrent_describe                                                             \
     }
 static const ng_module_class rnn_class = RECURRENT_CLASS("RNN");
 static const ng_module_class gru_class = RECURRENT_CLASS("GRU");
@@ -274,30 +256,33 @@ static suffixed name_of(const recurrent *layer, const char *stem, int64_t which)
     return name;
 }
 
-static void add_weight(recurrent *layer, const char *stem, int64_t which, ng_shape shape)
+static ng_tensor *add_weight(recurrent *layer, const char *stem, int64_t which, ng_shape shape)
 {
-    ng_module_add_parameter(&layer->base, name_of(layer, stem, which).text, shape);
+    const bool left_out = layer->options.no_bias && shape.rank == 1;
+    return ng_module_add_parameter(&layer->base, name_of(layer, stem, which).text, shape,
+                                   .left_out = left_out);
 }
 
-static void add_norm(recurrent *layer, const char *stem, int64_t which, int64_t dim)
+static ng_module *add_norm(recurrent *layer, const char *stem, int64_t which, int64_t dim)
 {
-    ng_module_add_child(&layer->base, name_of(layer, stem, which).text, layer->options.norm(dim));
+    return ng_module_add_child(&layer->base, name_of(layer, stem, which).text,
+                               layer->options.norm(dim));
 }
 
-static void add_norms(recurrent *layer, int64_t which)
+static void add_norms(recurrent *layer, direction *d, int64_t which)
 {
     const int64_t n = layer->options.hidden;
     if (layer->cell == NG_CELL_LSTM) {
-        add_norm(layer, "norm_ih", which, 4 * n);
-        add_norm(layer, "norm_hh", which, 4 * n);
-        add_norm(layer, "norm_c", which, n);
+        d->norm_ih = add_norm(layer, "norm_ih", which, 4 * n);
+        d->norm_hh = add_norm(layer, "norm_hh", which, 4 * n);
+        d->norm_state = add_norm(layer, "norm_c", which, n);
     } else if (layer->cell == NG_CELL_GRU) {
-        add_norm(layer, "norm_ih", which, 2 * n);
-        add_norm(layer, "norm_hh", which, 2 * n);
-        add_norm(layer, "norm_in", which, n);
-        add_norm(layer, "norm_hn", which, n);
+        d->norm_ih = add_norm(layer, "norm_ih", which, 2 * n);
+        d->norm_hh = add_norm(layer, "norm_hh", which, 2 * n);
+        d->norm_in = add_norm(layer, "norm_in", which, n);
+        d->norm_hn = add_norm(layer, "norm_hn", which, n);
     } else {
-        add_norm(layer, "norm", which, n);
+        d->norm_state = add_norm(layer, "norm", which, n);
     }
 }
 
@@ -306,11 +291,12 @@ static void add_direction(recurrent *layer, int64_t which)
     const ng_recurrent_new_options *o = &layer->options;
     const int64_t width = ng_cell_gates(layer->cell) * o->hidden, count = directions_in(layer);
     const int64_t in = which < count ? layer->features : count * o->hidden;
-    add_weight(layer, "weight_ih", which, NG_SHAPE(width, in));
-    add_weight(layer, "weight_hh", which, NG_SHAPE(width, o->hidden));
-    if (!o->no_bias) add_weight(layer, "bias_ih", which, NG_SHAPE(width));
-    if (!o->no_bias) add_weight(layer, "bias_hh", which, NG_SHAPE(width));
-    if (o->norm) add_norms(layer, which);
+    direction *d = &layer->directions[which];
+    d->weights.weight_ih = add_weight(layer, "weight_ih", which, NG_SHAPE(width, in));
+    d->weights.weight_hh = add_weight(layer, "weight_hh", which, NG_SHAPE(width, o->hidden));
+    d->weights.bias_ih = add_weight(layer, "bias_ih", which, NG_SHAPE(width));
+    d->weights.bias_hh = add_weight(layer, "bias_hh", which, NG_SHAPE(width));
+    if (o->norm) add_norms(layer, d, which);
 }
 
 static ng_module *recurrent_new(const char *name, const ng_module_class *class, ng_cell cell,
@@ -324,6 +310,11 @@ static ng_module *recurrent_new(const char *name, const ng_module_class *class, 
     self->features = features;
     self->options = options;
     const int64_t count = options.layers * directions_in(self);
+    self->directions = ng_calloc(name, count, sizeof *self->directions);
+    if (!self->directions) {
+        ng_module_free(&self->base);
+        return NULL;
+    }
     for (int64_t i = 0; i < count; i++) add_direction(self, i);
     return ng_module_built(&self->base);
 }

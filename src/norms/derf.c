@@ -5,7 +5,7 @@
 
 typedef struct {
     ng_module base;
-    ng_derf_new_options options;
+    ng_dynamic_tanh_new_options options;
     ng_tensor *alpha, *shift; /* (1) */
     ng_tensor *gamma, *beta;  /* (dim), or NG_NONE */
 } derf;
@@ -23,7 +23,7 @@ static ng_tensor *derf_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 
 static void derf_describe(const ng_module *self, char *text, size_t bytes)
 {
-    const ng_derf_new_options *options = &((const derf *)self)->options;
+    const ng_dynamic_tanh_new_options *options = &((const derf *)self)->options;
     snprintf(text, bytes, "%lld, alpha=%s%s", (long long)options->dim,
              ng_number_print(options->alpha).text, options->no_affine ? ", no affine" : "");
 }
@@ -31,7 +31,7 @@ static void derf_describe(const ng_module *self, char *text, size_t bytes)
 static const ng_module_class derf_class = {
     .name = "Derf", .size = sizeof(derf), .forward = derf_forward, .describe = derf_describe};
 
-ng_module *ng_derf_new_with(ng_derf_new_options options)
+ng_module *ng_derf_new_with(ng_dynamic_tanh_new_options options)
 {
     static const char name[] = "ng_derf_new";
     options.alpha = ng_option(options.alpha, 0.5);

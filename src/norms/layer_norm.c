@@ -4,8 +4,7 @@
 
 typedef struct {
     ng_module base;
-    ng_layer_norm_over_new_options options;
-    bool channels_first;
+    ng_layer_norm_new_options options;
     ng_tensor *gamma, *beta; /* of options.shape, or NG_NONE */
 } layer_norm;
 
@@ -32,8 +31,8 @@ static ng_tensor *over_channels(const layer_norm *layer, ng_tape *tape, ng_tenso
 static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 {
     const layer_norm *layer = (const layer_norm *)self;
-    const ng_layer_norm_over_new_options *options = &layer->options;
-    if (layer->channels_first) return over_channels(layer, tape, x);
+    const ng_layer_norm_new_options *options = &layer->options;
+    if (layer->options.channels_first) return over_channels(layer, tape, x);
     if (!ends_in(x, options->shape)) return NULL;
     return ng_row_norm(tape, x, ng_scale_value(tape, layer->gamma, options->unit_offset),
                        ng_parameter_value(tape, layer->beta), .eps = options->eps,
@@ -43,7 +42,7 @@ static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
 static void layer_norm_describe(const ng_module *self, char *text, size_t bytes)
 {
     const layer_norm *layer = (const layer_norm *)self;
-    const ng_layer_norm_over_new_options *options = &layer->options;
+    const ng_layer_norm_new_options *options = &layer->options;
     char dim[24];
     snprintf(dim, sizeof dim, "%lld", (long long)options->shape.dim[0]);
     snprintf(text, bytes, "%s, eps=%s%s%s%s%s",
@@ -51,7 +50,7 @@ static void layer_norm_describe(const ng_module *self, char *text, size_t bytes)
              ng_number_print(options->eps).text,
              options->no_affine ? ", no affine" : (options->no_bias ? ", no bias" : ""),
              options->unit_offset ? ", unit offset" : "", options->unbiased ? ", unbiased" : "",
-             layer->channels_first ? ", channels first" : "");
+             layer->options.channels_first ? ", channels first" : "");
 }
 
 static const ng_module_class layer_norm_class = {.name = "LayerNorm",
@@ -59,50 +58,32 @@ static const ng_module_class layer_norm_class = {.name = "LayerNorm",
                                                  .forward = layer_norm_forward,
                                                  .describe = layer_norm_describe};
 
-static ng_module *layer_norm_create(const char *function, ng_layer_norm_over_new_options options,
-                                    bool channels_first)
+static bool layer_norm_options_accepted(const ng_layer_norm_new_options *options)
+{
+    static const char name[] = "ng_layer_norm_new";
+    for (int i = 0; i < options->shape.rank && i < NG_MAX_RANK; i++)
+        if (!ng_option_positive(name, "dim", options->shape.dim[i], "features")) return false;
+    return ng_option_apart(name, "no_affine", options->no_affine, "unit_offset",
+                           options->unit_offset) &&
+           ng_option_apart(name, "channels_first", options->channels_first, "unbiased",
+                           options->unbiased) &&
+           ng_option_apart(name, "channels_first", options->channels_first, "shape",
+                           options->shape.rank > 1) &&
+           ng_norm_eps_ok(name, options->eps) && ng_shape_size(name, options->shape) >= 0;
+}
+
+ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
 {
     options.eps = ng_option(options.eps, 1e-5);
-    for (int i = 0; i < options.shape.rank && i < NG_MAX_RANK; i++)
-        if (!ng_option_positive(function, "dim", options.shape.dim[i], "features")) return NULL;
-    if (!ng_option_apart(function, "no_affine", options.no_affine, "unit_offset",
-                         options.unit_offset) ||
-        !ng_norm_eps_ok(function, options.eps) || ng_shape_size(function, options.shape) < 0)
-        return NULL;
-    if (options.shape.rank == 0) {
-        ng_fail(NG_EVALUE, "%s: the shape has no dimension, expected at least one", function);
-        return NULL;
-    }
-
+    if (options.shape.rank == 0) options.shape = NG_SHAPE(options.dim);
+    if (!layer_norm_options_accepted(&options)) return NULL;
     layer_norm *self = (layer_norm *)ng_module_new(&layer_norm_class);
     if (!self) return NULL;
     self->options = options;
-    self->channels_first = channels_first;
     self->gamma = ng_module_add_parameter(&self->base, "weight", options.shape,
                                           .value = options.unit_offset ? 0 : 1,
                                           .left_out = options.no_affine);
     self->beta = ng_module_add_parameter(&self->base, "bias", options.shape,
                                          .left_out = options.no_affine || options.no_bias);
     return ng_module_built(&self->base);
-}
-
-ng_module *ng_layer_norm_over_new_with(ng_layer_norm_over_new_options options)
-{
-    return layer_norm_create("ng_layer_norm_over_new", options, false);
-}
-
-ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
-{
-    static const char name[] = "ng_layer_norm_new";
-    if (!ng_option_apart(name, "channels_first", options.channels_first, "unbiased",
-                         options.unbiased))
-        return NULL;
-    return layer_norm_create(name,
-                             (ng_layer_norm_over_new_options){.eps = options.eps,
-                                                              .no_bias = options.no_bias,
-                                                              .no_affine = options.no_affine,
-                                                              .unit_offset = options.unit_offset,
-                                                              .unbiased = options.unbiased,
-                                                              .shape = NG_SHAPE(options.dim)},
-                             options.channels_first);
 }

@@ -88,14 +88,23 @@ ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, double low,
     return x;
 }
 
-/* The index of a row's element, drawn in proportion to it; -1 with an error. */
-static int64_t sampled(const ng_tensor *p, int64_t row, int64_t classes, ng_rng *rng)
+/* NaN if a number is below 0 or NaN. */
+static double row_total(const ng_tensor *p, int64_t row, int64_t classes, double scale)
 {
     double sum = 0;
     for (int64_t c = 0; c < classes; c++) {
-        const double weight = ng_tensor_load(p, row * classes + c);
+        const double weight = ng_tensor_load(p, row * classes + c) * scale;
         sum += weight >= 0 ? weight : (double)NAN;
     }
+    return sum;
+}
+
+/* The index of a row's element, drawn in proportion to it; -1 with an error. A row whose sum
+ * overflows is scaled. */
+static int64_t sampled(const ng_tensor *p, int64_t row, int64_t classes, ng_rng *rng)
+{
+    double scale = 1, sum = row_total(p, row, classes, scale);
+    if (isinf(sum)) sum = row_total(p, row, classes, scale = 0x1p-64);
     if (!(sum > 0) || isinf(sum)) {
         ng_fail(NG_EVALUE, "ng_sample: row %lld, expected finite numbers from 0, not all of them 0",
                 (long long)row);
@@ -104,7 +113,7 @@ static int64_t sampled(const ng_tensor *p, int64_t row, int64_t classes, ng_rng 
     double left = sum * ng_rng_uniform(rng);
     int64_t last = 0; /* where rounding leaves something */
     for (int64_t c = 0; c < classes; c++) {
-        const double weight = ng_tensor_load(p, row * classes + c);
+        const double weight = ng_tensor_load(p, row * classes + c) * scale;
         if (weight > 0 && left < weight) return c;
         if (weight > 0) last = c;
         left -= weight;

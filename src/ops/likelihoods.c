@@ -89,6 +89,7 @@ ng_tensor *ng_nll_with(ng_tape *tape, ng_tensor *x, ng_nll_options options)
 {
     static const char function[] = "ng_nll";
     selection s;
+    if (ng_is_none(options.weights)) options.weights = NULL;
     if (!ng_accepts(function, tape, 1, &x) ||
         !ng_accepts_index(function, tape, "labels", options.labels) ||
         !ng_reduction_ok(function, options.reduction) ||
@@ -140,6 +141,11 @@ static ng_tensor *probabilities_for(const char *function, ng_tape *tape, ng_tens
                                     const ng_cross_entropy_options *o)
 {
     ng_tensor *const operands[] = {logits, o->labels};
+    if (o->labels->dtype != logits->dtype) {
+        ng_fail(NG_EDTYPE, "%s: labels are %s, expected int64, or probabilities in %s", function,
+                ng_dtype_name(o->labels->dtype), ng_dtype_name(logits->dtype));
+        return NULL;
+    }
     if (!ng_accepts(function, tape, 2, operands)) return NULL;
     ng_tensor *const p = ng_classes_last(tape, o->labels, o->channels_first);
     if (!p || ng_shape_equal(p->shape, logits->shape)) return p;

@@ -240,6 +240,8 @@ ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
 {
     static const char function[] = "ng_binary_cross_entropy";
     const ng_loss_options pair = {.reduction = options.reduction, .target = options.target};
+    if (ng_is_none(options.weights)) options.weights = NULL;
+    if (ng_is_none(options.positive_weights)) options.positive_weights = NULL;
     if (!pair_fits(function, tape, logits, &pair) ||
         !ng_targets_ok(function, "target", options.target, 0, 1) ||
         !ng_factor_fits(function, "weights", tape, options.weights, logits) ||
@@ -369,6 +371,7 @@ ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_cross_entr
     if (!ng_accepts(function, tape, 1, &logits) || !ng_given(function, "labels", options.labels))
         return NULL;
     if (!(logits = ng_classes_last(tape, logits, options.channels_first))) return NULL;
+    if (ng_is_none(options.weights)) options.weights = NULL;
     const bool labelled = ng_is_none(options.labels) || options.labels->dtype == NG_I64;
     if ((labelled && !classes_ok(tape, logits, &options)) || !smoothing_ok(options.smoothing))
         return NULL;

@@ -72,8 +72,9 @@ ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options)
         return NULL;
     }
     const int64_t features = x->shape.dim[rank - 1];
-    const rotary_attributes a = {.dim = options.dim != 0 ? options.dim : features,
-                                 .over = options.over != 0 ? options.over : features,
+    const int64_t over = options.over != 0 ? options.over : features;
+    const rotary_attributes a = {.dim = options.dim != 0 ? options.dim : over,
+                                 .over = over,
                                  .start = options.start,
                                  .base = ng_option(options.base, 10000)};
     if (a.dim < 2 || a.dim % 2 != 0 || a.over < 0 || a.over > features || a.over % a.dim != 0) {

@@ -556,8 +556,9 @@ static bool walk(ng_sweep *s, ng_tensor *const *outputs, int n_outputs,
         entry *e = enter(s, y);
         if (!e) return false;
         if (!s->to_leaves && !e->wanted) continue;
-        ng_tensor *dy = cotangents ? own_cotangent(s, cotangents[i])
-                                   : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
+        const bool given = cotangents && !ng_is_none(cotangents[i]);
+        ng_tensor *dy = given ? own_cotangent(s, cotangents[i])
+                              : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
         if (!dy || !deliver(s, e, dy)) return false;
     }
     for (entry *e; (e = take_turn(s));)
@@ -688,7 +689,9 @@ static bool gradients_ok(const char *function, const ng_tape *tape, ng_tensor *c
 {
     for (int i = 0; i < n_outputs; i++) {
         if (!ng_usable(function, "the output", 0, tape, outputs[i])) return false;
-        if (cotangents && !cotangent_ok(function, tape, outputs[i], cotangents[i])) return false;
+        if (cotangents && !ng_is_none(cotangents[i]) &&
+            !cotangent_ok(function, tape, outputs[i], cotangents[i]))
+            return false;
     }
     for (int i = 0; i < n_inputs; i++) {
         if (!ng_usable(function, "input", i + 1, tape, inputs[i])) return false;

@@ -6,6 +6,7 @@
 Element i of an array, row by row, is 3 i - 7, halved where the dtype has halves, 3 i where it has no
 sign, and i odd for bool.
 """
+import io
 import os
 import sys
 import zipfile
@@ -40,14 +41,17 @@ def write_all():
     arrays["y"] = array("u1", 6)
     np.savez(path("numpy.npz"), **arrays)
     np.savez_compressed(path("numpy_compressed.npz"), **arrays)
-    np.savez_compressed(path("numpy_zeros.npz"), x=np.zeros((16, 65536), "f4"))
-    # As archives beyond 4 GB and of more than 65535 arrays are written.
-    zipfile.ZIP64_LIMIT = zipfile.ZIP_FILECOUNT_LIMIT = 0
-    np.savez(path("numpy_large.npz"), **arrays)
-    with open(path("numpy_large.npz"), "r+b") as out:
-        out.seek(-14, os.SEEK_END)
-        out.write(b"\xff" * 12)
-    assert np.load(path("numpy_large.npz"))["y"].shape == (6,)
+    # A byte after the array that its header and the directory do not count.
+    content = io.BytesIO()
+    np.save(content, array("f4", 3))
+    with zipfile.ZipFile(path("numpy_longer.npz"), "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("x.npy", content.getvalue() + b"!")
+    with open(path("numpy_longer.npz"), "r+b") as out:
+        entry = out.read().rindex(b"PK\1\2")
+        out.seek(entry + 24)
+        out.write(len(content.getvalue()).to_bytes(4, "little"))
+    steps = np.arange(16 * 65536) // 4096
+    np.savez_compressed(path("numpy_steps.npz"), x=steps.astype("f4").reshape(16, 65536))
 
 
 if len(sys.argv) == 3 and sys.argv[1] == "read":
