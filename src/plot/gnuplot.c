@@ -92,7 +92,8 @@ void ng_figure_divide(ng_figure *f)
     f->as_text = kind_of(f->path) == TEXT;
     f->letter = f->as_text ? 1 : 9, f->line = f->as_text ? 1 : 21;
     f->columns = f->panels == 4 ? 2 : f->panels > 6 ? 4 : f->panels > 3 ? 3 : f->panels;
-    if (f->as_text && (ioctl(STDOUT_FILENO, TIOCGWINSZ, &screen) != 0 || screen.ws_col == 0))
+    if (f->as_text &&
+        (ioctl(STDOUT_FILENO, TIOCGWINSZ, &screen) != 0 || !screen.ws_col || !screen.ws_row))
         screen = (struct winsize){.ws_col = 80, .ws_row = 25};
     if (f->width == 0)
         f->width = f->as_text ? screen.ws_col - 1 : f->columns == 1 ? 800 : 500 * f->columns;
