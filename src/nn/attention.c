@@ -228,8 +228,8 @@ ng_tensor *ng_forward_attention_with(ng_module *module, ng_tape *tape, ng_tensor
     ng_tensor *const mask = options.mask;
     ng_tensor *const inputs[] = {x, keys, values, mask};
     if (!ng_given(function, "module", module) || !ng_given(function, "tape", tape) ||
-        !ng_given(function, "mask", mask) || !ng_accepts(function, tape, 3, inputs) ||
-        !ng_accepts_optional(function, tape, 4, inputs) || !ng_module_ready(module))
+        !ng_given(function, "mask", mask) ||
+        !ng_accepts_optional(function, tape, 3, 4, inputs, NULL) || !ng_module_ready(module))
         return NULL;
     const attention_layer *layer = (const attention_layer *)module;
     const bool known = module->type == &attention_class;

@@ -321,9 +321,7 @@ ng_tensor *ng_attention_with(ng_tape *tape, ng_tensor *q, ng_tensor *k, ng_tenso
                              ng_attention_options options)
 {
     ng_tensor *inputs[] = {q, k, v, options.mask};
-    if (!ng_accepts("ng_attention", tape, 3, inputs) ||
-        !ng_accepts_optional("ng_attention", tape, 4, inputs))
-        return NULL;
+    if (!ng_accepts_optional("ng_attention", tape, 3, 4, inputs, NULL)) return NULL;
     if (options.kv_heads != 0) {
         const int64_t heads =
             options.heads == 0 && q->shape.rank == 4 ? q->shape.dim[1] : options.heads;
@@ -363,9 +361,7 @@ static ng_tensor *self_attention_shared(ng_tape *tape, ng_tensor *qkv,
 ng_tensor *ng_self_attention_with(ng_tape *tape, ng_tensor *qkv, ng_self_attention_options options)
 {
     ng_tensor *const inputs[] = {qkv, NG_NONE, NG_NONE, options.mask};
-    if (!ng_accepts("ng_self_attention", tape, 1, inputs) ||
-        !ng_accepts_optional("ng_self_attention", tape, 4, inputs))
-        return NULL;
+    if (!ng_accepts_optional("ng_self_attention", tape, 1, 4, inputs, NULL)) return NULL;
     if (options.kv_heads != 0 && options.kv_heads != options.heads)
         return self_attention_shared(tape, qkv, &options);
     attention_attributes saved = {.packed = true};

@@ -159,7 +159,8 @@ bool ng_conv_accepts(ng_tape *tape, ng_conv_call *call, int outputs)
     ng_tensor *const inputs[] = {call->x, call->weight, call->bias};
     const char *function = call->function;
     static const char *const names[] = {"x", "weight", "bias"};
-    if (!ng_accepts_named(function, tape, 2, 3, inputs, names) || !is_of_rank(call)) return false;
+    if (!ng_accepts_optional(function, tape, 2, 3, inputs, names) || !is_of_rank(call))
+        return false;
     if (call->groups == 0) call->groups = 1;
     if (!weight_fits(call, outputs) || !bias_fits(call, outputs)) return false;
     const ng_shape weight = call->weight->shape;

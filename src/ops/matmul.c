@@ -247,8 +247,8 @@ static bool linear_fits(const ng_tensor *x, const ng_tensor *weight, const ng_te
 ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_tensor *bias)
 {
     ng_tensor *const inputs[] = {x, weight, bias};
-    if (!ng_accepts("ng_linear", tape, 2, inputs) ||
-        !ng_accepts_optional("ng_linear", tape, 3, inputs) || !linear_fits(x, weight, bias))
+    if (!ng_accepts_optional("ng_linear", tape, 2, 3, inputs, NULL) ||
+        !linear_fits(x, weight, bias))
         return NULL;
     const int64_t out = weight->shape.dim[0], in = weight->shape.dim[1];
     ng_shape shape = x->shape;

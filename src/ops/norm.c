@@ -8,7 +8,7 @@
 bool ng_norm_accepts(const char *function, ng_tape *tape, ng_tensor *const inputs[3])
 {
     static const char *const names[] = {"x", "gamma", "beta"};
-    return ng_accepts_named(function, tape, 1, 3, inputs, names);
+    return ng_accepts_optional(function, tape, 1, 3, inputs, names);
 }
 
 bool ng_norm_eps_ok(const char *function, double eps)
@@ -175,7 +175,7 @@ bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *o, ng_column_norm_shap
     const char *function = o->function;
     const char *const names[] = {"x", "gamma", "beta", "running_mean", o->spread};
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta, o->running_mean, o->running_spread};
-    if (!ng_accepts_named(function, tape, 1, 5, inputs, names) || !is_batch(function, o->x) ||
+    if (!ng_accepts_optional(function, tape, 1, 5, inputs, names) || !is_batch(function, o->x) ||
         !ng_affine_fits(function, o->gamma, o->beta, NG_SHAPE(o->x->shape.dim[1]), o->x) ||
         !running_ok(o, "running_mean", o->running_mean) ||
         !running_ok(o, o->spread, o->running_spread) || !running_apart(o) ||

@@ -35,17 +35,6 @@ bool ng_given_or_none(const char *function, const char *name, const ng_tensor *o
     return operand != NULL;
 }
 
-bool ng_accepts_named(const char *function, ng_tape *tape, int required, int count,
-                      ng_tensor *const *inputs, const char *const *names)
-{
-    for (int i = 0; i < count; i++)
-        if (i < required ? !ng_given(function, names[i], inputs[i])
-                         : !ng_given_or_none(function, names[i], inputs[i]))
-            return false;
-    return ng_accepts(function, tape, required, inputs) &&
-           ng_accepts_optional(function, tape, count, inputs);
-}
-
 bool ng_option_apart(const char *function, const char *one, bool has_one, const char *other,
                      bool has_other)
 {

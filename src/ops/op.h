@@ -18,10 +18,6 @@ bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *c
  * the error, "index" or "labels". */
 bool ng_accepts_index(const char *function, ng_tape *tape, const char *what, ng_tensor *index);
 
-/* ng_accepts for operands of these names; those from number `required` on may be NG_NONE. */
-bool ng_accepts_named(const char *function, ng_tape *tape, int required, int count,
-                      ng_tensor *const *inputs, const char *const *names);
-
 /* ng_given for an operand that NG_NONE may leave out. */
 bool ng_given_or_none(const char *function, const char *name, const ng_tensor *operand);
 
@@ -77,7 +73,7 @@ ng_tensor *ng_sum_of_squares(ng_tape *tape, const ng_tensor *x, const bool *redu
 
 /* ---- What the norms share ----------------------------------------------------------------- */
 
-/* ng_accepts_named for a norm's x, gamma and beta, of which the last two may be left out. */
+/* ng_accepts_optional for a norm's x, gamma and beta, of which the last two may be left out. */
 bool ng_norm_accepts(const char *function, ng_tape *tape, ng_tensor *const inputs[3]);
 
 /* Whether x is (N, C, ...) with at least 1 element a sample; N may be 0. */

@@ -301,7 +301,7 @@ bool ng_recurrent_fits(const char *function, ng_tape *tape, ng_tensor *x,
                              w->bias_hh, of->first.h,  of->first.c};
     static const char *const names[] = {"x",       "weight_ih", "weight_hh", "bias_ih",
                                         "bias_hh", "h",         "c"};
-    if (!ng_accepts_named(function, tape, BIAS_IH, LENGTHS, in, names) ||
+    if (!ng_accepts_optional(function, tape, BIAS_IH, LENGTHS, in, names) ||
         !recurrent_weights_fit(function, x, ng_cell_gates(of->cell), w))
         return false;
     const ng_shape state = NG_SHAPE(x->shape.dim[0], w->weight_hh->shape.dim[1]);

@@ -219,10 +219,12 @@ static bool rows_of(const char *function, ng_shape x, const ng_row_norm_options 
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-/* The op; o->eps and o->partial have no default any more. */
 static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, ng_tensor *x,
-                                    ng_tensor *gamma, const ng_row_norm_options *o)
+                                    ng_tensor *gamma, ng_row_norm_options options)
 {
+    const ng_row_norm_options *const o = &options;
+    options.eps = ng_option(options.eps, options.rms ? 1e-6 : 1e-5);
+    options.partial = ng_option(options.partial, 1);
     ng_tensor *const beta = o->beta, *inputs[] = {x, gamma, beta};
     if (!ng_norm_accepts(function, tape, inputs) || !ng_row_norm_settings_ok(function, o))
         return NULL;
@@ -243,18 +245,10 @@ static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, ng_tens
     return ng_record(tape, op, y, inputs, 3, &saved, sizeof saved);
 }
 
-static ng_tensor *row_norm_by_default(const char *function, ng_tape *tape, ng_tensor *x,
-                                      ng_tensor *gamma, ng_row_norm_options options)
-{
-    options.eps = ng_option(options.eps, options.rms ? 1e-6 : 1e-5);
-    options.partial = ng_option(options.partial, 1);
-    return recorded_row_norm(function, tape, x, gamma, &options);
-}
-
 ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                             ng_row_norm_options options)
 {
-    return row_norm_by_default("ng_row_norm", tape, x, gamma, options);
+    return recorded_row_norm("ng_row_norm", tape, x, gamma, options);
 }
 
 ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *residual, ng_tensor *gamma,
@@ -273,7 +267,7 @@ ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *residual
                                          .unbiased = o.unbiased,
                                          .partial = o.partial,
                                          .beta = o.beta};
-    ng_tensor *y = row_norm_by_default(name, tape, sum, gamma, of_norm);
+    ng_tensor *y = recorded_row_norm(name, tape, sum, gamma, of_norm);
     if (y && o.sum) *o.sum = sum;
     return y;
 }
@@ -281,11 +275,11 @@ ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *residual
 ng_tensor *ng_layer_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)
 {
     const ng_row_norm_options options = {.eps = eps, .beta = beta};
-    return row_norm_by_default("ng_layer_norm", tape, x, gamma, options);
+    return recorded_row_norm("ng_layer_norm", tape, x, gamma, options);
 }
 
 ng_tensor *ng_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, double eps)
 {
     const ng_row_norm_options options = {.eps = eps, .rms = true, .beta = NG_NONE};
-    return row_norm_by_default("ng_rms_norm", tape, x, gamma, options);
+    return recorded_row_norm("ng_rms_norm", tape, x, gamma, options);
 }

@@ -138,7 +138,7 @@ ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha, ng_ten
     static const char name[] = "ng_dynamic_tanh";
     static const char *const names[] = {"x", "alpha", "gamma", "beta"};
     ng_tensor *inputs[] = {x, alpha, gamma, beta};
-    if (!ng_accepts_named(name, tape, 2, 4, inputs, names) || !ng_has_rows(name, x) ||
+    if (!ng_accepts_optional(name, tape, 2, 4, inputs, names) || !ng_has_rows(name, x) ||
         !one_number(name, "alpha", alpha) ||
         !ng_affine_fits(name, gamma, beta, NG_SHAPE(ng_dim(x, -1)), x))
         return NULL;

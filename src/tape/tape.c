@@ -281,43 +281,52 @@ bool ng_all_given(const char *function, const ng_tape *tape, int count, ng_tenso
 
 static const char *of_module(const ng_tensor *x) { return x->module_owned ? " (a module's)" : ""; }
 
-static bool tape_accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs,
-                         bool optional)
+/* "ng_linear: operand 2 is NULL", or its name in place of the number. */
+static bool refuse_null(const char *function, int i, const char *name, bool optional)
 {
-    if (!ng_all_given(function, tape, count, inputs)) return false;
+    char operand[32];
+    snprintf(operand, sizeof operand, "operand %d", i + 1);
+    if (name && optional && !ng_failed())
+        ng_fail(NG_ENULL, "%s: %s is NULL; NG_NONE leaves it out", function, name);
+    else
+        ng_note_null(function, name ? name : operand);
+    return false;
+}
+
+bool ng_accepts_optional(const char *function, ng_tape *tape, int required, int count,
+                         ng_tensor *const *inputs, const char *const *names)
+{
+    if (!ng_given(function, "tape", tape) || !ng_given(function, "the list of operands", inputs))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (!inputs[i]) return refuse_null(function, i, names ? names[i] : NULL, i >= required);
     tape->function = function;
-    int first = -1;
+    const ng_tensor *first = NULL;
+    int n_first = 0;
     for (int i = 0; i < count; i++) {
         const ng_tensor *x = inputs[i];
-        if (optional && ng_is_none(x)) continue;
+        if (i >= required && ng_is_none(x)) continue;
         if (why_unusable(tape, x)) return ng_usable(function, "operand", i + 1, tape, x);
         if (x->dtype == NG_I64) {
             ng_fail(NG_EDTYPE, "%s: operand %d is int64, expected float32 or float64", function,
                     i + 1);
             return false;
         }
-        if (first < 0) first = i;
-        if (x->dtype != inputs[first]->dtype) {
-            ng_fail(NG_EDTYPE,
-                    "%s: dtypes differ: operand %d%s is %s, operand %d%s is %s; ng_module_to "
-                    "converts a module, ng_cast a tensor",
-                    function, first + 1, of_module(inputs[first]),
-                    ng_dtype_name(inputs[first]->dtype), i + 1, of_module(x),
-                    ng_dtype_name(x->dtype));
-            return false;
-        }
+        if (!first) first = x, n_first = i + 1;
+        if (x->dtype == first->dtype) continue;
+        ng_fail(NG_EDTYPE,
+                "%s: dtypes differ: operand %d%s is %s, operand %d%s is %s; ng_module_to converts "
+                "a module, ng_cast a tensor",
+                function, n_first, of_module(first), ng_dtype_name(first->dtype), i + 1,
+                of_module(x), ng_dtype_name(x->dtype));
+        return false;
     }
     return true;
 }
 
 bool ng_accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs)
 {
-    return tape_accepts(function, tape, count, inputs, false);
-}
-
-bool ng_accepts_optional(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs)
-{
-    return tape_accepts(function, tape, count, inputs, true);
+    return ng_accepts_optional(function, tape, count, count, inputs, NULL);
 }
 
 bool ng_will_record(const ng_tape *tape, int n_inputs, ng_tensor *const *inputs)

@@ -107,7 +107,9 @@ bool ng_all_given(const char *function, const ng_tape *tape, int count, ng_tenso
 bool ng_usable(const char *function, const char *role, int number, const ng_tape *tape,
                const ng_tensor *x);
 
-/* ng_accepts for operands that may be NG_NONE. */
-bool ng_accepts_optional(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs);
+/* ng_accepts for operands of which those from number `required` on may be NG_NONE. Errors about
+ * NULL give their names, or their numbers if `names` is NULL. */
+bool ng_accepts_optional(const char *function, ng_tape *tape, int required, int count,
+                         ng_tensor *const *inputs, const char *const *names);
 
 #endif
