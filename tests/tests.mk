@@ -6,6 +6,8 @@ GRADCHECK := $(filter $(PROGRAMS)/gradcheck,$(EXAMPLES))
 CHECK_CFLAGS = $(shell pkg-config --cflags check 2>/dev/null)
 CHECK_LIBS   = $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck -lpthread -lrt -lm)
 $(OUT)/tests/%: OWN = -Isrc -Itests $(CHECK_CFLAGS) $(if $(WITH_ZLIB),-DNG_WITH_ZLIB)
+# The cases use the public interface alone.
+$(OUT)/tests/cases/%: OWN =
 
 ## check: all tests, the README's example, the programs, every gradient; the slowest tests
 check: suite libm walkthrough programs exercises misuse cxx $(GRADCHECK)

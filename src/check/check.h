@@ -192,6 +192,9 @@ bool ng_subject_alone(ng_subject *subject, const double *compared, bool added);
  * the options say. */
 bool ng_subject_find_detached(ng_subject *subject);
 
+/* The largest of |values| that are finite; 0 if none is. */
+double ng_check_largest(const double *values, int64_t count);
+
 /* Runs f in float32 as well if it contains an op of the user's own, and compares values and
  * gradients with float64. */
 bool ng_subject_check_float32(ng_subject *subject);

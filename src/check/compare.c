@@ -150,8 +150,8 @@ static bool report_comparison(const leaf_check *c, int64_t i, check_stats *sum)
     report->worst_index = i;
     report->analytic = ng_check_printable(d->analytic);
     report->numeric = ng_check_printable(d->numeric.value);
-    report->absolute_error = error;
-    report->relative_error = relative;
+    report->absolute_error = ng_check_printable(error);
+    report->relative_error = ng_check_printable(relative);
     report->error_estimate = d->numeric.error;
     return true;
 }

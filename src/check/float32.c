@@ -1,8 +1,8 @@
 /* Float32 against float64, for functions with an op of the user's own.
  *
  * Everything else in the check runs in double and would never see the float kernels of such an op.
- * Both runs start from inputs rounded to float32. They agree if values and gradients differ
- * by less than a share of the largest.
+ * Both runs start from inputs rounded to float32. They agree if values and gradients differ by less
+ * than a share of the largest.
  */
 #include "check/check.h"
 #include "tape/tape.h"
@@ -52,19 +52,12 @@ static bool float32_evaluate(const ng_subject *subject, float32_swaps swaps, dou
     return ok;
 }
 
-static double float32_largest(const double *x, int64_t count)
-{
-    double most = 0;
-    for (int64_t i = 0; i < count; i++) most = fmax(most, fabs(x[i]));
-    return most;
-}
-
 /* Numbers beyond the range of a float are not compared. */
 static bool float32_agrees(const ng_subject *subject, const char *what, const char *of,
                            const double *single, const double *twice, int64_t count,
                            double everywhere)
 {
-    const double allowed = CHECK_FLOAT * float32_largest(twice, count) + everywhere;
+    const double allowed = CHECK_FLOAT * ng_check_largest(twice, count) + everywhere;
     for (int64_t i = 0; i < count; i++)
         if (!(fabs(single[i] - twice[i]) <= allowed) && (float)fabs(twice[i]) < HUGE_VALF)
             return ng_check_say(
@@ -92,7 +85,7 @@ bool ng_subject_check_float32(ng_subject *subject)
     bool ok = (swapped && single) || ng_check_stop(report);
     if (ok && float32_evaluate(subject, (float32_swaps){swapped, 0, NG_F32}, single, single + n) &&
         float32_evaluate(subject, (float32_swaps){swapped, 0, NG_F64}, twice, twice + n)) {
-        const double everywhere = CHECK_FLOAT_OF_ALL * float32_largest(twice + n, m);
+        const double everywhere = CHECK_FLOAT_OF_ALL * ng_check_largest(twice + n, m);
         ok = float32_agrees(subject, "the result", "", single, twice, n, 0);
         for (int i = 0; i < subject->n_leaves && ok; i++) {
             const ng_check_leaf *leaf = &subject->leaves[i];

@@ -262,27 +262,6 @@ void ng_check_explain(const ng_subject *subject)
 
 /* ---- Print --------------------------------------------------------------------------------- */
 
-static void print_error(FILE *stream, const ng_check_report *report)
-{
-    char text[24] = "";
-    if (report->compared == 0)
-        text[0] = '\0';
-    else if (report->analytic == 0)
-        snprintf(text, sizeof text, "%.0e abs", report->absolute_error);
-    else
-        snprintf(text, sizeof text, "%.1e", report->relative_error);
-    fprintf(stream, "%9s", text);
-}
-
-static void print_place(FILE *stream, const ng_check_report *report)
-{
-    const char *format = report->mode == NG_CHECK_ELEMENTS ? "%s[%lld]" : "%s, direction %lld";
-    char text[96] = "";
-    if (report->worst_name[0])
-        snprintf(text, sizeof text, format, report->worst_name, (long long)report->worst_index);
-    fprintf(stream, "%-22s", text);
-}
-
 static void print_verdict(FILE *stream, const ng_check_report *report)
 {
     if (!report->passed) {
@@ -316,12 +295,17 @@ void ng_check_print(FILE *stream, const char *name, const ng_check_report *repor
         !ng_given("ng_check_print", "report", report))
         return;
     const locale_t locale = ng_c_locale_begin();
-    fprintf(stream, "%-46s %5s %8lld  ", name ? name : "", report->order == 2 ? "1, 2" : "1",
-            (long long)report->compared);
-    print_error(stream, report);
-    fputs("  ", stream);
-    print_place(stream, report);
-    fputc(' ', stream);
+    const bool zero = report->analytic == 0; /* then the absolute error */
+    char error[24] = "", place[96] = "";
+    if (report->compared > 0)
+        snprintf(error, sizeof error, zero ? "%.0e abs" : "%.1e",
+                 zero ? report->absolute_error : report->relative_error);
+    if (report->worst_name[0])
+        snprintf(place, sizeof place,
+                 report->mode == NG_CHECK_ELEMENTS ? "%s[%lld]" : "%s, direction %lld",
+                 report->worst_name, (long long)report->worst_index);
+    fprintf(stream, "%-46s %5s %8lld  %9s  %-22s ", name ? name : "",
+            report->order == 2 ? "1, 2" : "1", (long long)report->compared, error, place);
     print_verdict(stream, report);
     fputc('\n', stream);
     if (!report->passed)

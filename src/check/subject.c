@@ -319,7 +319,7 @@ bool ng_subject_begin(ng_subject *subject)
 
 /* ---- Other ways to the same gradient ------------------------------------------------------- */
 
-static double largest_finite(const double *values, int64_t count)
+double ng_check_largest(const double *values, int64_t count)
 {
     double most = 0;
     for (int64_t i = 0; i < count; i++)
@@ -333,8 +333,8 @@ static bool same_gradient(const ng_subject *subject, int i, const double *compar
 {
     const ng_check_leaf *leaf = &subject->leaves[i];
     const int64_t begin = leaf->offset, size = leaf->tensor->size;
-    const double allowed = CHECK_SAME * largest_finite(other + begin, size) +
-                           CHECK_SAME_OF_ALL * largest_finite(compared, subject->n_gradient);
+    const double allowed = CHECK_SAME * ng_check_largest(other + begin, size) +
+                           CHECK_SAME_OF_ALL * ng_check_largest(compared, subject->n_gradient);
     for (int64_t e = begin; e < begin + size; e++)
         if (!(fabs(other[e] - compared[e]) <= allowed))
             return ng_check_say(subject->report,
