@@ -146,10 +146,14 @@ line ~ /^ +\/\*/ { doc = plain(rest(line)); for (k = latest; k <= count; k++) do
         learn(name, text)
         text = members_told(name, text)
     }
-    macro = name
     if (name ~ /^NG_(API|PRINTF|MUST_CHECK|BEGIN_C|END_C|NTH|ONE|FIRST_NAMED|EACH_[A-Z0-9]+)$/) next
-    if (text ~ /^#.*NG_(NAMED|LISTED)/ && name ~ /^ng_/) { calls[name] = text; next }
-    if (sub(/_with$/, "", macro) && macro in calls) add(typed(macro, calls[macro], text), doc)
+    if (text ~ /^#.*NG_(NAMED|LISTED)/ && name ~ /^ng_/ && match(text, /ng_[a-z0-9_]+_with\(/)) {
+        calls[name] = text
+        callers[substr(text, RSTART, RLENGTH - 1)] = callers[substr(text, RSTART, RLENGTH - 1)] " " name
+        next
+    }
+    n_callers = split(callers[name], caller, " ")
+    for (c = 1; c <= n_callers; c++) add(typed(caller[c], calls[caller[c]], text), doc)
     add(text, doc)
 }
 END { end_group() }

@@ -34,14 +34,14 @@
  *
  * Parameters weight start at 1 and bias at 0. Settings that several norms have:
  *
- * eps        added under the root. Default 1e-5; with a mean square (RMSNorm, FilterResponseNorm,
- *            GlobalResponseNorm) and for a condition (AdaptiveLayerNorm, AdaptiveResidual) 1e-6;
- *            with a sum of squares (L2Norm, ScaleNorm) 1e-10, so that a row of zeros gives zeros
- * no_affine  without weight and bias
- * condition  features of a condition c, which ng_forward is then given as .condition. In place of
- *            weight and bias the factor is 1 + scale(c) and the summand shift(c), made by the
- *            child modulation, a FiLM
- * momentum   of running statistics, r += momentum (statistic - r); default 0.1 */
+ * eps         added under the root. Default 1e-5; with a mean square (RMSNorm, FilterResponseNorm,
+ *             GlobalResponseNorm) and for a condition (AdaptiveLayerNorm, AdaptiveResidual) 1e-6;
+ *             with a sum of squares (L2Norm, ScaleNorm) 1e-10, so that a row of zeros gives zeros
+ * no_affine   without weight and bias
+ * condition   features of a condition c, which ng_forward is then given as .condition. In place of
+ *             weight and bias the factor is 1 + scale(c) and the summand shift(c), made by the
+ *             child modulation, a FiLM
+ * momentum    of running statistics, r += momentum (statistic - r); default 0.1 */
 #ifndef NORMGRAD_NORMS_H
 #define NORMGRAD_NORMS_H
 
