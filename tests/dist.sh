@@ -25,6 +25,7 @@ run() {
 }
 
 cp "$dist"/normgrad.[ch] .
+digest=$tree/tests/digest
 cp "$tree"/tests/outside/program.c "$tree"/tests/outside/program.cc .
 ! grep -nE '.{101}' normgrad.h normgrad.c || fail 'a line has more than 100 columns'
 ! grep -nE '#include "(core|tape|ops|nn|io|kernels)/|#include <normgrad' normgrad.h normgrad.c ||
@@ -38,6 +39,8 @@ for cc in gcc clang; do
         $cc -std=$standard $strict program.c $cc.o -lm -lpthread -o $cc-$standard
     done
     run $cc-c11
+    $cc -std=c11 $strict "$digest/digest.c" $cc.o -lm -lpthread -o $cc-digest
+    "$digest/digest.sh" ./$cc-digest
     cxx=${cc/gcc/g}++
     [ $cc = gcc ] && cxx=g++
     command -v $cxx >/dev/null || { skip "there is no $cxx"; continue; }
@@ -53,14 +56,20 @@ for option in NO_IO NO_THREADS NO_SIMD; do
 done
 
 if command -v musl-gcc >/dev/null; then
-    musl-gcc $strict -DNG_NO_SIMD -static program.c normgrad.c -o musl
+    musl-gcc $strict -static -c normgrad.c -o musl.o
+    musl-gcc $strict -static program.c musl.o -o musl
     run musl
+    musl-gcc $strict -static "$digest/digest.c" musl.o -o musl-digest
+    "$digest/digest.sh" ./musl-digest
 else
     skip 'there is no musl-gcc'
 fi
 if command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null; then
-    aarch64-linux-gnu-gcc $strict -static program.c normgrad.c -lm -lpthread -o aarch64
+    aarch64-linux-gnu-gcc $strict -static -c normgrad.c -o aarch64.o
+    aarch64-linux-gnu-gcc $strict -static program.c aarch64.o -lm -lpthread -o aarch64
     run aarch64 qemu-aarch64
+    aarch64-linux-gnu-gcc $strict -static "$digest/digest.c" aarch64.o -lm -lpthread -o aarch64-digest
+    "$digest/digest.sh" ./aarch64-digest qemu-aarch64
 else
     skip 'there is no aarch64-linux-gnu-gcc with qemu-aarch64'
 fi

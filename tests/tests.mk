@@ -10,7 +10,7 @@ $(OUT)/tests/%: OWN = -Isrc -Itests $(CHECK_CFLAGS) $(if $(WITH_ZLIB),-DNG_WITH_
 $(OUT)/tests/cases/%: OWN =
 
 ## check: all tests, the README's example, the programs, every gradient; the slowest tests
-check: suite libm walkthrough programs exercises misuse cxx $(GRADCHECK)
+check: suite libm check-digest walkthrough programs exercises misuse cxx $(GRADCHECK)
 	$(if $(GRADCHECK),$(Q)$(GRADCHECK))
 	$(Q)tests/suites.sh $(RUNNER) --slowest
 ## suite: the tests; CK_RUN_SUITE=name runs one, CK_FORK=no each in one process; VARIANT=asan, valgrind...
@@ -47,6 +47,16 @@ $(RUNNER): $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a
 $(filter-out $(CASES),$(TEST_OBJECTS)): $(OUT)/%.o: %.c Makefile | $$(@D)/ needs-check
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
+
+# Networks whose bits are the same on every processor with fused multiply-add.
+DIGEST := $(OUT)/tests/digest/digest
+$(DIGEST): $(OUT)/%: %.c $(STATIC) | $$(@D)/
+	$(Q)$(CC) $(COMMON) $(LAST) $(LDFLAGS) $< $(STATIC) $(LIBS) $(LDLIBS) -o $@
+## digest: train a network with each kind of layer, and print a digest of each one's bits
+digest: $(DIGEST)
+	$(Q)$(DIGEST)
+check-digest: $(DIGEST)
+	$(Q)tests/digest/digest.sh $(DIGEST)
 
 outside = $(CC) $(COMMON) $(LAST) -- $(LDFLAGS) $(STATIC) $(LIBS) $(LDLIBS)
 # The norm that README.md adds, taken from its text.
@@ -101,5 +111,5 @@ lint: headers $(MAN_PAGES) $(SHARED)
 format: needs-clang-format
 	$(Q)clang-format -i $(FORMATTED)
 
-.PHONY: check suite walkthrough programs lifetimes coverage mutations misuse cxx check-cxx check-install \
+.PHONY: check suite digest check-digest walkthrough programs lifetimes coverage mutations misuse cxx check-cxx check-install \
     headers lint format

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Compares the digests of a program built from digest.c with those in digests.txt, for each instruction
+# set with fused multiply-add that the program and the processor have.
+#
+#     tests/digest/digest.sh PROGRAM [RUN WITH...]      tests/digest/digest.sh digest-arm qemu-aarch64
+set -eu
+program=$1
+shift
+expected=$(dirname "$0")/digests.txt
+seen=
+for isa in avx512 avx2 neon; do
+    if NORMGRAD_ISA=$isa "$@" "$program" >"$program.out" 2>"$program.err"; then
+        diff "$expected" "$program.out" || { echo "digest: $isa: other bits than $expected" >&2; exit 1; }
+        seen="$seen $isa"
+    elif ! grep -q 'NORMGRAD_ISA is' "$program.err"; then
+        cat "$program.err" >&2
+        exit 1
+    fi
+done
+[ "$seen" ] || { echo 'skipped: digests, for there is no fused multiply-add here'; exit; }
+echo "digest:$seen: $(wc -l <"$expected") networks have the bits of digests.txt"
