@@ -177,7 +177,7 @@ static bool parse_text(ng_json *json, const char *key, void *data)
     return true;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
     const ng_stored *left = a, *right = b;
     if (left->bytes != right->bytes) return (char *)left->bytes < (char *)right->bytes ? -1 : 1;
@@ -189,7 +189,7 @@ static bool data_filled(const reading *r)
 {
     const ng_stored_list *list = &r->file->list;
     const char *at = r->data, *end = r->data + r->data_bytes;
-    if (list->count > 0) qsort(list->arrays, (size_t)list->count, sizeof *list->arrays, by_place);
+    if (list->count > 0) qsort(list->arrays, (size_t)list->count, sizeof *list->arrays, by_offset);
     for (int64_t i = 0; i < list->count; i++) {
         const ng_stored *array = &list->arrays[i];
         if (array->bytes != at)
