@@ -85,6 +85,11 @@ END {
         } else if (inside) body = body line
         if (line ~ /^ *# *define ng_[a-z0-9_]+\(.*NG_(NAMED|LISTED)(_TWO)?\(/) definitions[++count] = line
     }
+    for (k = 1; k <= count; k++) { # two macros over one struct may begin with different members
+        split(substr(definitions[k], index(definitions[k], definitions[k] ~ /NG_NAMED/ ? "NG_NAMED" : "NG_LISTED")), \
+            written, / *[(,] */)
+        argument[written[2], written[written[1] ~ /_TWO/ ? 5 : 3]]
+    }
     for (k = 1; k <= count; k++) {
         line = definitions[k]
         sub(/^ *# *define /, "", line)
@@ -106,7 +111,7 @@ END {
         options = ""
         m = split(members[type], names, " ")
         for (j = 1; j <= m; j++)
-            if (names[j] != member && names[j] != before && value(types[type, names[j]]) != "")
+            if (!((type, names[j]) in argument) && names[j] != before && value(types[type, names[j]]) != "")
                 options = options ", ." names[j] " = " value(types[type, names[j]])
         print call(macro, required, type, member, "") > (folder "/right")
         print call(macro, required, type, member, options) > (folder "/right")
