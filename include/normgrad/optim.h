@@ -39,8 +39,8 @@ NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
  * finite gradient to -2^63 .. 2^63 in float (2^511 in double), so that its square is finite. After
  * one that large their steps are small until the squares have decayed.
  *
- * In the formulas |x| is the Euclidean norm of the parameter's whole tensor, and g its gradient. LARS,
- * LAMB and Muon compute it from a sum of squares in double: without overflow up to about 1e150. */
+ * In the formulas |x| is the Euclidean norm of the parameter's whole tensor, and g its gradient.
+ * LARS, LAMB and Muon compute it from a sum of squares: in double for elements up to 1e150. */
 typedef struct ng_optimizer ng_optimizer;
 
 /* g += weight_decay w;  v = momentum v + (1 - dampening) g, v = g at first;
@@ -203,10 +203,10 @@ NG_API ng_status ng_optimizer_set_projection(ng_optimizer *optimizer, ng_project
 
 /* Moves every parameter that has a new gradient. The gradients are then used: ng_grad still shows
  * them, and the next backward pass overwrites them, so they need not be set to zero. NG_ESTATE if
- * no gradient has arrived since the last step. An element of a gradient that is Inf or NaN
- * makes its weight Inf or NaN for good, with every optimizer (Muon: the whole matrix);
- * ng_clip_grad_norm refuses such a gradient. After an error of the projection the step is taken, and the
- * parameters from that one on are not projected. */
+ * no gradient has arrived since the last step. An element of a gradient that is Inf or NaN makes
+ * its weight Inf or NaN for good, with every optimizer (Muon: the whole matrix); ng_clip_grad_norm
+ * refuses such a gradient. After an error of the projection the step is taken, and the parameters
+ * from that one on are not projected. */
 NG_API NG_MUST_CHECK ng_status ng_optimizer_step(ng_optimizer *optimizer);
 
 NG_API double ng_optimizer_lr(const ng_optimizer *optimizer); /* that of the next step */

@@ -100,6 +100,8 @@ NG_API ng_status ng_plot_with(ng_history *history, ng_plot_options options);
  *     update           norm of their change since the call before, by step
  *     ratio            update / weight
  *
+ * Norms are computed from sums of squares, in double for elements up to 1e150.
+ *
  * Call it after ng_optimizer_step and before ng_tape_reset. The first call begins to watch: it logs
  * no output of passes before it and no update, and at a negative step nothing. The net keeps a copy
  * of its parameters from then on. Results are the same to the bit with and without it. Not for a

@@ -34,8 +34,8 @@ NG_INLINE double f64_of_bits(uint64_t bits)
     return x;
 }
 
-/* All bits where a condition holds, for selections: compilers turn loops with these into vectors, and
- * do not compute what follows once for each case. */
+/* All bits where a condition holds, for selections: compilers turn loops with these into vectors,
+ * and do not compute what follows once for each case. */
 NG_INLINE uint64_t bits_where(bool condition)
 {
     return bits_of_f64(condition ? f64_of_bits(UINT64_MAX) : 0);
@@ -335,8 +335,8 @@ NG_INLINE double power_with_edges(double x, double y, double power)
     return f64_of_bits(bits_of_f64(select_f64(no_number, (double)NAN, power)) | sign);
 }
 
-/* a^y 2^(scale y) for a positive, normal and finite a. As in fdlibm, log2 a = high + low with 21 bits
- * in high; a = 2^k m, s = (m - c) / (m + c) with c = 1 or 1.5:
+/* a^y 2^(scale y) for a positive, normal and finite a. As in fdlibm, log2 a = high + low with 21
+ * bits in high; a = 2^k m, s = (m - c) / (m + c) with c = 1 or 1.5:
  *     ln(m / c) = 2 s + 2/3 s^3 + s^5 P(s^2)
  * Then y log2 a = n + r in two parts, and 2^r. */
 NG_INLINE double pow_scaled_f64(double a, double scale, double y)

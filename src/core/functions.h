@@ -1,5 +1,5 @@
-/* Elementary functions of one double: random numbers, schedules and optimizers call these, not the C
- * library, so that their results have the same bits everywhere. */
+/* Elementary functions of one double. Random numbers, schedules and optimizers call these and not
+ * the C library, so that their results have the same bits everywhere. */
 #ifndef NG_CORE_FUNCTIONS_H
 #define NG_CORE_FUNCTIONS_H
 

@@ -4,8 +4,8 @@
  * signs of zeros and gradual underflow are as in the C library. `make accuracy` measures the errors
  * of all floats: at most 2 ulp.
  *
- * Polynomials without a source are the best ones with float coefficients, by Sollya's fpminimax, for
- * the function and the interval that the comment names. */
+ * Polynomials without a source are the best ones with float coefficients, by Sollya's fpminimax,
+ * for the function and the interval that the comment names. */
 #include "core/functions.h"
 
 /* What an element costs, in additions. */
@@ -305,9 +305,10 @@ NG_INLINE float erf_f32(float x)
     return copysignf(a < 0.92f ? fused_f32(p, far, far) : rest, x);
 }
 
-/* e^(-a^2) R(a), where R is a polynomial of a - 0.9 below 1.8, and one of 1 / a^2, over a, beyond;
- * their errors are 3.3e-8 and 1.4e-8. erfc is 0 from 10.06 on. The polynomial is `high` + `low`, and
- * only the quotient is rounded: one more step of Newton's takes `low` and e^r - 1 along. */
+/* e^(-a^2) R(a), where R is a polynomial of a - 0.9 below 1.8, and beyond a polynomial of 1 / a^2
+ * divided by a; their errors are 3.3e-8 and 1.4e-8. erfc is 0 from 10.06 on. The polynomial is
+ * the sum of `high` and `low`. The quotient is rounded once: its last step adds what `low` and
+ * e^r - 1 contribute. */
 NG_INLINE float erfc_f32(float x)
 {
     const float size = fabsf(x), a = size > 10.5f ? 10.5f : size, u = a - 0.9f;
@@ -348,8 +349,9 @@ NG_INLINE float erfc_f32(float x)
 
 /* ---- x^y ----------------------------------------------------------------------------------- */
 
-/* a^y 2^(scale y) for a positive, normal and finite a. In double: log2 a = k + f P(f) with k and f as in log_f32, with an error of 1.0e-10 of it, and 2^r with
- * one of 2.0e-9. So nearly all results are rounded once. */
+/* a^y 2^(scale y) for a positive, normal and finite a. In double: log2 a = k + f P(f) with k and f
+ * as in log_f32 and an error of 1.0e-10, and 2^r with one of 2.0e-9. So nearly all results are
+ * rounded once. */
 NG_INLINE double pow_scaled_f32(float a, float scale, float y)
 {
     uint32_t power;

@@ -2,7 +2,7 @@
  * float against double for every one of the 2^32 floats, double against long double for random
  * numbers. Fails if an error is larger than ops.h says.
  *
- *     build/release/tests/accuracy [stride]      every stride-th float and number; 1 takes minutes */
+ *     build/release/tests/accuracy/accuracy [STRIDE]   every STRIDE-th float; 1 takes minutes */
 #include "core/tensor.h"
 #include "kernels/kernels.h"
 #include "kernels/walk.h"
@@ -74,8 +74,8 @@ static uint64_t next(uint64_t *state)
 
 static double uniform(uint64_t *state) { return (double)(next(state) >> 11) * 0x1p-53; }
 
-/* |y - exact| in ulp, 1/2 where y is the nearest number, Inf for a NaN, a sign or an infinity that is
- * wrong. `nearest` is `exact`, rounded. */
+/* |y - exact| in ulp, 1/2 where y is the nearest number, Inf for a wrong NaN, sign or infinity.
+ * `nearest` is `exact`, rounded. */
 static double error_of(double y, long double exact, double nearest, bool single)
 {
     if (y == nearest && signbit(y) == signbit(nearest)) return 0.5;
