@@ -17,8 +17,10 @@ $(DOCS)/man/man3/normgrad.h.3: include/normgrad.h $(HEADERS) $$(MPI_HEADER) src/
 MAN_PAGES = $(if $(shell command -v doxygen),$(DOCS)/man/man3/normgrad.h.3)
 
 TO = $(DESTDIR)$(LIBDIR)
+FROM_PC = realpath -m -s --relative-to='$(LIBDIR)/pkgconfig'
 # $(call fill,FILE,TO): FILE.in of src/, for the build systems of others, with places and version.
 fill = $(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+    -e "s|@TO_PREFIX@|$$($(FROM_PC) '$(PREFIX)')|" -e "s|@TO_INCLUDE@|$$($(FROM_PC) '$(INCLUDEDIR)')|" \
     -e 's|@VERSION@|$(VERSION)|' -e 's|@SONAME@|$(SONAME)|' -e 's|@MPI_SONAME@|$(MPI_SONAME)|' \
     -e 's|@SANITIZE@|$(filter -fsanitize%,$(FLAGS.$(VARIANT)))|' -e 's|@LIBS_PRIVATE@|-pthread $(LIBS)|' \
     src/$(1).in | install -Dm 644 /dev/stdin '$(2)/$(1)'

@@ -19,8 +19,7 @@ fail() {
 # in ROOT. What pkg-config says is quoted for a shell: hence eval.
 by_pkg_config() {
     mkdir -p "$folder/$1"
-    found="env PKG_CONFIG_PATH='$2/lib/pkgconfig' pkg-config --define-variable=prefix='$2' \
-        --define-variable=libdir='$2/lib' --define-variable=includedir='$2/include'"
+    found="env PKG_CONFIG_PATH='$2/lib/pkgconfig' pkg-config"
     eval ${CC:-cc} -std=c99 -Wall -Wextra -pedantic -Werror "'$outside/program.c'" \
         "$(eval "$found" --cflags --libs normgrad)" -o "'$folder/$1/shared'"
     LD_LIBRARY_PATH=$2/lib "$folder/$1/shared" || fail "$1: the program with the shared library fails"
