@@ -80,11 +80,11 @@ NG_API ng_history *ng_history_read(const char *path);
  * new file is written beside the old one, brought to the disk, and takes its name in one step. A
  * reader finds the old file or the new one whole, whatever fails or is killed meanwhile; after a
  * power failure it may still be the old one. The new file has the mode of the old one, but belongs
- * to you; if there was none, the umask decides. A symbolic link stays, and its target is replaced.
+ * to you; if there was none, the umask decides. A symbolic link is replaced, not what it leads to.
  *
  * NG_EIO with the system's reason leaves the old file as it is: if the disk is full, folder or file
- * may not be written, a link leads nowhere, or a folder, pipe or device stands there. A process
- * that is killed leaves NAME.*.tmp, which may be deleted. */
+ * may not be written, or a folder, pipe or device stands there. A process that is killed leaves
+ * NAME.*.tmp, which may be deleted. */
 NG_API ng_status ng_file_write(const char *path, const void *bytes, int64_t size);
 
 NG_API void ng_history_free(ng_history *history); /* takes NULL */

@@ -130,64 +130,36 @@ char *ng_file_read(const char *function, const char *path, int64_t *size)
 /* ---- Replace ------------------------------------------------------------------------------- */
 
 /* Records the first failure. */
-static void replacement_fail(ng_replacement *file, const char *path, const char *why)
+static void replacement_fail(ng_replacement *file, const char *why)
 {
     if (file->status == NG_OK)
-        file->status = ng_fail(NG_EIO, "%s: cannot write %s: %s", file->function, path, why);
-}
-
-/* Writes the name with its links followed to `path`. If there is no such file yet, that is the name
- * itself. False with errno, also for a link that leads nowhere. */
-static bool resolve(const char *name, char *path)
-{
-    struct stat status;
-    if (realpath(name, path)) return true;
-    if (errno != ENOENT || lstat(name, &status) == 0) return false;
-    errno = ENAMETOOLONG;
-    return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
-}
-
-/* Opens a new file beside the one to be replaced. With O_EXCL a name that exists is an error, and
- * the next number is tried: another thread uses the file, or a killed process left it. */
-static int open_beside(ng_replacement *file, mode_t mode)
-{
-    static atomic_int number;
-    const char *slash = strrchr(file->path, '/'), *name = slash ? slash + 1 : file->path;
-    int fd;
-    do {
-        snprintf(file->temporary, sizeof file->temporary, "%.*s%.200s.%ld-%d.tmp",
-                 (int)(name - file->path), file->path, name, (long)getpid(),
-                 atomic_fetch_add(&number, 1));
-        fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    } while (fd < 0 && errno == EEXIST);
-    return fd;
+        file->status = ng_fail(NG_EIO, "%s: cannot write %s: %s", file->function, file->path, why);
 }
 
 void ng_replacement_begin(ng_replacement *file, const char *function, const char *path)
 {
-    file->function = function;
-    file->name = path;
-    file->fd = -1;
-    file->status = NG_OK;
+    static atomic_int number;
     struct stat old;
     const bool exists = stat(path, &old) == 0;
+    *file = (ng_replacement){.function = function, .path = path, .fd = -1};
+    const int length = snprintf(file->temporary, sizeof file->temporary, "%s.%ld-%d.tmp", path,
+                                (long)getpid(), atomic_fetch_add(&number, 1));
     if (exists && !S_ISREG(old.st_mode))
-        replacement_fail(file, path,
-                         S_ISDIR(old.st_mode) ? strerror(EISDIR) : "not a regular file");
-    else if (!resolve(path, file->path) ||
-             (exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0))
-        replacement_fail(file, path, strerror(errno));
-    else if ((file->fd = open_beside(file, exists ? 0600 : 0666)) < 0)
-        replacement_fail(file, path, strerror(errno));
-    else if (exists && fchmod(file->fd, old.st_mode & 0777) != 0)
-        replacement_fail(file, path, strerror(errno));
+        replacement_fail(file, S_ISDIR(old.st_mode) ? strerror(EISDIR) : "not a regular file");
+    else if ((size_t)length >= sizeof file->temporary)
+        replacement_fail(file, strerror(ENAMETOOLONG));
+    else if ((exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0) ||
+             (file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                              exists ? 0600 : 0666)) < 0 ||
+             (exists && fchmod(file->fd, old.st_mode & 0777) != 0))
+        replacement_fail(file, strerror(errno));
 }
 
 void ng_replacement_write(ng_replacement *file, const void *bytes, int64_t count)
 {
     for (const char *at = bytes; count > 0 && file->status == NG_OK;) {
         const ssize_t written = write(file->fd, at, (size_t)count);
-        if (written < 0 && errno != EINTR) replacement_fail(file, file->name, strerror(errno));
+        if (written < 0 && errno != EINTR) replacement_fail(file, strerror(errno));
         if (written < 0) continue;
         at += written;
         count -= written;
@@ -203,11 +175,10 @@ void ng_replacement_text(ng_replacement *file, ng_text *text)
 
 ng_status ng_replacement_end(ng_replacement *file)
 {
-    if (file->status == NG_OK && fsync(file->fd) != 0)
-        replacement_fail(file, file->name, strerror(errno));
-    if (file->fd >= 0 && close(file->fd) != 0) replacement_fail(file, file->name, strerror(errno));
+    if (file->status == NG_OK && fsync(file->fd) != 0) replacement_fail(file, strerror(errno));
+    if (file->fd >= 0 && close(file->fd) != 0) replacement_fail(file, strerror(errno));
     if (file->status == NG_OK && rename(file->temporary, file->path) != 0)
-        replacement_fail(file, file->name, strerror(errno));
+        replacement_fail(file, strerror(errno));
     if (file->fd >= 0 && file->status != NG_OK) unlink(file->temporary);
     return file->status;
 }

@@ -78,11 +78,10 @@ void ng_text_number(ng_text *text, uint64_t value, int bytes);
  * After a failure nothing is written; ng_replacement_end removes the new file and returns the
  * status. */
 typedef struct {
-    const char *function, *name;    /* the public function and its path, for messages */
-    char path[PATH_MAX];            /* links followed */
-    char temporary[PATH_MAX + 256]; /* the new file: NAME.<process>-<number>.tmp */
-    int fd;                         /* of the new file, or -1 */
-    ng_status status;               /* of the first failure */
+    const char *function, *path; /* the public function and its path */
+    char temporary[PATH_MAX];    /* the new file: PATH.<process>-<number>.tmp */
+    int fd;                      /* of the new file, or -1 */
+    ng_status status;            /* of the first failure */
 } ng_replacement;
 void ng_replacement_begin(ng_replacement *file, const char *function, const char *path);
 void ng_replacement_write(ng_replacement *file, const void *bytes, int64_t count);
