@@ -253,7 +253,7 @@ static double validate(run *r)
     }
     ng_train(r->net);
     ng_tape_set_recording(r->tape, was);
-    return sum / VALIDATION_BATCHES;
+    return sum / (double)VALIDATION_BATCHES;
 }
 
 /* Takes a step. Returns the loss, or the norm of its gradient if that is not finite. */

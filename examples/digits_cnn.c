@@ -181,7 +181,7 @@ static bool data_fits(const options *o, ng_dataset *data)
                 (long long)train);
     }
     for (int64_t i = 0; i < ng_size(y); i++)
-        if (!(ng_get(y, i) >= 0 && ng_get(y, i) < CLASSES) && !ng_failed())
+        if (!(ng_get(y, i) >= 0 && ng_get(y, i) < (double)CLASSES) && !ng_failed())
             ng_fail(NG_EVALUE, "%s: label %g, expected 0 to %d", o->data, ng_get(y, i),
                     CLASSES - 1);
     return !ng_failed();

@@ -62,7 +62,7 @@ static void log_trials(ng_history *history, const char *name, ng_module *net, ng
         ng_tape_seed(tape, 1000);
         for (int i = 0; i < TRIALS; i++, ng_tape_reset(tape))
             sum += ng_item(loss_after(net, tape, draw_task(&rng), steps));
-        ng_history_log(history, "loss", steps, sum / TRIALS);
+        ng_history_log(history, "loss", steps, sum / (double)TRIALS);
     }
 }
 
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
         ng_tensor *sum = loss_after(net, tape, draw_task(&rng), 1);
         for (int i = 1; i < TASKS; i++)
             sum = ng_add(tape, sum, loss_after(net, tape, draw_task(&rng), 1));
-        sum = ng_mul_scalar(tape, sum, 1.0 / TASKS);
+        sum = ng_mul_scalar(tape, sum, 1.0 / (double)TASKS);
         if (ng_backward(tape, sum) || ng_optimizer_step(adam)) break;
         mean = ng_item(sum);
         ng_tape_reset(tape);

@@ -77,7 +77,7 @@ static ng_dataset *read_images(const char *images, const char *labels)
     ng_dataset *read = ng_dataset_read_idx(images, labels), *data = NULL;
     const ng_tensor *y = read ? ng_dataset_y(read) : NULL;
     for (int64_t i = 0; i < (y ? ng_size(y) : 0) && !ng_failed(); i++)
-        if (ng_get(y, i) >= CLASSES)
+        if (ng_get(y, i) >= (double)CLASSES)
             ng_fail(NG_EVALUE, "%s: label %g, expected 0 to %d", labels, ng_get(y, i), CLASSES - 1);
     if (read && !ng_failed()) {
         const ng_shape shape = ng_shape_of(ng_dataset_x(read));

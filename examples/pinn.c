@@ -49,7 +49,8 @@ static double exact(double t) { return exp(-d * t) * (cos(w * t) + d / w * sin(w
 static double log_solution(ng_history *history, ng_module *net, ng_tape *tape)
 {
     double worst = 0;
-    ng_tensor *t = ng_reshape(tape, ng_arange(tape, NG_F64, 0, end, end / SHOWN), NG_SHAPE(-1, 1));
+    ng_tensor *t =
+        ng_reshape(tape, ng_arange(tape, NG_F64, 0, end, end / (double)SHOWN), NG_SHAPE(-1, 1));
     ng_tensor *u = ng_forward(net, tape, t);
     ng_history_block(history, "solution");
     for (int64_t i = 0; u && i < ng_size(t); i++) {

@@ -328,13 +328,14 @@ TEST(distributions_have_their_moments)
     for (int i = 0; i < N; i++) {
         const double u = ng_rng_uniform(&rng), z = ng_rng_normal(&rng);
         ck_assert(u >= 0 && u < 1);
-        uniform += u / N, normal += z / N, square += z * z / N;
+        uniform += u / (double)N, normal += z / (double)N, square += z * z / (double)N;
         counts[ng_rng_below(&rng, 7)]++;
     }
-    assert_near(uniform, 0.5, 5 * sqrt(1.0 / 12 / N));
-    assert_near(normal, 0.0, 5 * sqrt(1.0 / N));
-    assert_near(square, 1.0, 5 * sqrt(2.0 / N));
-    for (int i = 0; i < 7; i++) assert_near((double)counts[i], N / 7.0, 5 * sqrt(N * 6.0 / 49));
+    assert_near(uniform, 0.5, 5 * sqrt(1.0 / 12 / (double)N));
+    assert_near(normal, 0.0, 5 * sqrt(1.0 / (double)N));
+    assert_near(square, 1.0, 5 * sqrt(2.0 / (double)N));
+    for (int i = 0; i < 7; i++)
+        assert_near((double)counts[i], (double)N / 7.0, 5 * sqrt((double)N * 6.0 / 49));
 }
 
 TEST(whole_numbers_of_a_wide_range_have_all_their_bits)
@@ -394,7 +395,7 @@ TEST(numbers_below_a_large_bound_are_fair)
         ck_assert(drawn >= 0 && drawn < 3 * third);
         low += drawn < 2 * third;
     }
-    ck_assert_double_eq_tol((double)low / DRAWS, 2. / 3, 0.02);
+    ck_assert_double_eq_tol((double)low / (double)DRAWS, 2. / 3, 0.02);
     ck_assert_int_eq(ng_rng_below(&rng, 1), 0);
     ck_assert_int_eq(ng_rng_below(&rng, 0), -1);
     assert_error(NG_EVALUE, "ng_rng_below: bound is 0, expected at least 1");

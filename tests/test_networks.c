@@ -418,7 +418,7 @@ TEST(recomputed_statistics_are_those_of_all_data)
         assert_values(ng_module_find(net, "9.running_var"), 0, 1, 1, 1, 1, 1);
         assert_values(ng_module_find(net, "10.running_deviation"), 0, 1, 1, 1, 1, 1);
         ck_assert(ng_item(ng_module_find(net, "2.num_batches_tracked")) ==
-                  ceil(SAMPLES / (double)sizes[k % 4]));
+                  ceil((double)SAMPLES / (double)sizes[k % 4]));
 
         ng_eval(net);
         ng_tensor *x = ng_dataset_x(data);

@@ -658,7 +658,7 @@ LOOP_TEST(equal_scores_share_alike, 2 * SCORES)
         for (int64_t i = 0; i < QUERIES; i++)
             assert_near(ng_get(gradients[0], i), 0, tolerance * fabs(score));
         for (int64_t i = 0; i < KEYS; i++) {
-            const double of_key = (double)QUERIES / KEYS;
+            const double of_key = (double)QUERIES / (double)KEYS;
             assert_close(ng_get(gradients[1], i), i % 2 ? -of_key : of_key, tolerance);
             assert_close(ng_get(gradients[2], i), of_key, tolerance);
         }

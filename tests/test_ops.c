@@ -739,7 +739,7 @@ TEST(scatter_counts_beyond_the_digits_of_float)
     ng_tensor *x = own(ng_full_new(NG_F32, NG_SHAPE(COUNT), 1));
     ng_tensor *index = own(ng_zeros_new(NG_I64, NG_SHAPE(COUNT)));
     ng_tensor *table = own(ng_require_grad(ng_zeros_new(NG_F32, NG_SHAPE(2))));
-    const double most = 0x1p24 + COUNT - 3;
+    const double most = 0x1p24 + (double)COUNT - 3;
     ng_set(x, 0, 0x1p24);
     ng_set(index, COUNT - 2, 1), ng_set(index, COUNT - 1, 1);
     assert_values(ng_scatter_add_rows(tape, x, index, 3), 0, most, 2, 0);

@@ -190,12 +190,12 @@ static ng_status gradient_program(ng_group *group, void *with)
         if (plan->in_pieces) {
             ng_tensor *loss = loss_of(tape, net, plan, first, middle);
             expect(ng_parallel_backward(parallel, tape, loss,
-                                        .share = (double)(middle - first) / ROWS) == NG_OK);
+                                        .share = (double)(middle - first) / (double)ROWS) == NG_OK);
             from = middle;
         }
         ng_tensor *loss = loss_of(tape, net, plan, from, last);
-        expect(ng_parallel_backward(parallel, tape, loss, .share = (double)(last - from) / ROWS) ==
-               NG_OK);
+        expect(ng_parallel_backward(parallel, tape, loss,
+                                    .share = (double)(last - from) / (double)ROWS) == NG_OK);
         expect(same_gradients(net, plan->whole, pass)); /* a second pass is added */
     }
     ng_tape_free(tape), ng_parallel_free(parallel), ng_module_free(net);

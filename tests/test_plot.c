@@ -365,19 +365,8 @@ TEST(no_name_vanishes_from_the_key)
 
 TEST(kept_script_draws_the_same_figure)
 {
-    static const char *const names[] = {"a",
-                                        "run#1",
-                                        "|cat",
-                                        "<x",
-                                        "$data",
-                                        "it's 7",
-                                        "b\n12",
-                                        "\xff"
-                                        "1",
-                                        "-",
-                                        "\\1",
-                                        "~x",
-                                        "`x`"};
+    static const char *const names[] = {"a",     "run#1", "|cat", "<x",  "$data", "it's 7",
+                                        "b\n12", "\3771", "-",    "\\1", "~x",    "`x`"};
     if (!has_gnuplot()) return;
     for (int i = 0; i < 12; i++) {
         char path[4200], script[64], command[4300];

@@ -40,7 +40,8 @@ TEST(interval_covers_the_median_as_often_as_it_says)
         number_spread_of(values, COUNT);
         covered += values[cut] <= 1 && values[COUNT - 1 - cut] >= 1;
     }
-    const double share = (double)covered / RUNS, expected = 1 - 20.0 / 512; /* 2 (1 + 9) / 2^9 */
+    const double share = (double)covered / (double)RUNS,
+                 expected = 1 - 20.0 / 512; /* 2 (1 + 9) / 2^9 */
     ck_assert_msg(fabs(share - expected) < 0.005, "covered %.4f of the time, not %.4f", share,
                   expected);
 }

@@ -494,7 +494,7 @@ TEST(indices_are_drawn_as_often_as_their_share)
     int64_t counts[4] = {0};
     for (int64_t i = 0; i < DRAWS; i++) counts[ng_data_i64(index)[i]]++;
     ck_assert_int_eq(counts[0] + counts[3], 0);
-    assert_close((double)counts[1] / DRAWS, 0.75, 0.02);
+    assert_close((double)counts[1] / (double)DRAWS, 0.75, 0.02);
     ng_tape_seed(tape, 5);
     ng_tensor *first = ng_sample(tape, ng_repeat(tape, p, NG_SHAPE(100, 1)));
     ng_tape_seed(tape, 5);

@@ -38,7 +38,8 @@ static ng_tensor *dropped_weights(ng_tape *on, int64_t length, double dropout)
 TEST(dropout_of_weights_drops_its_share_and_scales_the_rest)
 {
     enum { LENGTH = 150 };
-    const double p = 0.3, kept = 1 / (0.7 * LENGTH), n = 4.0 * LENGTH * LENGTH;
+    const double p = 0.3, kept = 1 / (0.7 * (double)LENGTH),
+                 n = 4.0 * (double)LENGTH * (double)LENGTH;
     ng_tensor *weights = dropped_weights(tape, LENGTH, p);
     int64_t dropped = 0, rows[LENGTH] = {0}, columns[LENGTH] = {0};
     for (int64_t i = 0; i < weights->size; i++) {
@@ -57,7 +58,7 @@ TEST(dropout_of_weights_drops_its_share_and_scales_the_rest)
         assert_near((double)rows[i] / count, p, off);
         assert_near((double)columns[i] / count, p, off);
     }
-    assert_near(ng_item(ng_mean(tape, weights)) * LENGTH, 1, 0.01); /* as without dropout */
+    assert_near(ng_item(ng_mean(tape, weights)) * (double)LENGTH, 1, 0.01); /* as without dropout */
 }
 
 /* Neighbours: the next query, key, head, batch; and the same weight in the next call. */

@@ -88,7 +88,7 @@ static double move_of(const double *before, const double *after, int unit)
 {
     double sum = 0;
     for (int p = unit * PERCENTS; p < (unit + 1) * PERCENTS; p++) sum += fabs(after[p] - before[p]);
-    return sum / PERCENTS;
+    return sum / (double)PERCENTS;
 }
 
 /* ---- The gradient's change ---------------------------------------------------------------- */
@@ -197,7 +197,8 @@ static void run(history *h, int seed, ng_tape *tape)
     for (int epoch = 0; epoch < epochs; epoch++) {
         ng_dataset_shuffle(train, (uint64_t)epoch);
         for (int i = 0; i < PROBES && ng_dataset_batch(train, tape, i, BATCH, &batch); i++)
-            changes[epoch] += change_of_gradient(net, h->norm, h->rate, tape, &batch) / PROBES;
+            changes[epoch] +=
+                change_of_gradient(net, h->norm, h->rate, tape, &batch) / (double)PROBES;
         const double loss = lab_train_epoch(net, sgd, tape, train, BATCH, (uint64_t)epoch);
         const double *before = percentiles + epoch * look;
         look_at_inputs(net, h->norm, tape, validate, percentiles + (epoch + 1) * look);

@@ -143,7 +143,7 @@ static void measure(int kind)
         double looks[LOOKS] = {0};
         losses[kind][seed] = train(kind, rate, lab_seed(seed), looks);
         for (int i = 0; i < LOOKS; i++) {
-            const double step = (i + 0.5) * lab_whole(STEPS) / LOOKS;
+            const double step = (i + 0.5) * lab_whole(STEPS) / (double)LOOKS;
             lab_log(curves, seed, "loss rate validation", step, looks[i], rate, losses[kind][seed]);
         }
     }

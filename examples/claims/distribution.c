@@ -69,7 +69,7 @@ enum { EMBEDDING = 512 };
 static void fill_embedding(double *x)
 {
     const double known[] = {0.146, 0.108, 0.192, 0.11}, mean = 0.135, deviation = 0.048;
-    double sum = EMBEDDING * mean, squares = EMBEDDING * deviation * deviation;
+    double sum = (double)EMBEDDING * mean, squares = (double)EMBEDDING * deviation * deviation;
     for (int i = 0; i < 4; i++) {
         x[i] = known[i];
         sum -= known[i], squares -= pow(known[i] - mean, 2);
@@ -133,7 +133,8 @@ static void add_density(double *density, const double *x, int64_t count, double 
 {
     for (int64_t i = 0; i < count; i++) {
         const double bin = floor((x[i] - first_bin) / bin_width);
-        if (bin >= 0 && bin < BINS) density[(int)bin] += weight / (bin_width * (double)count);
+        if (bin >= 0 && bin < (double)BINS)
+            density[(int)bin] += weight / (bin_width * (double)count);
     }
 }
 

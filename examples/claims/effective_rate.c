@@ -190,7 +190,7 @@ static void measure_turning(int norm)
             angle[seed] = sqrt(at_the_end(angles) / (2 * PRODUCT));
             last[k][seed] = at_the_end(effective);
             for (int i = 0; i < LOOKS; i++) {
-                const double step = (i + 0.5) * lab_whole(LONG) / LOOKS;
+                const double step = (i + 0.5) * lab_whole(LONG) / (double)LOOKS;
                 lab_log(curves, seed, "angle effective theory", step, sqrt(angles[i]), effective[i],
                         sqrt(2 * PRODUCT));
             }

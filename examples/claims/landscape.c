@@ -223,7 +223,7 @@ static double common_rate(void)
     record r = record_new();
     lab_curves *curves = lab_curves_new("rate", "rates of no norm");
     for (int i = 0; i < RATES; i++) {
-        lab_progress(i, 10.0 * RATES, "rate %g", rates[i]);
+        lab_progress(i, 10.0 * (double)RATES, "rate %g", rates[i]);
         for (int s = 0; s < lab_tuning_seeds(); s++) {
             train(PLAIN, rates[i], lab_tuning_seed(s), s, false, &r);
             lab_log(curves, s, "loss", rates[i], r.last[s]);

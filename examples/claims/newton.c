@@ -236,8 +236,8 @@ static void log_looks(lab_curves *curves, int seed, const double *looks, double 
     for (int i = 0; i < LOOKS; i++) {
         /* 0: no step ended in this part. */
         const double loss = looks[i] > 0 ? looks[i] : i == 0 ? 1 : enough;
-        lab_log(curves, seed, "loss rate used", (i + 0.5) * lab_whole(MOST) / LOOKS, loss, rate,
-                used);
+        lab_log(curves, seed, "loss rate used", (i + 0.5) * lab_whole(MOST) / (double)LOOKS, loss,
+                rate, used);
     }
 }
 

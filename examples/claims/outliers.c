@@ -244,7 +244,7 @@ static void measure_network(double *lost[VARIANTS])
                 const double accuracy =
                     accuracy_with(nets[k == RMS], validate, size, k, lab_seed(seed));
                 if (i == 0) first = accuracy;
-                lost[k][seed] += (first - accuracy) / OUTLIERS;
+                lost[k][seed] += (first - accuracy) / (double)OUTLIERS;
                 lab_log(curves, seed, series[k], size, accuracy);
             }
         }
@@ -271,7 +271,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < WIDTHS; i++) {
         char block[32];
         snprintf(block, sizeof block, "width %g", widths[i]);
-        lab_progress(0.2 * i / WIDTHS, 1, "rows of width %g", widths[i]);
+        lab_progress(0.2 * i / (double)WIDTHS, 1, "rows of width %g", widths[i]);
         const changes c = measure_rows(block, OUTLIERS, outlier_at, (int64_t)widths[i], false);
         judge_rows(&c, 3, HUGE_VAL, "mean 0, width", widths[i]);
     }

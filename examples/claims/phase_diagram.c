@@ -116,8 +116,8 @@ static void measure(int kind, int width)
     for (at.size = 0; at.size < SIZES; at.size++) {
         double *of_last = last[kind][width][at.size] = lab_numbers(lab_seeds());
         double *of_lowest = lowest[kind][width][at.size] = lab_numbers(lab_seeds());
-        lab_progress(before + (at.size + 1) / (SIZES + 1.0), total, "%s, width %d, %d windows",
-                     kinds[kind].name, widths[width], windows[at.size]);
+        lab_progress(before + (at.size + 1) / ((double)SIZES + 1), total,
+                     "%s, width %d, %d windows", kinds[kind].name, widths[width], windows[at.size]);
         for (int seed = 0; seed < lab_seeds(); seed++) {
             const outcome o = train(at, rate, lab_seed(seed));
             of_last[seed] = o.last;

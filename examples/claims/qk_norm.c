@@ -62,7 +62,7 @@ static ng_tensor *heads_of(ng_module *attention, ng_tape *tape, ng_tensor *x, in
 static double largest_logit(ng_module *net, ng_tape *tape, ng_tensor *ids)
 {
     const bool was = ng_tape_set_recording(tape, false);
-    const double scale = 1 / sqrt((double)lab_whole(WIDTH) / HEADS);
+    const double scale = 1 / sqrt((double)lab_whole(WIDTH) / (double)HEADS);
     ng_tensor *x =
         ng_forward(child(net, "positions"), tape, ng_forward(child(net, "embedding"), tape, ids));
     double largest = 0;

@@ -65,7 +65,7 @@ static double train(const task *t, double rate, uint64_t seed, double *errors)
         if (ng_backward(tape, loss)) break;
         ng_clip_grad_norm(net, 1);
         if (ng_optimizer_step(adam)) break;
-        error += ng_item(loss) / LOOK;
+        error += ng_item(loss) / (double)LOOK;
         ng_tape_reset(tape);
         if (++step % LOOK > 0) continue;
         if (errors) errors[step / LOOK - 1] = error;

@@ -112,7 +112,7 @@ static void measure_kind(int kind)
     double *slopes = lab_numbers(lab_seeds()), *fallings = lab_numbers(lab_seeds());
     lab_block(kinds[kind].name, "seed slope falling");
     for (int seed = 0; seed < lab_seeds(); seed++) {
-        lab_progress(kind * lab_seeds() + seed, 2.0 * KINDS * lab_seeds(), "%s, seed %d",
+        lab_progress(kind * lab_seeds() + seed, 2.0 * (double)KINDS * lab_seeds(), "%s, seed %d",
                      kinds[kind].name, seed + 1);
         const departure d = measure(kind, NG_ZERO, lab_seed(seed));
         slopes[seed] = d.slope, fallings[seed] = d.falling;
@@ -128,8 +128,9 @@ static void measure_eps(int kind)
     enum { LOWEST = -16 };
     lab_curves *curves = lab_curves_new("eps", "%s by eps", kinds[kind].name);
     for (int power = LOWEST; power <= 0; power++) {
-        lab_progress(KINDS + kind * (1.0 - LOWEST) + power - LOWEST, KINDS + NORMS * (1.0 - LOWEST),
-                     "%s, eps 1e%d", kinds[kind].name, power);
+        lab_progress((double)KINDS + kind * (1.0 - (double)LOWEST) + power - (double)LOWEST,
+                     (double)KINDS + (double)NORMS * (1.0 - (double)LOWEST), "%s, eps 1e%d",
+                     kinds[kind].name, power);
         for (int seed = 0; seed < lab_seeds(); seed++)
             lab_log(curves, seed, "falling", pow(10, power),
                     measure(kind, pow(10, power), lab_seed(seed)).falling);

@@ -76,7 +76,7 @@ static conv_work conv_work_of(ng_dtype dtype, const ng_conv_shape *shape)
     w.bundle = ng_least(shape->images, CONV_PLACES / w.n);
     if (w.bundle < 1) w.bundle = 1;
     const int64_t bundles = (shape->images + w.bundle - 1) / w.bundle;
-    if ((double)weight_size(&w) * (double)w.n < CONV_LARGE)
+    if ((double)weight_size(&w) * (double)w.n < (double)CONV_LARGE)
         w.blocks = ng_least(ng_least(bundles, CONV_BLOCKS), CONV_SUMS / weight_size(&w));
     if (w.blocks < 1) w.blocks = 1;
     w.length = (bundles + w.blocks - 1) / w.blocks * w.bundle;
