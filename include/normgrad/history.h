@@ -9,7 +9,7 @@ NG_BEGIN_C
 
 /* A history has blocks (one per run, say), each with its own series. In the file
  *
- *     # what: digits, 64-128-128-10; seed 0; float32; normgrad 0.3.0, avx2
+ *     # what: digits, 64-128-128-10; seed 0; float32; normgrad 0.4.0, avx2
  *
  *     # LayerNorm
  *     step      loss          accuracy
