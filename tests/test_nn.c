@@ -877,6 +877,7 @@ TEST(options_without_sense_are_refused)
     assert_refused(ng_layer_norm_new(3, .eps = (double)NAN), "eps is");
     assert_refused(ng_layer_norm_over_new(NG_SCALAR), "ng_layer_norm_new: dim is 0");
     assert_refused(ng_layer_norm_over_new(NG_SHAPE(3, 0)), "ng_layer_norm_new: dim is 0");
+    assert_refused(ng_layer_norm_new(3, .shape = NG_SHAPE(3)), "ng_layer_norm_new: both .shape");
     assert_refused(ng_rms_norm_new(-1), "ng_rms_norm_new: dim is -1");
     assert_refused(ng_rms_norm_new(3, .partial = 1.5), "partial is 1.5, expected 0 < partial <= 1");
     assert_refused(ng_adaptive_layer_norm_new(0), "ng_adaptive_layer_norm_new: dim is 0");

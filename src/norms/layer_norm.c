@@ -75,6 +75,9 @@ static bool layer_norm_options_accepted(const ng_layer_norm_new_options *options
 ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
 {
     options.eps = ng_option(options.eps, 1e-5);
+    if (!ng_option_apart("ng_layer_norm_new", "shape", options.shape.rank > 0, "dim",
+                         options.dim != 0))
+        return NULL;
     if (options.shape.rank == 0) options.shape = NG_SHAPE(options.dim);
     if (!layer_norm_options_accepted(&options)) return NULL;
     layer_norm *self = (layer_norm *)ng_module_new(&layer_norm_class);
