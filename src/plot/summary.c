@@ -66,7 +66,7 @@ static bool add_run(summary *s, ng_block *b)
 }
 
 /* NaN comes last. */
-static int by_place(const void *a, const void *b)
+static int by_place_then_value(const void *a, const void *b)
 {
     const sample *s = a, *t = b;
     if (s->place != t->place) return s->place < t->place ? -1 : 1;
@@ -160,7 +160,7 @@ ng_history *ng_history_summary_with(ng_history *const *histories,
     ng_history *result = NULL;
     const int64_t failures = ng_failures();
     if (collect_runs(&s, histories, options.block, options.count)) {
-        qsort(s.samples, (size_t)s.count, sizeof *s.samples, by_place);
+        qsort(s.samples, (size_t)s.count, sizeof *s.samples, by_place_then_value);
         result = ng_history_new(histories[0]->what);
         if (result && options.block) ng_history_block(result, options.block);
         log_groups(result, &s, failures);
