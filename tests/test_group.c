@@ -490,16 +490,6 @@ static ng_status lonely_program(ng_group *group, void *with)
 
 TEST(one_value_per_channel_of_all_ranks_is_an_error) { assert_ranks_well(3, lonely_program, NULL); }
 
-TEST(statistics_of_ghost_batches_over_a_group_need_combined)
-{
-    ng_group *group = ng_group_alone();
-    assert_fails(ng_batch_norm_new(3, .group = group, .ghost = 4), NG_EVALUE,
-                 "ng_batch_norm_new: both .ghost and .group, expected one of them");
-    ng_module *norm = ng_batch_norm_new(3, .group = group, .ghost = 4, .combined = true);
-    assert_ok(norm);
-    ng_module_free(norm), ng_group_free(group);
-}
-
 /* ---- The checker ---------------------------------------------------------------------------- */
 
 /* The same function on all ranks: the mean of their inputs, which are equal, then BatchNorm of a

@@ -765,8 +765,7 @@ TEST(masked_batch_norm_says_what_is_wrong)
     assert_error(NG_ESHAPE,
                  "ng_batch_norm: mask is (5,) and x (4, 3, 5), expected mask (4,) or (4, 5)");
     assert_fails(MASKED(one), NG_ESHAPE,
-                 "ng_batch_norm: training needs more than one value per channel, the mask "
-                 "leaves 1 of 20");
+                 "ng_batch_norm: training needs more than one value per channel");
     ng_set(one, 8, 1);
     assert_ok(MASKED(one));
 #undef MASKED

@@ -108,16 +108,14 @@ enum { OWN, COMBINED, LAYER, METHODS };
 static const char *const method_names[METHODS] = {"own statistics", "combined statistics",
                                                   "LayerNorm"};
 
-static ng_module *make_network(int method, int64_t part, uint64_t seed)
+static ng_module *make_network(int method, uint64_t seed)
 {
     const int64_t width = lab_whole(WIDTH);
     ng_module *net = ng_sequential_from(NULL, 0);
     for (int i = 0; i < 2; i++) {
         ng_sequential_add(net, ng_linear_new(i == 0 ? 64 : width, width));
-        ng_sequential_add(net, method == LAYER ? ng_layer_norm_new(width)
-                               : method == OWN
-                                   ? ng_batch_norm_new(width)
-                                   : ng_batch_norm_new(width, .ghost = part, .combined = true));
+        ng_sequential_add(net,
+                          method == LAYER ? ng_layer_norm_new(width) : ng_batch_norm_new(width));
         ng_sequential_add(net, ng_relu_new());
     }
     ng_sequential_add(net, ng_linear_new(width, 10));
@@ -168,7 +166,7 @@ static inline outcome run(int method, int workers, ng_dataset **shards, ng_datas
                           uint64_t seed)
 {
     const int64_t part = lab_whole(BATCH) / workers;
-    ng_module *net = make_network(method, part, seed);
+    ng_module *net = make_network(method, seed);
     ng_optimizer *adam = ng_adam_new(net, .lr = lab_number(RATE));
     ng_tape *tape = ng_tape_new();
     statistics own[MOST_WORKERS];

@@ -179,7 +179,6 @@ typedef struct {
     bool no_running_stats; /* evaluation uses the batch too */
     bool frozen;           /* always use running statistics; weight and bias still train */
     int64_t ghost;         /* in training, samples of a sub-batch with its own statistics */
-    bool combined;         /* with .ghost: combine them, as in ng_ghost_batch_norm */
     ng_group *group;       /* in training, statistics are over the batches of all ranks; it must
                               outlive the layer's last pass */
     int64_t condition;     /* features of c; default 0: none */

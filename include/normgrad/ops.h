@@ -740,19 +740,16 @@ NG_API ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *g
                                        ng_tensor *beta, ng_tensor *running_mean,
                                        ng_batch_renorm_options options);
 
-/* Batch normalization in sub-batches of `size` samples (the last may be smaller), like the workers
- * of a data-parallel job; gamma, beta and running statistics as in ng_batch_norm. In training each
- * sub-batch is normalized by its own mean and variance, and the running statistics are updated once
- * for each, in order: ghost batch normalization, Hoffer, Hubara & Soudry 2017. With .combine the
- * statistics of the sub-batches are combined,
- *     mean = (sum n_i mean_i) / n    var = (sum n_i (var_i + (mean_i - mean)^2)) / n
- * and all sub-batches are normalized by these (synchronized BatchNorm), as ng_batch_norm does with
- * the whole batch. Outside training it is ng_batch_norm. */
+/* Batch normalization in sub-batches of `size` samples, like the workers of a data-parallel job;
+ * gamma, beta and running statistics as in ng_batch_norm. In training each sub-batch is normalized
+ * by its own mean and variance, and the running statistics are updated once for each, in order:
+ * ghost batch normalization, Hoffer, Hubara & Soudry 2017. The last sub-batch may be smaller; one
+ * of a single value per channel joins the sub-batch before. Outside training it is ng_batch_norm. */
 typedef struct {
     int64_t size;    /* has no default */
     double eps;      /* default 1e-5 */
     double momentum; /* default 0.1; NG_ZERO: no update */
-    bool training, combine;
+    bool training;
     ng_tensor *running_var;
 } ng_ghost_batch_norm_options;
 #define ng_ghost_batch_norm(tape, x, gamma, beta, running_mean, ...)                              \

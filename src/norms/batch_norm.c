@@ -1,6 +1,43 @@
-/* BatchNorm: each channel normalized over the batch, or by running statistics. */
+/* BatchNorm: each channel normalized over the batch, or by running statistics; in training also in
+ * sub-batches, each by itself: ghost batch normalization, Hoffer, Hubara & Soudry 2017. */
 #include "norms/batch_state.h"
 #include "norms/film.h"
+
+/* ---- Sub-batches ---------------------------------------------------------------------------- */
+
+/* The running statistics move once for each, when all have succeeded. */
+static ng_tensor *in_sub_batches(ng_tape *tape, const ng_batch_call *call, int64_t size)
+{
+    const ng_shape s = call->x->shape;
+    const int64_t samples = s.dim[0], rest = samples % size * ng_shape_span(s, 2, s.rank);
+    const int64_t count = samples / size + (rest > 1); /* one value joins the sub-batch before */
+    ng_tensor **y = ng_tape_memory(tape, (size_t)count * sizeof(ng_tensor *));
+    ng_batch_moments *moments = ng_tape_memory(tape, (size_t)count * sizeof *moments);
+    if (!y || !moments) return NULL;
+    for (int64_t i = 0; i < count; i++) {
+        ng_batch_call part = *call;
+        part.x = ng_slice(tape, call->x, 0, i * size, i + 1 < count ? (i + 1) * size : samples);
+        y[i] = ng_batch_norm_run(tape, &part, &moments[i]);
+        if (!y[i]) return NULL;
+    }
+    ng_tensor *joined = ng_concat(tape, y, (int)count, 0);
+    for (int64_t i = 0; joined && i < count; i++) ng_batch_move(call, &moments[i]);
+    return joined;
+}
+
+ng_tensor *ng_ghost_batch_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
+                                    ng_tensor *running_mean, ng_ghost_batch_norm_options options)
+{
+    static const char function[] = "ng_ghost_batch_norm";
+    const ng_batch_call call = NG_BATCH_CALL(function, options, running_var);
+    if (!ng_batch_accepts(tape, &call) ||
+        !ng_option_positive(function, "size", options.size, "samples"))
+        return NULL;
+    const bool whole = !call.training || options.size >= x->shape.dim[0];
+    return whole ? ng_batch_norm_called(tape, &call) : in_sub_batches(tape, &call, options.size);
+}
+
+/* ---- The layer ------------------------------------------------------------------------------ */
 
 typedef struct {
     ng_module base;
@@ -16,43 +53,27 @@ static bool uses_batch(const batch_norm *layer)
     return layer->base.training && !layer->base.frozen && !layer->options.frozen;
 }
 
-static ng_tensor *at_once(const batch_norm *layer, ng_tape *tape, ng_tensor *x, ng_tensor *mask,
-                          double momentum, bool training)
-{
-    const ng_batch_state *state = &layer->state;
-    return ng_batch_norm(tape, x, ng_parameter_value(tape, state->gamma),
-                         ng_parameter_value(tape, state->beta), state->mean, state->spread,
-                         .eps = layer->options.eps, .momentum = momentum, .training = training,
-                         .group = layer->options.group, .mask = mask);
-}
-
-static ng_tensor *in_parts(const batch_norm *layer, ng_tape *tape, ng_tensor *x, double momentum,
-                           bool training)
-{
-    const ng_batch_state *state = &layer->state;
-    return ng_ghost_batch_norm(
-        tape, x, ng_parameter_value(tape, state->gamma), ng_parameter_value(tape, state->beta),
-        state->mean, state->spread, .size = layer->options.ghost, .eps = layer->options.eps,
-        .momentum = momentum, .training = training, .combine = layer->options.combined);
-}
-
 static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     batch_norm *layer = (batch_norm *)self;
-    ng_tensor *x = in->x;
-    const ng_batch_norm_new_options *options = &layer->options;
-    const bool training = uses_batch(layer), counts = training && !options->no_running_stats;
+    const ng_batch_norm_new_options *o = &layer->options;
     const ng_batch_state *state = &layer->state;
+    const bool training = uses_batch(layer), counts = training && !o->no_running_stats;
     const double seen = counts ? ng_item(state->batches) : 0;
-    if (!ng_channels_fit(self, x, options->channels)) return NULL;
-    if (state->moments && !ng_batch_state_collect(state, tape, x)) return NULL;
-    const double momentum = options->cumulative ? 1 / (seen + 1) : options->momentum;
-    if (options->ghost &&
-        !ng_option_apart(self->type->name, "ghost", true, "mask", !ng_is_none(in->mask)))
+    const double momentum = o->cumulative ? 1 / (seen + 1) : o->momentum;
+    if (!ng_channels_fit(self, in->x, o->channels) ||
+        (state->moments && !ng_batch_state_collect(state, tape, in->x)) ||
+        !ng_option_apart(self->type->name, "ghost", o->ghost, "mask", !ng_is_none(in->mask)))
         return NULL;
-    const bool parts = options->ghost && !options->group;
-    ng_tensor *y = parts ? in_parts(layer, tape, x, momentum, training)
-                         : at_once(layer, tape, x, in->mask, momentum, training);
+    ng_tensor *gamma = ng_parameter_value(tape, state->gamma);
+    ng_tensor *beta = ng_parameter_value(tape, state->beta);
+    ng_tensor *y = o->ghost
+                       ? ng_ghost_batch_norm(tape, in->x, gamma, beta, state->mean, state->spread,
+                                             .size = o->ghost, .eps = o->eps, .momentum = momentum,
+                                             .training = training)
+                       : ng_batch_norm(tape, in->x, gamma, beta, state->mean, state->spread,
+                                       .eps = o->eps, .momentum = momentum, .training = training,
+                                       .group = o->group, .mask = in->mask);
     if (y && counts) ng_batch_state_count(state, tape);
     return ng_modulate(layer->modulation, tape, y, in);
 }
@@ -67,9 +88,7 @@ static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
         snprintf(momentum, sizeof momentum, ", momentum=%s",
                  ng_number_print(options->momentum).text);
     char ghost[48] = "";
-    if (options->ghost)
-        snprintf(ghost, sizeof ghost, ", ghost=%lld%s", (long long)options->ghost,
-                 options->combined ? " combined" : "");
+    if (options->ghost) snprintf(ghost, sizeof ghost, ", ghost=%lld", (long long)options->ghost);
     snprintf(text, bytes, "%lld, eps=%s%s%s%s%s%s%s", (long long)options->channels,
              ng_number_print(options->eps).text, momentum,
              options->no_running_stats ? ", no running stats" : "",
@@ -93,38 +112,34 @@ ng_batch_state *ng_batch_norm_state(const ng_module *module)
     return &layer->state;
 }
 
-/* Whether no setting is without effect, because no running statistics move, or because those of the
- * batch are never used. */
-static bool options_count(const char *name, const ng_batch_norm_new_options *options)
-{
-    const char *moves = "where running statistics move", *batches = "where batches give statistics";
-    const bool rest = options->no_running_stats || options->frozen, frozen = options->frozen;
-    return ng_option_idle(name, "momentum", rest && ng_option_given(options->momentum), moves) &&
-           ng_option_idle(name, "cumulative", rest && options->cumulative, moves) &&
-           ng_option_idle(name, "ghost", frozen && options->ghost, batches) &&
-           ng_option_idle(name, "group", frozen && options->group, batches);
-}
-
-static bool batch_norm_options_accepted(const ng_batch_norm_new_options *options)
+/* Settings of which one would be without effect, or that contradict each other. */
+static bool batch_norm_options_accepted(const ng_batch_norm_new_options *o)
 {
     static const char name[] = "ng_batch_norm_new";
-    const bool apart = options->ghost && !options->combined; /* each part has its own statistics */
-    if (options->ghost < 0 || (options->combined && !options->ghost)) {
-        ng_fail(NG_EVALUE, "%s: ghost is %lld%s, expected a number of samples", name,
-                (long long)options->ghost, options->combined ? " with .combined" : "");
-        return false;
+    enum { MOMENTUM, CUMULATIVE, REST, FROZEN, GHOST, GROUP, CONDITION, NO_AFFINE, SETTINGS };
+    static const char *const names[SETTINGS] = {"momentum",  "cumulative", "no_running_stats",
+                                                "frozen",    "ghost",      "group",
+                                                "condition", "no_affine"};
+    const bool given[SETTINGS] = {ng_option_given(o->momentum),
+                                  o->cumulative,
+                                  o->no_running_stats,
+                                  o->frozen,
+                                  o->ghost,
+                                  o->group,
+                                  o->condition,
+                                  o->no_affine};
+    static const int apart[][2] = {
+        {CUMULATIVE, MOMENTUM}, {REST, MOMENTUM},    {FROZEN, MOMENTUM},    {REST, CUMULATIVE},
+        {FROZEN, CUMULATIVE},   {FROZEN, REST},      {FROZEN, GHOST},       {FROZEN, GROUP},
+        {GHOST, GROUP},         {GHOST, CUMULATIVE}, {CONDITION, NO_AFFINE}};
+    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+        const int one = apart[i][0], other = apart[i][1];
+        if (!ng_option_apart(name, names[one], given[one], names[other], given[other]))
+            return false;
     }
-    if (!ng_option_apart(name, "cumulative", options->cumulative, "momentum",
-                         ng_option_given(options->momentum)) ||
-        !ng_option_apart(name, "frozen", options->frozen, "no_running_stats",
-                         options->no_running_stats) ||
-        !ng_option_apart(name, "ghost", apart, "group", options->group) ||
-        !ng_option_apart(name, "condition", options->condition, "no_affine", options->no_affine) ||
-        !ng_option_apart(name, "ghost", apart, "cumulative", options->cumulative))
-        return false;
-    return options_count(name, options) &&
-           ng_option_positive(name, "channels", options->channels, "channels") &&
-           ng_batch_settings_ok(name, options->eps, options->momentum);
+    return ng_option_positive(name, "channels", o->channels, "channels") &&
+           (!o->ghost || ng_option_positive(name, "ghost", o->ghost, "samples")) &&
+           ng_batch_settings_ok(name, o->eps, o->momentum);
 }
 
 ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)

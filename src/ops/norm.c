@@ -1,5 +1,4 @@
-/* What the norms share: checks of operands and settings, statistics, composition of ops, running
- * statistics. */
+/* What the norms share: checks of operands and settings, statistics, composition of ops. */
 #include "ops/op.h"
 #include <math.h>
 
@@ -121,89 +120,4 @@ ng_tensor *ng_composed_output(ng_tape *tape, ng_composed_norm norm, ng_tensor *g
 {
     ng_tensor *y = ng_reshape(tape, ng_mul(tape, norm.centred, norm.rstd), x->shape);
     return ng_affine_composed(tape, y, gamma, beta);
-}
-
-/* ---- Over the batch ----------------------------------------------------------------------- */
-
-static bool is_batch(const char *function, const ng_tensor *x)
-{
-    if (x->shape.rank >= 2) return true;
-    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...)", function,
-            ng_shape_print(x->shape).text);
-    return false;
-}
-
-/* Whether running statistics have the right shape and no gradient. Training writes to them, so that
- * they may not be a tape's. */
-static bool running_ok(const ng_batch_call *o, const char *name, const ng_tensor *running)
-{
-    if (!ng_operand_fits(o->function, name, running, NG_SHAPE(o->x->shape.dim[1]), o->x))
-        return false;
-    if (running->requires_grad) {
-        ng_fail(NG_EGRAD, "%s: %s requires a gradient, expected a buffer without one", o->function,
-                name);
-        return false;
-    }
-    if (o->training && running->tape) {
-        ng_fail(NG_ESTATE, "%s: training updates %s, but it belongs to a tape and is read-only",
-                o->function, name);
-        return false;
-    }
-    return true;
-}
-
-/* Whether the running mean and the running spread are two tensors, which training needs. */
-static bool running_apart(const ng_batch_call *o)
-{
-    if (!o->training || ng_is_none(o->running_mean) || o->running_mean != o->running_spread)
-        return true;
-    ng_fail(NG_EVALUE, "%s: running_mean and %s are one tensor, expected two", o->function,
-            o->spread);
-    return false;
-}
-
-bool ng_batch_settings_ok(const char *function, double eps, double momentum)
-{
-    if (!ng_norm_eps_ok(function, eps)) return false;
-    if (momentum >= 0 && momentum <= 1) return true;
-    ng_fail(NG_EVALUE, "%s: momentum is %g, expected 0 <= momentum <= 1", function, momentum);
-    return false;
-}
-
-bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *o, ng_column_norm_shape *shape)
-{
-    const char *function = o->function;
-    const char *const names[] = {"x", "gamma", "beta", "running_mean", o->spread};
-    ng_tensor *inputs[] = {o->x, o->gamma, o->beta, o->running_mean, o->running_spread};
-    if (!ng_accepts_optional(function, tape, 1, 5, inputs, names) || !is_batch(function, o->x) ||
-        !ng_affine_fits(function, o->gamma, o->beta, NG_SHAPE(o->x->shape.dim[1]), o->x) ||
-        !running_ok(o, "running_mean", o->running_mean) ||
-        !running_ok(o, o->spread, o->running_spread) || !running_apart(o) ||
-        !ng_batch_settings_ok(function, o->eps, o->momentum))
-        return false;
-
-    const ng_shape x = o->x->shape;
-    *shape = (ng_column_norm_shape){.outer = o->x->size == 0 ? 0 : x.dim[0],
-                                    .channels = x.dim[1],
-                                    .inner = ng_shape_span(x, 2, x.rank),
-                                    .eps = o->eps};
-    if (!o->training || ng_is_joint(o) || shape->outer * shape->inner >= 2) return true;
-    ng_fail(NG_ESHAPE, "%s: training needs more than one value per channel, got shape %s", function,
-            ng_shape_print(x).text);
-    return false;
-}
-
-void ng_batch_move(const ng_batch_call *o, const ng_batch_moments *moments)
-{
-    if (!moments->mean) return;
-    ng_move_running(o->running_mean, moments->mean, 1, o->momentum);
-    ng_move_running(o->running_spread, moments->var, moments->factor, o->momentum);
-}
-
-void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum)
-{
-    if (ng_is_none(running) || momentum == 0) return;
-    ng_kernels_for(running->dtype)
-        ->move_toward(running->data, batch, factor, momentum, running->size);
-    ng_touch(running);
 }

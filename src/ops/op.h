@@ -131,10 +131,17 @@ ng_tensor *ng_affine_composed(ng_tape *tape, ng_tensor *y, ng_tensor *gamma, ng_
 ng_tensor *ng_composed_output(ng_tape *tape, ng_composed_norm norm, ng_tensor *gamma,
                               ng_tensor *beta, const ng_tensor *x);
 
-/* ---- Norms over the batch ----------------------------------------------------------------- */
+/* ---- Batch normalization (batch_norm.c) ---------------------------------------------------- */
 
-/* A call of a norm over the batch: its operands and the settings that all of them have. */
+/* What running statistics move toward, per channel: the batch's mean, and `factor` times its
+ * spread, which is its variance. */
 typedef struct {
+    double *mean, *spread; /* the tape's; NULL: nothing moves */
+    double factor;
+} ng_batch_moments;
+
+/* A call of a norm over the batch. */
+typedef struct ng_batch_call {
     const char *function;
     ng_tensor *x;                             /* (N, C, ...) */
     ng_tensor *gamma, *beta;                  /* (C), or NG_NONE, as are the next two */
@@ -144,6 +151,11 @@ typedef struct {
     bool training;
     ng_group *group; /* or NULL */
     ng_tensor *mask; /* 0 at padding; NG_NONE or NULL: there is none */
+
+    /* Or NULL: when the statistics are known, changes the call's gamma and beta, and what running
+     * statistics move toward. False with an error. */
+    bool (*adapt)(ng_tape *tape, struct ng_batch_call *call, ng_batch_moments *batch);
+    const void *with;
 } ng_batch_call;
 
 /* A call of ng_NAME with operands of these names and its options; without a group or a mask. */
@@ -155,32 +167,15 @@ typedef struct {
         .training = (options).training                                                             \
     }
 
-/* What running statistics move toward: the batch's, var as unbiased as `factor` makes it. */
-typedef struct {
-    const double *mean, *var; /* the tape's; NULL: nothing moves */
-    double factor;
-} ng_batch_moments;
+/* Whether operands and settings are in order, but for the mask. */
+bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *call);
 
-/* Whether the batch is that of several ranks. */
-static inline bool ng_is_joint(const ng_batch_call *call)
-{
-    return call->training && call->group && ng_group_size(call->group) > 1;
-}
+/* The output, and what ng_batch_move is to move the running statistics toward. */
+ng_tensor *ng_batch_norm_run(ng_tape *tape, const ng_batch_call *call, ng_batch_moments *batch);
+void ng_batch_move(const ng_batch_call *call, const ng_batch_moments *batch);
 
-/* Whether operands and settings are in order; then *shape is x as the kernels see it. */
-bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *call, ng_column_norm_shape *shape);
-
-/* The output of ng_batch_norm, its mask not regarded, and the moments that ng_batch_move takes. */
-ng_tensor *ng_batch_norm_run(ng_tape *tape, const ng_batch_call *call, ng_batch_moments *moments);
-
-/* Moves the call's running mean and variance. */
-void ng_batch_move(const ng_batch_call *call, const ng_batch_moments *moments);
-
-/* ng_batch_norm of a call. */
+/* Both. */
 ng_tensor *ng_batch_norm_called(ng_tape *tape, const ng_batch_call *call);
-
-/* running += momentum (factor batch - running), unless running is NG_NONE. */
-void ng_move_running(ng_tensor *running, const double *batch, double factor, double momentum);
 
 /* Statistics of n numbers: their mean, as the sum of two doubles, and the sum of their squared
  * distances from it. */
@@ -195,36 +190,6 @@ void ng_moments_add(const ng_moments *from, ng_moments *to, int64_t count);
  * all ranks. */
 bool ng_moments_combine(ng_group *group, const char *function, ng_moments *moments,
                         ng_moments *rows, int64_t count);
-
-/* What a node of batch normalization keeps. */
-typedef struct {
-    ng_column_norm_shape shape;
-    ng_statistics statistics; /* (channels), the tape's */
-    double count;             /* values per channel */
-    bool fixed;               /* the statistics are running ones, constants */
-    ng_group *group;          /* whose ranks share the batch, or NULL */
-} ng_batch_norm_attributes;
-
-/* Takes the statistics of a call whose shape is in *saved, and *var (channels), the tape's; false
- * with an error. */
-bool ng_batch_statistics(ng_tape *tape, const ng_batch_call *call, ng_batch_norm_attributes *saved,
-                         double **var);
-
-/* Makes the statistics of this rank those of all ranks of the call's group, and var and count. */
-bool ng_group_statistics(ng_tape *tape, const ng_batch_call *call, ng_batch_norm_attributes *saved,
-                         double *var);
-
-/* Batch normalization over the samples of all ranks. */
-extern const ng_op ng_group_batch_norm_op;
-
-/* *rows is the call with rows (M, C) for x (N, C, ...), the positions that its mask leaves, and
- * *index their numbers (M); without a mask it is the call, and *index NULL. False with an error
- * where the mask does not fit, or leaves too few to train on. */
-bool ng_batch_unpad(ng_tape *tape, const ng_batch_call *call, ng_batch_call *rows,
-                    ng_tensor **index);
-
-/* Rows of that index where they stood in x, 0 elsewhere; y itself without an index. */
-ng_tensor *ng_batch_pad(ng_tape *tape, ng_tensor *y, ng_tensor *index, const ng_tensor *x);
 
 /* ---- Softmax and losses ------------------------------------------------------------------- */
 

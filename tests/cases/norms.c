@@ -97,7 +97,6 @@ MODULE(case_batch_norm_seen, with_statistics(ng_batch_norm_new(3)))
 MODULE(case_batch_norm_frozen, with_statistics(ng_batch_norm_new(3, .frozen = true)))
 MODULE(case_batch_norm_no_running_stats, ng_batch_norm_new(3, .no_running_stats = true))
 MODULE(case_batch_norm_ghost, ng_batch_norm_new(3, .ghost = 3))
-MODULE(case_batch_norm_combined, ng_batch_norm_new(3, .ghost = 3, .combined = true))
 MODULE(case_batch_norm_masked, ng_batch_norm_new(3))
 MODULE(case_batch_norm_masked_frozen, with_statistics(ng_batch_norm_new(3, .frozen = true)))
 MODULE(case_batch_norm_conditional, with_statistics(ng_batch_norm_new(3, .condition = 2)))
@@ -114,7 +113,7 @@ static const gradient_case batch_norm_cases[] = {
     LAYER_EVAL("BatchNorm (eval, no running stats)", case_batch_norm_no_running_stats,
                ANY("x", 5, 3)),
     LAYER("BatchNorm (ghost)", case_batch_norm_ghost, ANY("x", 8, 3)),
-    LAYER("BatchNorm (ghost, combined)", case_batch_norm_combined, ANY("x", 7, 3)),
+    LAYER("BatchNorm (ghost, a last sample)", case_batch_norm_ghost, ANY("x", 7, 3)),
     LAYER("BatchNorm (masked)", case_batch_norm_masked, ANY("x", 7, 3), INDEX("mask", 2, 7)),
     LAYER("BatchNorm (masked, N, C, L)", case_batch_norm_masked, ANY("x", 2, 3, 6),
           INDEX("mask", 2, 2, 6)),

@@ -258,8 +258,7 @@ static ng_tensor *norms_of_channels(player *p)
                                .training = flag(p), .mask = mask);
     case 2:
         return ng_ghost_batch_norm(t, x, gamma, beta, mean, var, .size = needed(p),
-                                   .eps = number(p), .momentum = number(p), .training = flag(p),
-                                   .combine = flag(p));
+                                   .eps = number(p), .momentum = number(p), .training = flag(p));
     case 3: return ng_group_norm(t, x, gamma, beta, .groups = needed(p), .eps = number(p));
     case 4: return ng_instance_norm(t, x, gamma, beta, number(p));
     case 5: return ng_channel_norm(t, x, gamma, beta, number(p));
@@ -390,8 +389,8 @@ static ng_module *plain_layer(player *p, int64_t n)
                                           .differentiate = flag(p), .eps = number(p));
     case 4:
         return ng_batch_norm_new(n, .eps = number(p), .momentum = number(p), .cumulative = flag(p),
-                                 .ghost = setting(p), .combined = flag(p),
-                                 .no_running_stats = flag(p), .frozen = flag(p));
+                                 .ghost = setting(p), .no_running_stats = flag(p),
+                                 .frozen = flag(p));
     case 5: return ng_prelu_new(decide(p, 2) ? n : setting(p), .slope = number(p));
     case 6: return ng_dropout_new(number(p));
     case 7: return ng_scale_norm_new(n, .eps = number(p));

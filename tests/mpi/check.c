@@ -1,4 +1,4 @@
-/* A training on several ranks, for tests/mpi/run.sh: on processes of MPI, or with RANKS other than 0
+/* A training on ranks, for tests/mpi/run.sh: on processes of MPI, or with RANKS other than 0
  * on so many threads of one process.
  *
  *     check train RANKS        prints a digest of all losses and of the network, which is one line
