@@ -87,7 +87,7 @@ static const gradient_case batch_norm_cases[] = {
        INDEX("mask", 2, 2, 2, 1, 2)),
 };
 
-/* ---- batch_variants ------------------------------------------------------------------------- */
+/* ---- batch_renorm, ghost_batch_norm ---------------------------------------------------------- */
 
 CALL(case_renorm,
      ng_batch_renorm(tape, in[0], in[1], in[2], in[3], in[4], .eps = 1e-5, .momentum = NG_ZERO,
@@ -106,7 +106,7 @@ CALL(case_ghost, ng_ghost_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE
 
 #define RENORM_STATISTICS CONSTANT("running_mean", 3), POSITIVE_CONSTANT("running_deviation", 3)
 
-static const gradient_case batch_variants_cases[] = {
+static const gradient_case sub_batch_cases[] = {
     OP("batch_renorm", case_renorm, ANY("x", 5, 3), AFFINE, RENORM_STATISTICS),
     OP("batch_renorm (N, C, L)", case_renorm, ANY("x", 2, 3, 4), AFFINE, RENORM_STATISTICS),
     OP("batch_renorm (no affine)", case_renorm_plain, ANY("x", 5, 3), RENORM_STATISTICS),
@@ -208,8 +208,8 @@ static const gradient_case weight_norm_cases[] = {
 };
 
 const case_list norm_ops_lists[] = {
-    LIST(row_norm_cases),       LIST(batch_norm_cases),
-    LIST(batch_variants_cases), LIST(group_norm_cases),
-    LIST(channel_norm_cases),   LIST(simple_norms_cases),
-    LIST(weight_norm_cases),    {0},
+    LIST(row_norm_cases),     LIST(batch_norm_cases),
+    LIST(sub_batch_cases),    LIST(group_norm_cases),
+    LIST(channel_norm_cases), LIST(simple_norms_cases),
+    LIST(weight_norm_cases),  {0},
 };
