@@ -146,7 +146,7 @@ NG_API ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *v
 #define ng_tensor_from_array(dtype, shape, array)                                                  \
     ng_tensor_from_array_with(dtype, shape, array, NG_ELEMENT(array))
 NG_API ng_tensor *ng_tensor_from_array_with(ng_dtype dtype, ng_shape shape, const void *array,
-                                          int element);
+                                            int element);
 
 /* A copy of values only (no gradient, no history) in the same or another dtype. */
 NG_API ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype);
