@@ -2,14 +2,23 @@
 # Compares the digests of a program built from digest.c with those in digests.txt, for each instruction
 # set with fused multiply-add that the program and the processor have.
 #
-#     tests/digest/digest.sh PROGRAM [RUN WITH...]      tests/digest/digest.sh digest-arm qemu-aarch64
+# With an emulator, which is slow, those after 8 steps.
+#
+#     tests/digest/digest.sh PROGRAM [EMULATOR...]      tests/digest/digest.sh digest-arm qemu-aarch64
 set -eu
 program=$1
 shift
 expected=$(dirname "$0")/digests.txt
 seen=
+short=
+if [ $# -gt 0 ]; then
+    short=short
+    cut -d ' ' -f 1,3- "$expected" >"$program.short"
+    expected=$program.short
+    export OMP_NUM_THREADS=1
+fi
 for isa in avx512 avx2 neon; do
-    if NORMGRAD_ISA=$isa "$@" "$program" >"$program.out" 2>"$program.err"; then
+    if NORMGRAD_ISA=$isa "$@" "$program" $short >"$program.out" 2>"$program.err"; then
         diff "$expected" "$program.out" || { echo "digest: $isa: other bits than $expected" >&2; exit 1; }
         seen="$seen $isa"
     elif ! grep -q 'NORMGRAD_ISA is' "$program.err"; then
