@@ -38,7 +38,16 @@ static ng_tensor *gelu_definition(ng_tape *tape, const ng_node *node)
     return ng_mul(tape, node->inputs[0], normal_below(tape, node->inputs[0]));
 }
 
-ACTIVATION(gelu, NG_MAP_GELU, NULL, gelu_definition)
+/* Phi(x) + x phi(x); x is clamped to where phi is 0. This rule and the next two are there for far
+ * values: the gradient of the definition has the term dy x Phi'(x), and is NaN where dy x overflows. */
+static void gelu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *const x = ng_clamp(tape, node->inputs[0], -40, 40);
+    ng_tensor *bell = ng_exp(tape, ng_mul_scalar(tape, ng_square(tape, x), -0.5));
+    ng_tensor *x_phi = ng_mul_scalar(tape, ng_mul(tape, x, bell), 0.39894228040143267794);
+    dx[0] = ng_mul(tape, dy, ng_add(tape, normal_below(tape, x), x_phi));
+}
+ACTIVATION(gelu, NG_MAP_GELU, gelu_gradient, gelu_definition)
 
 /* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) = x sigmoid(2 sqrt(2/pi) (...)) */
 static ng_tensor *gelu_tanh_definition(ng_tape *tape, const ng_node *node)
@@ -49,7 +58,19 @@ static ng_tensor *gelu_tanh_definition(ng_tape *tape, const ng_node *node)
     return ng_mul(tape, x, ng_sigmoid(tape, twice));
 }
 
-ACTIVATION(gelu_tanh, NG_MAP_GELU_TANH, NULL, gelu_tanh_definition)
+/* s + x s' with s = sigmoid(u), s' = s sigmoid(-u) du/dx, u = 2 sqrt(2/pi) (x + 0.044715 x^3) */
+static void gelu_tanh_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const double scale = 2 * 0.79788456080286535588;
+    ng_tensor *const x = ng_clamp(tape, node->inputs[0], -40, 40), *square = ng_square(tape, x);
+    ng_tensor *cubic = ng_mul_scalar(tape, ng_mul(tape, square, x), 0.044715);
+    ng_tensor *u = ng_mul_scalar(tape, ng_add(tape, x, cubic), scale);
+    ng_tensor *du = ng_add_scalar(tape, ng_mul_scalar(tape, square, 3 * 0.044715 * scale), scale);
+    ng_tensor *s = ng_sigmoid(tape, u), *rest = ng_sigmoid(tape, ng_neg(tape, u));
+    ng_tensor *ds = ng_mul(tape, ng_mul(tape, s, rest), du);
+    dx[0] = ng_mul(tape, dy, ng_add(tape, s, ng_mul(tape, x, ds)));
+}
+ACTIVATION(gelu_tanh, NG_MAP_GELU_TANH, gelu_tanh_gradient, gelu_tanh_definition)
 
 /* y = x sigmoid(x) */
 static ng_tensor *silu_definition(ng_tape *tape, const ng_node *node)
@@ -57,7 +78,14 @@ static ng_tensor *silu_definition(ng_tape *tape, const ng_node *node)
     return ng_mul(tape, node->inputs[0], ng_sigmoid(tape, node->inputs[0]));
 }
 
-ACTIVATION(silu, NG_MAP_SILU, NULL, silu_definition)
+/* s + x s' with s = sigmoid(x), s' = s sigmoid(-x) */
+static void silu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *const x = ng_clamp(tape, node->inputs[0], -800, 800), *s = ng_sigmoid(tape, x);
+    ng_tensor *ds = ng_mul(tape, s, ng_sigmoid(tape, ng_neg(tape, x)));
+    dx[0] = ng_add(tape, ng_mul(tape, dy, s), ng_mul(tape, ng_mul(tape, dy, x), ds));
+}
+ACTIVATION(silu, NG_MAP_SILU, silu_gradient, silu_definition)
 
 /* y = x tanh(softplus(x)), which is 0 below -800, and x above 800 */
 static ng_tensor *mish_definition(ng_tape *tape, const ng_node *node)

@@ -197,6 +197,22 @@ static ng_tensor *bce_definition(ng_tape *tape, const ng_node *node)
     return weighted_bce(tape, node->inputs[0], node->inputs[1], &plain);
 }
 
+/* sigmoid(x) - t as (1 - t) sigmoid(x) - t sigmoid(-x), of which a small part keeps its digits. The
+ * definition's gradient to t is the difference of two softplus, which loses those of a small x. */
+static void bce_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    const loss_attributes *saved = node->attributes;
+    ng_tensor *x = node->inputs[0], *target = node->inputs[1];
+    if (saved->scale != 1) dy = ng_mul_scalar(tape, dy, saved->scale);
+    if (ng_wants(dx, 0)) {
+        ng_tensor *no = ng_mul(tape, dy, ng_scalar_sub(tape, 1, target));
+        ng_tensor *yes = ng_mul(tape, dy, target);
+        dx[0] = ng_sub(tape, ng_mul(tape, no, ng_sigmoid(tape, x)),
+                       ng_mul(tape, yes, ng_sigmoid(tape, ng_neg(tape, x))));
+    }
+    if (ng_wants(dx, 1)) dx[1] = ng_neg(tape, ng_mul(tape, dy, x));
+}
+
 bool ng_factor_fits(const char *function, const char *name, const ng_tape *tape,
                     const ng_tensor *factor, const ng_tensor *x)
 {
@@ -216,6 +232,7 @@ bool ng_factor_fits(const char *function, const char *name, const ng_tape *tape,
 
 static const ng_op bce_op = {.built_in = true,
                              .name = "binary_cross_entropy",
+                             .gradient = bce_gradient,
                              .backward = bce_backward,
                              .definition = bce_definition};
 
