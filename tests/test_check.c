@@ -415,6 +415,8 @@ static double dead_zone(double x) { return x < 0.5 ? fmax(x - parameter, 0) : x 
 static double square_slope_alone(double x) { return x < 0.5 ? 0 : 2 * x; }
 static double power_1_5(double x) { return pow(fabs(x), 1.5); }
 static double slope_1_5(double x) { return x == 0 ? parameter : copysign(1.5 * sqrt(fabs(x)), x); }
+static double slow_or_itself(double x) { return x < 1.5 ? 1 + 1e-11 * x : x; }
+static double slow_or_one(double x) { return x < 1.5 ? 1e-11 + parameter : 1; }
 static double far_kink(double x) { return fmax(x, 0.9 + parameter); }
 static double far_kink_slope(double x) { return x > 0.9 + parameter ? 1 : 0; }
 
@@ -433,6 +435,8 @@ static const struct {
     {.what = "2^12 eps of 1e6 + x", {far_away, nearly_one}, {1, 1}, 5e-7},
     {.what = "more than 2^12 eps of 1e6 + x", {far_away, nearly_one}, {1, 1}, 2e-6, "2 of 2"},
     {.what = "1 beside 1e-8 off by 1e-14", {large_and_small, small_one_off}, {1, 2}, 1e-14},
+    {.what = "1e-11 x, which soon stands still", {slow_or_itself, slow_or_one}, {1, 2}, 0},
+    {.what = "1e-11 x off by 1e-9", {slow_or_itself, slow_or_one}, {1, 2}, 1e-9, "1 of 2"},
     {.what = "1 beside 1e-8 off by 1e-9", {large_and_small, small_one_off}, {1, 2}, 1e-9, "1 of 2"},
     {.what = "a jump beside x^2", {jump_and_square, one_and_nearly_twice}, {0, 1}, 0, .kinks = 1},
     {.what = "x^2 off beside a jump",

@@ -71,9 +71,9 @@ bool ng_line_sides(const ng_line *line, double h, ng_sides *sides)
 typedef struct {
     ng_estimate rows[CHECK_STEPS];
     int count;
-    bool good;  /* the newest is good enough */
-    bool still; /* the outputs have moved, and do not at the newest step */
-    bool both;  /* they have on both sides at one step */
+    bool good;    /* the newest is good enough */
+    double still; /* the step at which the outputs do not move and had before; 0: none */
+    bool both;    /* they have moved on both sides at one step */
 } refinement;
 
 /* row[k] = (4^k row[k-1] - previous[k-1]) / (4^k - 1) has no term h^2k; returns the one that is
@@ -100,8 +100,10 @@ static bool refine(const ng_line *line, double h, double scale, double enough, r
         ng_sides sides;
         if (!ng_line_sides(line, h, &sides)) return false;
         row[0] = sides.slope;
-        r->still = r->count > 0 && r->rows[r->count - 1].step > 0 && !sides.moved;
-        if (r->still) return true;
+        if (r->count > 0 && r->rows[r->count - 1].step > 0 && !sides.moved) {
+            r->still = h;
+            return true;
+        }
         r->both = r->both || sides.both;
         if (i > 0) {
             const double rounding = 2 * DBL_EPSILON * sides.magnitude / h;
@@ -146,7 +148,8 @@ bool ng_line_estimate(const ng_line *line, double share, double scale, double en
     /* Outputs that stand still at small steps: a derivative of 0 beside a kink, which moves them on
      * one side only; or arithmetic coarser than double, where larger steps agree on a slope. */
     const bool coarse = r.both && estimate->error <= 1e-3 * fabs(estimate->value);
-    if (r.still && !coarse) *estimate = (ng_estimate){0};
+    if (r.still > 0 && !coarse)
+        *estimate = (ng_estimate){.error = DBL_EPSILON * r.rows[r.count - 1].magnitude / r.still};
     estimate->length = line->length;
     if (line->length < CHECK_TINY && !(estimate->step > 0 && r.good)) {
         ng_line wide = *line;

@@ -34,17 +34,26 @@ int case_count(const gradient_case *case_at(int index))
     return count;
 }
 
+/* From `low` on. Where there is room each one comes twice: a mask leaves something. */
+static void draw_indices(ng_tensor *x, int64_t low, int64_t count, ng_rng *rng)
+{
+    int64_t *values = ng_data_i64(x);
+    const bool shuffled = ng_size(x) >= 2 * count;
+    for (int64_t i = 0; i < ng_size(x); i++) {
+        const int64_t j = shuffled ? ng_rng_below(rng, i + 1) : i;
+        values[i] = values[j];
+        values[j] = low + (shuffled ? i % count : ng_rng_below(rng, count));
+    }
+}
+
 ng_tensor *case_input_new(const case_input *input, ng_rng *rng)
 {
     const double low = input->low, high = input->high;
     const bool normal = low == 0 && high == 0;
     if (!normal && !(low < high)) return NULL;
     ng_tensor *x = ng_zeros_new(input->index ? NG_I64 : NG_F64, input->shape);
+    if (x && input->index) return draw_indices(x, (int64_t)low, (int64_t)(high - low), rng), x;
     for (int64_t i = 0; i < ng_size(x); i++) {
-        if (input->index) {
-            ng_data_i64(x)[i] = (int64_t)low + ng_rng_below(rng, (int64_t)(high - low));
-            continue;
-        }
         double value = 0;
         for (int draws = 0; draws == 0 || fabs(value) < input->avoid; draws++) {
             if (draws == 1000) return ng_tensor_free(x), NULL;

@@ -123,7 +123,7 @@ MODULE(layer_case_attention_shared_qk_norm,
        ng_multi_head_attention_new(6, 3, .kv_heads = 1, .qk_norm = ng_norm_rms))
 MODULE(layer_case_attention_cross, ng_multi_head_attention_new(4, 2, .context = 3))
 MODULE(layer_case_attention_cross_shared,
-       ng_multi_head_attention_new(4, 2, .context = 3, .kv_heads = 1, .causal = true,
+       ng_multi_head_attention_new(6, 2, .context = 3, .kv_heads = 1, .causal = true,
                                    .no_bias = true, .qk_norm = ng_norm_layer))
 
 static const gradient_case attention_cases[] = {
@@ -146,7 +146,7 @@ static const gradient_case attention_cases[] = {
     LAYER("MultiHeadAttention (cross)", layer_case_attention_cross, ANY("x", 2, 3, 4),
           ANY("memory", 2, 2, 3)),
     LAYER("MultiHeadAttention (cross, shared, causal, QK-LayerNorm)",
-          layer_case_attention_cross_shared, ANY("x", 1, 2, 4), ANY("memory", 1, 3, 3)),
+          layer_case_attention_cross_shared, ANY("x", 1, 2, 6), ANY("memory", 1, 3, 3)),
 };
 
 /* ---- transformer ---------------------------------------------------------------------------- */
