@@ -41,15 +41,15 @@ typedef struct {
 } measured;
 
 static const measured functions[] = {
-    {"exp", NG_MAP_EXP, exp, expl, 1, 1.1, -INFINITY, -INFINITY},
-    {"log", NG_MAP_LOG, log, logl, 1, 1, -INFINITY, -INFINITY},
-    {"log1p", NG_MAP_LOG1P, log1p, log1pl, 1, 1.5, -INFINITY, -INFINITY},
+    {"exp", NG_MAP_EXP, exp, expl, 1.1, 1.1, -INFINITY, -INFINITY},
+    {"log", NG_MAP_LOG, log, logl, 1.1, 1, -INFINITY, -INFINITY},
+    {"log1p", NG_MAP_LOG1P, log1p, log1pl, 1.6, 1.5, -INFINITY, -INFINITY},
     {"expm1", NG_MAP_EXPM1, expm1, expm1l, 1.5, 2.4, -INFINITY, -INFINITY},
-    {"sin", NG_MAP_SIN, sin, sinl, 2, 1.6, -INFINITY, -INFINITY},
-    {"cos", NG_MAP_COS, cos, cosl, 2, 1.6, -INFINITY, -INFINITY},
+    {"sin", NG_MAP_SIN, sin, sinl, 1.6, 1.6, -INFINITY, -INFINITY},
+    {"cos", NG_MAP_COS, cos, cosl, 1.6, 1.6, -INFINITY, -INFINITY},
     {"atan", NG_MAP_ATAN, atan, atanl, 2, 2.4, -INFINITY, -INFINITY},
     {"tanh", NG_MAP_TANH, tanh, tanhl, 1.5, 2.8, -INFINITY, -INFINITY},
-    {"erf", NG_MAP_ERF, erf, erfl, 1.1, 2.8, -INFINITY, -INFINITY},
+    {"erf", NG_MAP_ERF, erf, erfl, 1.2, 2.8, -INFINITY, -INFINITY},
     {"erfc", NG_MAP_ERFC, erfc, erfcl, 2, 6.5, -INFINITY, -INFINITY},
     {"sigmoid", NG_MAP_SIGMOID, sigmoid, sigmoid_l, 3, 3, -87, -708},
     {"softplus", NG_MAP_SOFTPLUS, softplus, softplus_l, 3, 3, -87, -708},
