@@ -54,7 +54,6 @@ NG_INLINE void store_some_f64(double *x, f64vec v, int64_t count)
     _mm256_maskstore_pd(x, mask_f64(count), (__m256d)v);
 }
 
-NG_INLINE void stream_f32(float *x, f64vec v) { _mm_stream_ps(x, _mm256_cvtpd_ps((__m256d)v)); }
 NG_INLINE void stream_vector(void *x, f64vec v) { _mm256_stream_pd(x, (__m256d)v); }
 NG_INLINE void stream_end(void) { _mm_sfence(); }
 

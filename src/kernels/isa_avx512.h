@@ -41,7 +41,6 @@ NG_INLINE void store_some_f64(double *x, f64vec v, int64_t count)
     _mm512_mask_storeu_pd(x, (__mmask8)((1u << count) - 1), (__m512d)v);
 }
 
-NG_INLINE void stream_f32(float *x, f64vec v) { _mm256_stream_ps(x, _mm512_cvtpd_ps((__m512d)v)); }
 NG_INLINE void stream_vector(void *x, f64vec v) { _mm512_stream_pd(x, (__m512d)v); }
 NG_INLINE void stream_end(void) { _mm_sfence(); }
 

@@ -25,7 +25,6 @@ NG_INLINE void store_f32(float *x, f64vec v)
 NG_INLINE f64vec low_half(f32vec v) { return (f64vec){(double)v[0], (double)v[1]}; }
 NG_INLINE f64vec high_half(f32vec v) { return (f64vec){(double)v[2], (double)v[3]}; }
 
-NG_INLINE void stream_f32(float *x, f64vec v) { store_f32(x, v); }
 NG_INLINE void stream_vector(void *x, f64vec v) { memcpy(x, &v, sizeof v); }
 NG_INLINE void stream_end(void) {}
 

@@ -17,7 +17,6 @@ NG_INLINE void store_f32(float *x, f64vec v) { vst1_f32(x, vcvt_f32_f64((float64
 NG_INLINE f64vec low_half(f32vec v) { return (f64vec)vcvt_f64_f32(vget_low_f32((float32x4_t)v)); }
 NG_INLINE f64vec high_half(f32vec v) { return (f64vec)vcvt_high_f64_f32((float32x4_t)v); }
 
-NG_INLINE void stream_f32(float *x, f64vec v) { store_f32(x, v); }
 NG_INLINE void stream_vector(void *x, f64vec v) { memcpy(x, &v, sizeof v); }
 NG_INLINE void stream_end(void) {}
 

@@ -35,8 +35,8 @@
  *     low_half, high_half     halves of an f32vec as doubles
  *     NG_MASKS                whether there are loads and stores of a vector's first elements:
  *                             load_some_f32, _f64, store_some_f32, _f64
- *     stream_f32, _vector     non-temporal stores to aligned memory, where the instruction set has
- *                             them; stream_end orders them before later stores
+ *     stream_vector           a non-temporal store to aligned memory, if the instruction set
+ *                             it has one; stream_end orders it before later stores
  *     fused_f32vec, _f64vec   a b + c of each element, as fused()
  *     sum_f64vec              the sum of the elements, in a fixed order */
 #define ISA_NUMBER_OF(isa) NG_ISA_##isa
@@ -127,7 +127,6 @@ NG_INLINE vec splat(REAL value) { return value - (vec){0}; }
 /* LANES elements of REAL as doubles, and back. */
 #define load OF_REAL(load_f32, load_f64)
 #define store OF_REAL(store_f32, store_f64)
-#define stream_f64vec OF_REAL(stream_f32, stream_vector)
 
 /* The first `count` elements as doubles, at most LANES, with `rest`, or 0, in place of the others;
  * and back. */
@@ -222,13 +221,6 @@ NG_INLINE double sum_of(const vec sums[PARTS])
             s[k] = k % 2 == 0 ? low_half(a) + low_half(b) : high_half(a) + high_half(b);
     }
     return sum_of_8(s);
-}
-
-/* The sum of a vector's elements, in double. */
-NG_INLINE double vec_sum(vec v)
-{
-    if (sizeof(REAL) == sizeof(double)) return sum_f64vec((f64vec)v);
-    return sum_f64vec(low_half((f32vec)v) + high_half((f32vec)v));
 }
 
 /* sum[0 .. VEC - 1] += v */
