@@ -203,8 +203,8 @@
 #include "plot/layers.c"
 #endif
 
-/* The tables of kernels, with the instruction set and the dtype in each of their names, by macros of
- * names.h, which names.awk writes. */
+/* The tables of kernels, with the instruction set and the dtype in each of their names, by macros
+ * of names.h, which names.awk writes. */
 #include "names.h"
 #ifndef __clang__
 #pragma GCC optimize("no-math-errno", "no-trapping-math")

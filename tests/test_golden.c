@@ -1,5 +1,5 @@
-/* Activations, losses, optimizers and 50 steps of training against PyTorch in double (tests/golden).
- * Norms are in tests/norms. */
+/* Activations, losses, optimizers and 50 steps of training against PyTorch in double
+ * (tests/golden). Norms are in tests/norms. */
 #include "fixture.h"
 #include "golden.h"
 #include "support.h"

@@ -264,8 +264,8 @@ static problem pose(const norm_case *norm, place size, const range *of)
                      .eps = norm->call == weight ? NG_ZERO : of->eps};
 }
 
-/* Compositions of ops square x and cube 1 / deviation: they are for numbers that are not so far from
- * 1 as those that the kernels take. */
+/* Compositions of ops square x and cube 1 / deviation: they are for numbers that are not so far
+ * from 1 as those that the kernels take. */
 static bool suits_compositions(const range *of)
 {
     const double most = of->dtype == NG_F32 ? 1e12 : 1e100;

@@ -1053,7 +1053,8 @@ static const struct {
 };
 enum { KERNELS = sizeof list / sizeof list[0] };
 
-/* Processors with fused multiply-add give the same bits; the table "baseline" has bits of its own. */
+/* Processors with fused multiply-add give the same bits; the table "baseline" has bits of its own.
+ */
 LOOP_TEST(every_kernel_matches_long_double_with_the_same_bits_in_every_table, (2 * KERNELS))
 {
     const int kernel = _i / 2;

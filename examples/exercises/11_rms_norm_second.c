@@ -1,5 +1,5 @@
-/* 11. The second order of RMSNorm. Exercise 4 gave RMSNorm's gradient. Here that gradient is the op:
- * x and g (rows, n), and for each row, with r = 1 / sqrt(mean(x^2) + eps) and c = mean(g x),
+/* 11. The second order of RMSNorm. Exercise 4 gave RMSNorm's gradient. Here that gradient is the
+ * op: x and g (rows, n), and for each row, with r = 1 / sqrt(mean(x^2) + eps) and c = mean(g x),
  *
  *     z = r g - r^3 c x
  *

@@ -101,8 +101,9 @@ NG_API ng_tensor *ng_forward_child(ng_module *child, ng_tape *tape, ng_tensor *x
                                    const ng_inputs *inputs);
 
 /* Registers a child and returns it; a forward function calls it with ng_forward, a container's with
- * ng_forward_child. The child belongs * to self from this call on, also if the call fails. A NULL child is a failure, remembered for
- * ng_module_built. A child keeps its modes, also if self is frozen or in evaluation. */
+ * ng_forward_child. The child belongs to self from this call on, also if the call fails. A NULL
+ * child is a failure, remembered for ng_module_built. A child keeps its modes, also if self is
+ * frozen or in evaluation. */
 NG_API ng_module *ng_module_add_child(ng_module *self, const char *name, ng_module *child);
 
 /* Returns the value of a parameter in this pass: the parameter itself (or NG_NONE), or the tensor

@@ -109,8 +109,8 @@ NG_API ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed);
 NG_API ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *reference);
 
 /* Copies the samples index * size .. index * size + size - 1, in the order of the last shuffle, to
- * the tape. Returns false past the end and on error, and *batch is then zero. The last batch has what is left, or is left
- * out with .drop_last.
+ * the tape. Returns false past the end and on error, and *batch is then zero. The last batch has
+ * what is left, or is left out with .drop_last.
  *     for (int i = 0; ng_dataset_batch(digits, tape, i, 64, &batch); i++) ... */
 typedef struct {
     ng_tensor *x, *y; /* the tape's; y is NG_NONE without labels */

@@ -225,8 +225,9 @@ NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
 
 /* Copies the parameters and buffers of `from` into `to`, a network of the same structure, converted
  * to its dtype: to keep the best network so far, for a target network, for a common start. Make
- * the other network as the first was made. A tensor that only one of them has, or of another shape, and a value beyond the range of that dtype
- * are errors that name the tensor, and nothing is changed. */
+ * the other network as the first was made. A tensor that only one of them has, or of another shape,
+ * and a value beyond the range of that dtype are errors that name the tensor, and nothing is
+ * changed. */
 NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *from);
 
 /* The moving average of a network's parameters, to = decay to + (1 - decay) from; buffers are

@@ -1,7 +1,8 @@
 /* Layers and networks: includes the headers in which they are.
  *
  *     module.h     what all modules share: forward, modes, parameters by name, files, copies
- *     layers.h     Linear, activations, dropout, containers, convolutions, pooling, norms of weights
+ *     layers.h     Linear, activations, dropout, containers, convolutions, pooling,
+ *                  norms of weights
  *     norms.h      the normalization layers
  *     attention.h  attention, embeddings, transformers; norms to choose from
  *     recurrent.h  RNN, GRU, LSTM, with norms in the cell

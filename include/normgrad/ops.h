@@ -573,9 +573,9 @@ NG_API ng_tensor *ng_dropout(ng_tape *tape, ng_tensor *x, double p);
  * Accuracy of results and gradients: in float within 1e-5 of the result if its terms do not cancel,
  * else within 1e-6 of the terms; in double within 3e-15 of the terms, a dozen roundings. This holds
  * for any ratio of mean to deviation and for rows and columns of any length; for floats over their
- * whole range, and for doubles whose size is 0 or between 1e-150 and 1e150. Compositions of other ops
- * are for deviations from 1e-12 to 1e12 in float, 1e-100 to 1e100 in double: DetachNorm, and recorded
- * gradients of norms other than LayerNorm, RMSNorm and BatchNorm. */
+ * whole range, and for doubles whose size is 0 or between 1e-150 and 1e150. Compositions of other
+ * ops are for deviations from 1e-12 to 1e12 in float, 1e-100 to 1e100 in double: DetachNorm, and
+ * recorded gradients of norms other than LayerNorm, RMSNorm and BatchNorm. */
 
 /* y = (x - mean) / sqrt(var + eps) * gamma + beta over the last dimensions of x, those of gamma
  * (or beta); with neither, over the last dimension. Ba, Kiros & Hinton 2016. With one feature y
@@ -744,7 +744,8 @@ NG_API ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *g
  * gamma, beta and running statistics as in ng_batch_norm. In training each sub-batch is normalized
  * by its own mean and variance, and the running statistics are updated once for each, in order:
  * ghost batch normalization, Hoffer, Hubara & Soudry 2017. The last sub-batch may be smaller; one
- * of a single value per channel joins the sub-batch before. Outside training it is ng_batch_norm. */
+ * of a single value per channel joins the sub-batch before. Outside training it is ng_batch_norm.
+ */
 typedef struct {
     int64_t size;    /* has no default */
     double eps;      /* default 1e-5 */

@@ -21,10 +21,10 @@ NG_BEGIN_C
  *             ng_tape_reset(tape);
  *         }
  *
- * The file is in the safetensors format (module.h). It holds the module's parameters, buffers and modes
- * (training, frozen); the optimizer's state, steps and rate, and gradients that wait for a step;
- * the stream of dropout; the history; the position; the settings as text; and what you keep with
- * ng_training_keep_... Whatever else you draw, sum or count is lost. */
+ * The file is in the safetensors format (module.h). It holds the module's parameters, buffers and
+ * modes (training, frozen); the optimizer's state, steps and rate, and gradients that wait for a
+ * step; the stream of dropout; the history; the position; the settings as text; and what you keep
+ * with ng_training_keep_... Whatever else you draw, sum or count is lost. */
 typedef struct ng_training ng_training;
 
 /* Returns a training of yours. All that it is given must outlive it.

@@ -163,8 +163,8 @@ NG_INLINE void put_product(REAL *to, bool add, vec a, vec b, int64_t count, bool
 /* ---- Sums -----------------------------------------------------------------------------------
  *
  * A sum runs in accumulators side by side, 32 of floats or 16 of doubles: element i is added to
- * accumulator i % 32, or i % 16. Their number is that of elements, not of vectors, and one tree adds
- * them up. So a sum has the same bits with vectors of any width.
+ * accumulator i % 32, or i % 16. Their number is that of elements, not of vectors, and one tree
+ * adds them up. So a sum has the same bits with vectors of any width.
  *
  * A block has an element for each accumulator. It takes PARTS vectors, whose loops are unrolled:
  * accumulators that are indexed by constants stay in registers. */

@@ -38,6 +38,7 @@ const ng_kernels TABLE(ISA, REAL) = {
 
 /* Other text in another instruction set's inclusion. */
 #undef NG_VECTOR
+#undef EACH_HALF
 #undef NG_FUSES
 #undef NG_REGISTER
 #undef NG_MASKS

@@ -29,8 +29,8 @@ typedef struct {
     double initial;       /* the initial value of all elements */
 } ng_entry;
 
-/* A network whose layers' outputs are on a tape, for ng_watch (plot/watch.c). They can be read until
- * the tape is reset. */
+/* A network whose layers' outputs are on a tape, for ng_watch (plot/watch.c). They can be read
+ * until the tape is reset. */
 typedef struct ng_watcher {
     ng_listener listener; /* first */
     uint64_t pass;        /* counts the passes: an output of an earlier one is gone */
@@ -129,7 +129,8 @@ static inline ng_tensor *ng_untied(ng_tensor *x)
     return x;
 }
 
-/* Notes in self and all modules above that their trees have changed: they have `more` parameters. */
+/* Notes in self and all modules above that their trees have changed: they have `more` parameters.
+ */
 void ng_module_restructured(ng_module *self, int64_t more);
 
 /* Registers a tensor of the caller's as a parameter; false with an error. */

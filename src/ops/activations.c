@@ -39,7 +39,8 @@ static ng_tensor *gelu_definition(ng_tape *tape, const ng_node *node)
 }
 
 /* Phi(x) + x phi(x); x is clamped to where phi is 0. This rule and the next two are there for far
- * values: the gradient of the definition has the term dy x Phi'(x), and is NaN where dy x overflows. */
+ * values: the gradient of the definition has the term dy x Phi'(x), and is NaN where dy x
+ * overflows. */
 static void gelu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *const x = ng_clamp(tape, node->inputs[0], -40, 40);

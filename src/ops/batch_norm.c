@@ -150,7 +150,7 @@ static bool gather(ng_tape *tape, ng_batch_call *call, ng_tensor **index)
 }
 
 /* The rows of that index where they stood in x (N, C, ...), 0 elsewhere. */
-static ng_tensor *scatter(ng_tape *tape, ng_tensor *rows, ng_tensor *index, ng_shape s)
+static ng_tensor *scatter_rows(ng_tape *tape, ng_tensor *rows, ng_tensor *index, ng_shape s)
 {
     const int64_t positions = ng_shape_span(s, 2, s.rank);
     ng_tensor *y = ng_scatter_add_rows(tape, rows, index, s.dim[0] * positions);
@@ -472,7 +472,7 @@ static const ng_op joint_batch_norm_op = {.built_in = true,
                                           .joint = true};
 
 /* Running statistics are inputs, so that a backward pass after they were changed is noticed. */
-static ng_tensor *normalize(ng_tape *tape, ng_batch_call *o, ng_batch_moments *batch)
+static ng_tensor *normalize_batch(ng_tape *tape, ng_batch_call *o, ng_batch_moments *batch)
 {
     ng_tensor *x = o->x, *y = ng_result(tape, x->dtype, x->shape);
     const ng_shape s = x->shape;
@@ -504,8 +504,8 @@ ng_tensor *ng_batch_norm_run(ng_tape *tape, const ng_batch_call *call, ng_batch_
     ng_tensor *index = NULL;
     if (!ng_batch_accepts(tape, call) || (is_masked(call) && !gather(tape, &rows, &index)))
         return NULL;
-    ng_tensor *y = normalize(tape, &rows, batch);
-    if (y && index) y = scatter(tape, y, index, call->x->shape);
+    ng_tensor *y = normalize_batch(tape, &rows, batch);
+    if (y && index) y = scatter_rows(tape, y, index, call->x->shape);
     if (!call->training || !ng_tape_is_live(tape)) *batch = (ng_batch_moments){NULL, NULL, 0};
     return y;
 }

@@ -112,8 +112,8 @@ ng_optimizer *ng_optimizer_checked(const char *function, ng_optimizer *self);
  * number. */
 int ng_optimizer_settings(const ng_optimizer *self, ng_setting settings[NG_SETTINGS]);
 
-/* Collects the parameters again if the module's tree has changed, and follows a change of dtype before the first
- * step; false with an error in the name of `function`. */
+/* Collects the parameters again if the module's tree has changed, and follows a change of dtype
+ * before the first step; false with an error in the name of `function`. */
 bool ng_optimizer_current(const char *function, ng_optimizer *self);
 
 /* Whether a gradient has arrived since the last step, so that the next one will use it. */

@@ -1,6 +1,6 @@
-/* The reverse sweep: from the newest node to the oldest, each op turns the gradient of its output into
- * gradients of its inputs (run_node). A sweep has arrays of its own, and tensors carry nothing of
- * it: so a gradient rule may take a gradient, which is a sweep inside a sweep. */
+/* The reverse sweep: from the newest node to the oldest, each op turns the gradient of its output
+ * into gradients of its inputs (run_node). A sweep has arrays of its own, and tensors carry nothing
+ * of it: so a gradient rule may take a gradient, which is a sweep inside a sweep. */
 #include "core/error.h"
 #include "kernels/kernels.h"
 #include "tape/tape.h"

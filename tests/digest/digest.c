@@ -1,7 +1,7 @@
-/* Trains small networks, one with each kind of layer, and prints two digests of the bits of each one's
- * losses, parameters and buffers: after 8 steps and after 200. With the argument "short" it stops after
- * 8. The digests in digests.txt are those of every processor with fused
- * multiply-add, compiler, C library and number of threads:
+/* Trains small networks, one with each kind of layer, and prints two digests of the bits of each
+ * one's losses, parameters and buffers: after 8 steps and after 200. With the argument "short" it
+ * stops after 8. The digests in digests.txt are those of every processor with fused multiply-add,
+ * compiler, C library and number of threads:
  *
  *     make digest | diff - tests/digest/digests.txt */
 #include <inttypes.h>

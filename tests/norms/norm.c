@@ -26,7 +26,7 @@ ng_module *evaluating(ng_module *layer)
     return layer;
 }
 
-/* ---- Finite differences --------------------------------------------------------------------- */
+/* ---- Finite differences ---------------------------------------------------------------------- */
 
 /* The inputs of a call by name, x first. */
 enum { INPUTS = 4 };
@@ -69,8 +69,8 @@ static double value_of(norm_scalar *f, const norm_call *call)
     return value;
 }
 
-/* Every dL/dt beside its central difference, whose error is about h^2; 0 where there is no gradient,
- * because f does not depend on t. */
+/* Every dL/dt beside its central difference, whose error is about h^2; 0 where there is no
+ * gradient, because f does not depend on t. */
 static void expect_slopes_of(norm_scalar *f, const norm_call *call, const char *name, ng_tensor *t)
 {
     const double h = 1e-5;
@@ -118,7 +118,7 @@ void expect_checked(const norm_call *given)
     ck_assert_msg(report.passed, "%s", report.message);
 }
 
-/* ---- PyTorch -------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 /* The figure ROW/PREFIXnameSUFFIX of a tensor of the layer, under its name or the papers'; NULL:
  * none. */
@@ -176,7 +176,7 @@ void expect_pytorch(ng_module *layer, const char *file, const char *row, const c
     golden_unload();
 }
 
-/* ---- Relations -------------------------------------------------------------------------------- */
+/* ---- Relations ------------------------------------------------------------------------------- */
 
 void expect_invariant(ng_module *layer, ng_tensor *x, ng_tensor *to)
 {

@@ -1,5 +1,6 @@
-/* What the tests of the norms share: a suite, finite differences, PyTorch's figures. A test takes its layer in
- * double, with parameters drawn at random: a gamma of 1 would hide that it was forgotten. */
+/* What the tests of the norms share: a suite, finite differences, PyTorch's figures. A test takes
+ * its layer in double, with parameters drawn at random: a gamma of 1 would hide that it was
+ * forgotten. */
 #ifndef NG_TESTS_NORM_H
 #define NG_TESTS_NORM_H
 
@@ -39,8 +40,8 @@ void expect_slopes(norm_scalar *f, const norm_call *call);
 void expect_checked(const norm_call *call);
 
 /* The layer has PyTorch's y, dx and gradients of its parameters: the figures ROW/x, ROW/y, ROW/dy,
- * ROW/dx... of tests/golden/FILE; and after that its buffers, ROW/after.NAME or ROW/NAME_after. `named` is the input that the
- * figure ROW/condition is, or NULL. */
+ * ROW/dx... of tests/golden/FILE; and after that its buffers, ROW/after.NAME or ROW/NAME_after.
+ * `named` is the input that the figure ROW/condition is, or NULL. */
 void expect_pytorch(ng_module *layer, const char *file, const char *row, const char *named);
 
 /* y does not change from x to `to`, but for rounding. */

@@ -1,7 +1,8 @@
-/* AdaptiveLayerNorm: scale and shift of LayerNorm's xhat are computed, from x or from a condition. */
+/* AdaptiveLayerNorm: scale and shift of LayerNorm's xhat are computed, from x or from a condition.
+ */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 /* Document 001: y = C (1 - k xhat) xhat with k = 0.1 and C = 1, on [1, 2, 3, 4]. */
 START_TEST(original_form)
@@ -40,7 +41,7 @@ START_TEST(conditioned_form_starts_as_xhat)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 5 };
 
@@ -91,7 +92,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch ------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 /* To a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
@@ -107,7 +108,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Invariances and relations ------------------------------------------------------------------- */
+/* ---- Invariances and relations --------------------------------------------------------------- */
 
 START_TEST(without_eps_adanorm_ignores_shift_and_scale)
 {
@@ -118,7 +119,7 @@ START_TEST(without_eps_adanorm_ignores_shift_and_scale)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

@@ -1,7 +1,7 @@
 /* BatchNorm: y = gamma xhat + beta, with the statistics of a channel over the batch. */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 /* Columns 1, 3 and 2, 6. */
 START_TEST(two_channels)
@@ -34,7 +34,7 @@ START_TEST(evaluation_uses_running_statistics_and_leaves_them)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 5 };
 
@@ -78,7 +78,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch ------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 /* To a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
@@ -102,7 +102,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Invariances and relations ------------------------------------------------------------------- */
+/* ---- Invariances and relations --------------------------------------------------------------- */
 
 START_TEST(shifting_and_scaling_the_data_changes_nothing)
 {
@@ -112,7 +112,7 @@ START_TEST(shifting_and_scaling_the_data_changes_nothing)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

@@ -1,7 +1,8 @@
-/* BatchRenorm: y = gamma (xhat r + d) + beta; r and d correct the batch's statistics to the running ones. */
+/* BatchRenorm: y = gamma (xhat r + d) + beta; r and d correct the batch's statistics to the running
+ * ones. */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 START_TEST(warms_up_as_batch_norm)
 {
@@ -19,7 +20,7 @@ START_TEST(the_checker_holds_r_and_d_fixed)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 1 };
 
@@ -54,7 +55,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch ------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 /* To a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
@@ -75,7 +76,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

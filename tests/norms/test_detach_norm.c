@@ -1,8 +1,9 @@
-/* DetachNorm: y = (x - mean) / sqrt(var + eps), with mean and deviation constants in the gradient. Its gradient is
- * therefore not that of finite differences of y, unless the checker holds the two fixed. */
+/* DetachNorm: y = (x - mean) / sqrt(var + eps), with mean and deviation constants in the gradient.
+ * Its gradient is therefore not that of finite differences of y, unless the checker holds the two
+ * fixed. */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ----------------------------------------------------------------------------- */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 /* dx = dy / sqrt(var + eps): not centred, and with its part along xhat. Mean 3, variance 3.5. */
 START_TEST(only_scales_the_gradient)
@@ -15,7 +16,7 @@ START_TEST(only_scales_the_gradient)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ---------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 START_TEST(the_checker_holds_the_constants_fixed)
 {
@@ -27,7 +28,7 @@ START_TEST(the_checker_holds_the_constants_fixed)
 }
 END_TEST
 
-/* ---- PyTorch --------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 START_TEST(value_and_gradients_are_pytorchs)
 {
@@ -40,7 +41,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Invariances ------------------------------------------------------------------------------------- */
+/* ---- Invariances ----------------------------------------------------------------------------- */
 
 START_TEST(the_value_is_layer_norms)
 {
@@ -51,7 +52,7 @@ START_TEST(the_value_is_layer_norms)
 }
 END_TEST
 
-/* ---- Bad settings ------------------------------------------------------------------------------------ */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

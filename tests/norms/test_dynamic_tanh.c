@@ -1,7 +1,7 @@
 /* DynamicTanh: y = weight tanh(alpha x) + bias, in place of a norm. */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 START_TEST(of_one_feature)
 {
@@ -11,7 +11,7 @@ START_TEST(of_one_feature)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 2 };
 
@@ -48,7 +48,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch ------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 /* To a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
@@ -57,7 +57,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Invariances and relations ------------------------------------------------------------------- */
+/* ---- Invariances and relations --------------------------------------------------------------- */
 
 START_TEST(an_odd_function_without_bias)
 {
@@ -68,7 +68,7 @@ START_TEST(an_odd_function_without_bias)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

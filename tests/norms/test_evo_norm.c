@@ -1,7 +1,8 @@
-/* EvoNorm: B0 divides by the larger of two deviations, S0 is x sigmoid(v x) over the deviation of a group. */
+/* EvoNorm: B0 divides by the larger of two deviations, S0 is x sigmoid(v x) over the deviation of a
+ * group. */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 /* Values 1 and 3: the batch's deviation is 1, v x + the sample's is x, so y = x / max(1, x). */
 START_TEST(b0_of_one_channel)
@@ -12,7 +13,7 @@ START_TEST(b0_of_one_channel)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 3 };
 
@@ -50,7 +51,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch ------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 /* To a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
@@ -62,7 +63,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Invariances and relations ------------------------------------------------------------------- */
+/* ---- Invariances and relations --------------------------------------------------------------- */
 
 START_TEST(one_value_per_channel_is_for_evaluation)
 {
@@ -73,7 +74,7 @@ START_TEST(one_value_per_channel_is_for_evaluation)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

@@ -1,7 +1,8 @@
-/* FilterResponseNorm: y = max(weight x / sqrt(mean(x^2) + eps) + bias, tau) for a channel of a sample. */
+/* FilterResponseNorm: y = max(weight x / sqrt(mean(x^2) + eps) + bias, tau) for a channel of a
+ * sample. */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 START_TEST(of_three_and_four)
 {
@@ -20,7 +21,7 @@ START_TEST(tau_is_the_least_value)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 3 };
 
@@ -61,7 +62,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch ------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 /* To a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
@@ -74,7 +75,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Invariances and relations ------------------------------------------------------------------- */
+/* ---- Invariances and relations --------------------------------------------------------------- */
 
 START_TEST(scaling_a_channel_changes_nothing)
 {
@@ -84,7 +85,7 @@ START_TEST(scaling_a_channel_changes_nothing)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

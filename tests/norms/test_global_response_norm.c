@@ -1,7 +1,8 @@
-/* GlobalResponseNorm: y = x + weight x G_c / (mean of G + eps) + bias, G_c the length of channel c. */
+/* GlobalResponseNorm: y = x + weight x G_c / (mean of G + eps) + bias, G_c the length of channel c.
+ */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 START_TEST(starts_as_the_identity)
 {
@@ -24,7 +25,7 @@ START_TEST(lengths_five_and_ten)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 1 };
 
@@ -59,7 +60,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch ------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 /* To a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
@@ -68,7 +69,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

@@ -1,7 +1,7 @@
 /* GroupNorm: y = gamma xhat + beta, with the statistics of a group of a sample's channels. */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 /* Channels 1, 3 and 2, 6: means 2 and 4, deviations 1 and 2. */
 START_TEST(two_groups_of_two)
@@ -19,7 +19,7 @@ START_TEST(one_value_a_group_gives_beta)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 4 };
 
@@ -61,7 +61,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch ------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 /* To a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
@@ -82,7 +82,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Invariances and relations ------------------------------------------------------------------- */
+/* ---- Invariances and relations --------------------------------------------------------------- */
 
 START_TEST(one_group_is_layer_norm_of_the_sample)
 {
@@ -101,7 +101,7 @@ START_TEST(shifting_and_scaling_a_sample_changes_nothing)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

@@ -1,7 +1,7 @@
 /* InstanceNorm: y = xhat, with the statistics of one channel of one sample. */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 /* Positions 1, 3 and 2, 6. */
 START_TEST(two_channels)
@@ -12,7 +12,7 @@ START_TEST(two_channels)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 4 };
 
@@ -57,7 +57,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch ------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 /* To a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
@@ -78,7 +78,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Invariances and relations ------------------------------------------------------------------- */
+/* ---- Invariances and relations --------------------------------------------------------------- */
 
 START_TEST(shifting_and_scaling_a_channel_changes_nothing)
 {
@@ -88,7 +88,7 @@ START_TEST(shifting_and_scaling_a_channel_changes_nothing)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

@@ -1,7 +1,7 @@
 /* L2Norm: y = weight x / sqrt(sum x^2 + eps), over a row or over the channels of a position. */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 START_TEST(three_and_four)
 {
@@ -18,7 +18,7 @@ START_TEST(scale_is_where_weight_starts)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 3 };
 
@@ -58,7 +58,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch ------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 /* To a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
@@ -73,7 +73,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Invariances and relations ------------------------------------------------------------------- */
+/* ---- Invariances and relations --------------------------------------------------------------- */
 
 START_TEST(scaling_a_row_changes_nothing)
 {
@@ -82,7 +82,7 @@ START_TEST(scaling_a_row_changes_nothing)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

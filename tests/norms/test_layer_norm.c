@@ -1,7 +1,8 @@
-/* LayerNorm: y = gamma (x - mean) / sqrt(var + eps) + beta, with the mean and variance of each row. */
+/* LayerNorm: y = gamma (x - mean) / sqrt(var + eps) + beta, with the mean and variance of each row.
+ */
 #include "norms/norm.h"
 
-/* ---- Worked numbers of the documents -------------------------------------------------------- */
+/* ---- Worked numbers of the documents --------------------------------------------------------- */
 
 /* Document 003: the four steps on [1, 2, 3, 4], printed with four digits and taken without eps. */
 START_TEST(four_steps_on_1_2_3_4)
@@ -39,7 +40,7 @@ START_TEST(gamma_and_beta)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ------------------------------------------------ */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 static ng_module *make(int which)
 {
@@ -70,7 +71,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch -------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 START_TEST(value_and_gradients_are_pytorchs)
 {
@@ -91,7 +92,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Invariances ---------------------------------------------------------------------------- */
+/* ---- Invariances ----------------------------------------------------------------------------- */
 
 START_TEST(shifting_and_scaling_a_row_changes_nothing)
 {
@@ -120,7 +121,7 @@ START_TEST(a_constant_row_gives_beta)
 }
 END_TEST
 
-/* ---- Bad settings --------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

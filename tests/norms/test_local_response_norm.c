@@ -1,7 +1,8 @@
-/* LocalResponseNorm: y = x / (k + alpha / size sum x_j^2)^beta over `size` neighbouring channels. */
+/* LocalResponseNorm: y = x / (k + alpha / size sum x_j^2)^beta over `size` neighbouring channels.
+ */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 /* Channels 1, 2 and 3, alpha = size: y = x / (1 + sum x_j^2) where beta is 1. */
 START_TEST(three_neighbours)
@@ -13,7 +14,7 @@ START_TEST(three_neighbours)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 2 };
 
@@ -52,7 +53,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

@@ -1,7 +1,7 @@
 /* RMSNorm: y = gamma x / sqrt(mean(x^2) + eps), with the mean of each row. */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 /* Document 004: [3, 4], printed with four digits. */
 START_TEST(three_and_four)
@@ -23,7 +23,7 @@ START_TEST(partial_statistics)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 5 };
 
@@ -68,7 +68,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch ------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 /* To a relative error of 1e-11. */
 START_TEST(value_and_gradients_are_pytorchs)
@@ -82,7 +82,7 @@ START_TEST(value_and_gradients_are_pytorchs)
 }
 END_TEST
 
-/* ---- Invariances and relations ------------------------------------------------------------------- */
+/* ---- Invariances and relations --------------------------------------------------------------- */
 
 START_TEST(scaling_a_row_changes_nothing)
 {
@@ -111,7 +111,7 @@ START_TEST(gradient_is_orthogonal_to_scale)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {

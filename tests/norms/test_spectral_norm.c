@@ -1,7 +1,8 @@
-/* SpectralNorm: weight = W / sigma, sigma = u^T W v the largest singular value, u and v constants. */
+/* SpectralNorm: weight = W / sigma, sigma = u^T W v the largest singular value, u and v constants.
+ */
 #include "norms/norm.h"
 
-/* ---- Worked numbers ------------------------------------------------------------------------------ */
+/* ---- Worked numbers -------------------------------------------------------------------------- */
 
 /* Of the diagonal (3, 2). */
 START_TEST(divides_by_the_largest_singular_value)
@@ -15,7 +16,7 @@ START_TEST(divides_by_the_largest_singular_value)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ----------------------------------------------------- */
+/* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 1 };
 
@@ -51,7 +52,7 @@ START_TEST(the_checker_agrees)
 }
 END_TEST
 
-/* ---- PyTorch ------------------------------------------------------------------------------------ */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 static ng_module *spectral_linear(int iterations)
 {
@@ -108,7 +109,7 @@ START_TEST(passes_in_training_and_evaluation_are_pytorchs)
 }
 END_TEST
 
-/* ---- Invariances and relations ------------------------------------------------------------------- */
+/* ---- Invariances and relations --------------------------------------------------------------- */
 
 START_TEST(a_frozen_layer_leaves_its_vectors)
 {
@@ -120,7 +121,7 @@ START_TEST(a_frozen_layer_leaves_its_vectors)
 }
 END_TEST
 
-/* ---- Bad settings -------------------------------------------------------------------------------- */
+/* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
 {
