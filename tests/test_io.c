@@ -367,6 +367,14 @@ TEST(a_batch_that_is_not_there_is_zero)
     ck_assert(!ng_dataset_batch(data, batches, 0, 0, &batch));
     ck_assert(!batch.x);
     ng_clear_error();
+    ck_assert(ng_dataset_batch(data, batches, 0, 2, &batch));
+    ck_assert(!ng_dataset_batch(NULL, batches, 0, 2, &batch));
+    assert_error(NG_ENULL, "ng_dataset_batch");
+    ck_assert(!batch.x);
+    ck_assert(ng_dataset_batch(data, batches, 0, 2, &batch));
+    ck_assert(!ng_dataset_batch(data, NULL, 0, 2, &batch));
+    assert_error(NG_ENULL, "ng_dataset_batch");
+    ck_assert(!batch.x && !batch.y && batch.size == 0);
     ng_dataset_free(data);
 }
 

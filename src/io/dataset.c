@@ -335,10 +335,9 @@ bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, in
                            ng_dataset_batch_options options)
 {
     static const char function[] = "ng_dataset_batch";
-    if (!ng_given(function, "dataset", dataset) || !ng_given(function, "tape", tape) ||
-        !ng_given(function, "batch", options.batch))
-        return false;
+    if (!ng_given(function, "batch", options.batch)) return false;
     *options.batch = (ng_batch){0};
+    if (!ng_given(function, "dataset", dataset) || !ng_given(function, "tape", tape)) return false;
     tape->function = function;
     if (size < 1 || index < 0)
         return ng_fail(NG_EVALUE, "%s: size %lld, index %lld, expected at least 1 and 0", function,
