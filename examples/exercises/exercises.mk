@@ -7,7 +7,7 @@ THIS_EXERCISE  = $(if $(N),$(firstword $(filter examples/exercises/$(N)_% exampl
 exercise: $(STATIC) | $(BUILD)/exercises/
 	$(if $(THIS_EXERCISE),,@echo 'which one? make exercise N=01, to N=$(lastword $(sort $(foreach f,$(notdir \
 	    $(EXERCISE_FILES)),$(firstword $(subst _, ,$f)))))' >&2; exit 1)
-	@$(CC) $(COMMON) $(LAST) $(THIS_EXERCISE) $(LDFLAGS) $(STATIC) $(LIBS) $(LDLIBS) \
+	@$(CC) $(COMMON) -Werror=int-conversion $(LAST) $(THIS_EXERCISE) $(LDFLAGS) $(STATIC) $(LIBS) $(LDLIBS) \
 	    -o $(BUILD)/exercises/$(basename $(notdir $(THIS_EXERCISE)))
 	@$(BUILD)/exercises/$(basename $(notdir $(THIS_EXERCISE))) || :
 # The solutions pass, the empty exercises do not, and typical mistakes get their hints.

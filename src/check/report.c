@@ -127,9 +127,9 @@ static bool follows(const hint_case *c, const grouping *g, hint_pattern kind)
 static bool hint_missing_term(const hint_case *c)
 {
     static const char *const texts[] = {
-        [HINT_CONSTANT] = "off by a constant in %s: a mean's or sum's term is missing",
+        [HINT_CONSTANT] = "off by a constant in %s: a mean's or sum's term is missing or wrong",
         [HINT_FACTOR] = "off by a factor of its own in %s: as with a wrong statistic",
-        [HINT_LINE] = "off by a line in the input in %s: as with a variance held fixed"};
+        [HINT_LINE] = "off by a line in the input in %s: a variance's term is missing or wrong"};
     const ng_shape shape = c->shape;
     const int64_t row = shape.rank > 0 ? shape.dim[shape.rank - 1] : 1;
     const int64_t channels = shape.rank > 1 ? shape.dim[1] : 1;
