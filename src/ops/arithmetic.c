@@ -60,7 +60,8 @@ RULE(maximum, ng_mul(tape, dy, share(tape, a, b)), ng_mul(tape, dy, share(tape, 
 RULE(minimum, ng_mul(tape, dy, share(tape, b, a)), ng_mul(tape, dy, share(tape, a, b)))
 
 /* dx (+)= dy times the other operand; the kernel that multiplies is that of exp, whose slope is
- * its value. Where anything is broadcast, the product is summed to x's shape. */
+ * its value: binary and axpy in its place take 1.1 to 1.35 times the time. Where anything is
+ * broadcast, the product is summed to x's shape. */
 static bool mul_into(ng_tape *tape, const ng_tensor *dy, const ng_tensor *other, const ng_tensor *x,
                      const ng_slot *dx)
 {

@@ -81,15 +81,6 @@ static ng_status conv2d_backward(ng_tape *tape, const ng_node *node, const ng_te
     return NG_OK;
 }
 
-static void conv2d_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
-{
-    const ng_conv_shape *shape = node->attributes;
-    ng_tensor *x = node->inputs[0], *weight = node->inputs[1];
-    if (ng_wants(dx, 0)) dx[0] = conv2d_dx(tape, dy, weight, shape);
-    if (ng_wants(dx, 1)) dx[1] = ng_conv2d_dweight(tape, x, dy, shape);
-    if (ng_wants(dx, 2)) dx[2] = ng_sum(tape, dy, .axes = NG_AXES(0, 2, 3));
-}
-
 /* Matrices (groups, O / groups, K) x (N, groups, K, OH OW) -> (N, groups, O / groups, OH OW) */
 static ng_tensor *conv2d_definition(ng_tape *tape, const ng_node *node)
 {
@@ -109,7 +100,6 @@ static ng_tensor *conv2d_definition(ng_tape *tape, const ng_node *node)
 static const ng_op conv2d_op = {.built_in = true,
                                 .name = "conv2d",
                                 .backward = conv2d_backward,
-                                .gradient = conv2d_gradient,
                                 .definition = conv2d_definition};
 
 /* ---- Shape rule, also of the transposed ---------------------------------------------------- */
