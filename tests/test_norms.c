@@ -191,29 +191,6 @@ LOOP_TEST(invariances_are_as_published, N_MODELS)
 
 /* ---- GroupNorm ------------------------------------------------------------------------------ */
 
-TEST(one_group_is_layer_norm_of_the_sample)
-{
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 4, 5), 1), *other = copy(x);
-    ng_tensor *dy = normal(NG_F64, NG_SHAPE(3, 4, 5), 2);
-    ng_tensor *y = ng_group_norm(tape, x, NG_NONE, NG_NONE, .groups = 1, .eps = 1e-5);
-    ng_tensor *expected = ng_row_norm(tape, other, NG_NONE, NG_NONE, .eps = 1e-5, .dims = 2);
-    assert_same_bits(y, expected);
-    assert_ok(ng_backward_from(tape, y, dy));
-    assert_ok(ng_backward_from(tape, expected, dy));
-    assert_tensors_close(ng_grad(x), ng_grad(other), 1e-14);
-}
-
-TEST(one_value_a_group_gives_beta)
-{
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 2), 1), *gamma = normal(NG_F64, NG_SHAPE(2), 2);
-    ng_tensor *beta = own(ng_tensor_from(NG_F64, NG_SHAPE(2), NG_VALUES(7, -3)));
-    ng_tensor *y = ng_group_norm(tape, x, gamma, beta, .groups = 2, .eps = 1e-5);
-    assert_values(y, 0, 7, -3, 7, -3, 7, -3);
-    assert_ok(ng_backward_from(tape, y, x));
-    assert_values(ng_grad(x), 0, 0, 0, 0, 0, 0, 0);
-    assert_values(ng_grad(gamma), 0, 0, 0);
-}
-
 /* The deviations are exact, although the mean is rounded by more. */
 TEST(rows_of_double_keep_the_digits_that_their_elements_have)
 {
@@ -222,19 +199,6 @@ TEST(rows_of_double_keep_the_digits_that_their_elements_have)
     ng_tensor *near = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(0, 1, 3)));
     assert_tensors_close(ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-5),
                          ng_layer_norm(tape, near, NG_NONE, NG_NONE, 1e-5), 1e-14);
-}
-
-TEST(frozen_spectral_norm_leaves_its_vectors)
-{
-    ng_module *layer = own(ng_spectral_norm_new(ng_linear_new(5, 4)));
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(3, 5), 1), *u = copy(ng_module_find(layer, "u"));
-    ng_freeze(layer);
-    assert_ok(ng_forward(layer, tape, x));
-    assert_same_bits(ng_module_find(layer, "u"), u);
-    ng_unfreeze(layer);
-    for (int i = 0; i < 20; i++) ng_set(ng_module_find(layer, "inner.weight"), i, cos(i * i));
-    assert_ok(ng_forward(layer, tape, x));
-    ck_assert_double_gt(difference(ng_module_find(layer, "u"), u), 1e-3);
 }
 
 /* The promise of ops.h for norms in float: 1e-5 of the result, or 1e-6 of terms that cancel, which
@@ -271,30 +235,6 @@ TEST(channel_norm_is_layer_norm_of_channels_last)
 }
 
 /* ---- Constants in the gradient -------------------------------------------------------------- */
-
-/* dx = dy / sqrt(var + eps): not centred, and with its part along xhat. */
-TEST(detach_norm_only_scales_the_gradient)
-{
-    ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(1, 4), NG_VALUES(1, 2, 3, 6)));
-    ng_tensor *dy = own(ng_tensor_from(NG_F64, NG_SHAPE(1, 4), NG_VALUES(1, -2, 5, 3)));
-    ng_module *norm = in_double(ng_detach_norm_new(4, .eps = 0.5));
-    ng_tensor *y = ng_forward(norm, tape, ng_require_grad(x));
-    const double rstd = 0.5; /* mean 3, var 3.5 */
-    assert_values(y, 1e-14, -2 * rstd, -rstd, 0, 3 * rstd);
-    assert_ok(ng_backward_from(tape, y, dy));
-    assert_values(ng_grad(x), 1e-14, rstd, -2 * rstd, 5 * rstd, 3 * rstd);
-}
-
-TEST(scale_norm_of_zeros_is_zero)
-{
-    ng_tensor *x = ng_require_grad(own(ng_zeros_new(NG_F32, NG_SHAPE(2, 3))));
-    ng_module *norm = own(ng_scale_norm_new(3));
-    ng_tensor *y = ng_forward(norm, tape, x);
-    assert_values(y, 0, 0, 0, 0, 0, 0, 0);
-    assert_ok(ng_backward(tape, ng_sum(tape, y)));
-    for (int i = 0; i < 6; i++) ck_assert(isfinite(ng_get(ng_grad(x), i)));
-    assert_close(ng_get(ng_module_find(norm, "g"), 0), sqrt(3.0), 1e-6);
-}
 
 static outcome tanh_outcome(ng_dtype dtype)
 {
@@ -479,22 +419,6 @@ static ng_tensor *weight_in_use(ng_module *layer, ng_dtype dtype, int64_t in)
     return ng_forward(layer, tape, eye);
 }
 
-/* g follows the weight, also when the network is initialized again. */
-TEST(weight_norm_starts_as_its_inner_layer)
-{
-    ng_module *net = own(ng_sequential_new(
-        ng_relu_new(), ng_sequential_new(ng_weight_norm_new(ng_linear_new(6, 4)))));
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(3, 6), 1);
-    for (int seed = 0; seed < 3; seed++) {
-        if (seed > 0) assert_ok(ng_module_init(net, (uint64_t)seed));
-        ng_tensor *v = ng_module_find(net, "1.0.inner.weight"),
-                  *b = ng_module_find(net, "1.0.inner.bias");
-        assert_tensors_close(ng_module_find(net, "1.0.g"), weight_row_lengths(v), 1e-6);
-        assert_tensors_close(ng_forward(net, tape, x), ng_linear(tape, ng_relu(tape, x), v, b),
-                             1e-5);
-    }
-}
-
 /* Also where the weight that is read in the place of a tied one is drawn after it. */
 TEST(reparameterizations_start_from_a_tied_weight)
 {
@@ -534,21 +458,6 @@ TEST(weight_norm_separates_direction_from_length)
     ng_tensor *along = ng_sum(tape, ng_mul(tape, v, ng_grad(v)), .axes = NG_AXES(1));
     for (int i = 0; i < 4; i++) assert_near(ng_get(along, i), 0, 1e-13);
     ck_assert_double_gt(difference(ng_grad(v), ng_zeros_like(tape, v)), 1e-3);
-}
-
-/* W = diag(3, 2): after some passes sigma is 3, and does not change in evaluation. */
-TEST(spectral_norm_divides_by_the_largest_singular_value)
-{
-    ng_module *layer = in_double(ng_spectral_norm_new(ng_linear_new(2, 2, .no_bias = true)));
-    ng_tensor *weight = ng_module_find(layer, "inner.weight");
-    const double diagonal[] = {3, 0, 0, 2};
-    for (int i = 0; i < 4; i++) ng_set(weight, i, diagonal[i]);
-    ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(1, 2), NG_VALUES(1, 1)));
-    for (int i = 0; i < 100; i++) assert_ok(ng_forward(layer, tape, x));
-    ng_eval(layer);
-    ng_tensor *u = copy(ng_module_find(layer, "u"));
-    assert_values(ng_forward(layer, tape, x), 1e-12, 1, 2.0 / 3);
-    assert_tensors_close(ng_module_find(layer, "u"), u, 0);
 }
 
 TEST(spectral_norm_is_saved_and_keeps_its_vectors_when_adopted)
