@@ -15,8 +15,9 @@
  *
  * Finite differences cannot see what is narrower than their steps (about 1/16 of the size of the
  * input's elements, and less where that is not enough), nor the derivative to elements that are
- * 10^7 times smaller than the others of their input. A function that computes in float32 inside is
- * too coarse for double's steps; it needs a .tolerance such as 1e-3.
+ * 10^7 times smaller than the others of their input, nor anything at inputs below 1e-290. A function
+ * that computes in float32 inside is too coarse for double's steps; it needs a .tolerance such as
+ * 1e-3.
  *
  * What is no function of the input is held fixed while the input moves: dropout masks, running
  * statistics, and what ng_detach returns. A value that was detached by mistake, such as the
@@ -27,8 +28,8 @@
  * that cancels (a softmax's detached maximum), does not count.
  *
  * Where the first op of your own in the function says .float32, the function is run in float32 as
- * well: values and gradients have to agree with double to 1e-3 of
- * the largest. Where that cannot be done, the report says why.
+ * well: values and gradients have to agree with double to 1e-3 of the largest. Where that cannot be
+ * done, the report says why.
  *
  * Inputs are counted from 1, as operands are in error messages; elements are counted from 0, as in
  * memory. A failure inside the function is quoted in the report and is not left on record:

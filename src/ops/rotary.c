@@ -77,6 +77,11 @@ ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options)
                                  .over = over,
                                  .start = options.start,
                                  .base = ng_option(options.base, 10000)};
+    if (options.dim == 0 && over % 2 != 0) {
+        ng_fail(NG_ESHAPE, "ng_rotary: %lld features are turned, expected an even number",
+                (long long)over);
+        return NULL;
+    }
     if (a.dim < 2 || a.dim % 2 != 0 || a.over < 0 || a.over > features || a.over % a.dim != 0) {
         ng_fail(NG_ESHAPE,
                 "ng_rotary: dim is %lld, expected an even number that divides the %lld of %lld "
