@@ -48,8 +48,8 @@
  * NG_NAMED makes the struct of settings, whose last member is the required argument; NG_NAMED_TWO
  * does this for two required arguments. A setting without a name, or a number in place of a struct
  * (.axes = 1 for NG_AXES(1)), is a compile error. NG_LISTED and NG_LISTED_TWO are for functions
- * with settings that may be lists in braces (optimizers, figures, checks): there compilers warn of a
- * setting without a name in C, and accept one behind a named one in C++. */
+ * with settings that may be lists in braces (optimizers, figures, checks): there compilers warn of
+ * a setting without a name in C, and accept one behind a named one in C++. */
 #define NG_ZERO (-0.0)
 #define NG_NAMED(type, member, ...)                                                                \
     (NG_EACH_NAMED(type, __VA_ARGS__), NG_LISTED(type, member, __VA_ARGS__))

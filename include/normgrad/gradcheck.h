@@ -15,9 +15,9 @@
  *
  * Finite differences cannot see what is narrower than their steps (about 1/16 of the size of the
  * input's elements, and less where that is not enough), nor the derivative to elements that are
- * 10^7 times smaller than the others of their input, nor anything at inputs below 1e-290. A function
- * that computes in float32 inside is too coarse for double's steps; it needs a .tolerance such as
- * 1e-3.
+ * 10^7 times smaller than the others of their input, nor anything at inputs below 1e-290. A
+ * function that computes in float32 inside is too coarse for double's steps; it needs a .tolerance
+ * such as 1e-3.
  *
  * What is no function of the input is held fixed while the input moves: dropout masks, running
  * statistics, and what ng_detach returns. A value that was detached by mistake, such as the

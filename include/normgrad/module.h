@@ -135,9 +135,9 @@ NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
  *     ng_module_tie(net, "head.weight", "embedding.weight")    Press & Wolf 2017
  * Both are parameters somewhere in the module, of one shape; else NG_EVALUE or NG_ESHAPE. From then
  * on the first is no parameter: optimizers, files and ng_module_init do not see it, and
- * ng_module_find gives the other by its name. Its memory stays. Tie before the network is used: what
- * WeightNorm and SpectralNorm make of a weight when it is drawn (g, u, v) does not follow a later
- * tie until ng_module_init. */
+ * ng_module_find gives the other by its name. Its memory stays. Tie before the network is used:
+ * what WeightNorm and SpectralNorm make of a weight when it is drawn (g, u, v) does not follow a
+ * later tie until ng_module_init. */
 NG_API ng_status ng_module_tie(ng_module *module, const char *name, const char *to);
 
 /* Frees a module with its children, parameters and buffers. Does nothing to a child of another
