@@ -76,9 +76,9 @@ typedef struct {
     double rotary_base;     /* default 10000 */
     ng_norm_maker *qk_norm; /* of each head of q and k; Dehghani et al. 2023 */
     ng_norm_maker *v_norm;  /* of each head of v */
-    double qk_temperature;  /* q and k of each head are divided by their lengths, and the weights
-                               are softmax(g q k^T), g one learned number that starts here, the
-                               parameter q_norm.g; default: not so. Henry et al. 2020, who start at
+    double qk_temperature;  /* if set: q and k of each head are divided by their lengths, and the
+                               weights are softmax(g q k^T). g is one learned number, the parameter
+                               q_norm.g, and starts at this value. Henry et al. 2020 start at
                                log2(L^2 - L) for sequences of length L; not with .qk_norm */
     double dropout;         /* of the attention weights, in training */
     double gain;            /* factor of the drawn weights of v and W_o; default 1 */

@@ -76,8 +76,8 @@ typedef struct {
     int64_t compared;   /* derivatives, of both orders where it went to 2 */
     int64_t failed;     /* how many of them are wrong */
     int64_t kinks;      /* how many of them stand at a kink: the slopes of the two sides differ and
-                            the analytic one is between them. They have not failed, but an input
-                            with nothing else has not passed */
+                            the analytic one is between them. A kink is no failure; but an input
+                            of which all derivatives are kinks does not pass */
     char
         worst_name[64]; /* input or parameter of the worst derivative; "" where none was compared */
     int64_t worst_index;      /* its element, or its direction, from 0 */
@@ -103,10 +103,12 @@ typedef struct {
  *     ng_check_report report = ng_check_function(cube, &x, 1, .order = 2);
  *
  * The function computes its result, of any shape, with ops on the tape that it is given. It is run
- * several times for each element. A function has not passed if a derivative is wrong; if it fails,
- * gives NaN, or gives other bits when it is run again; if an input has no gradient, or another one
- * where it is asked for alone and added to what is there (ng_slot's `accumulate`) or recorded; if
- * there is nothing to compare; or if an option has no meaning (a tolerance below 0, order 3). */
+ * several times for each element. The check does not pass
+ *   - if a derivative is wrong, or an input has no gradient;
+ *   - if the gradient of an input differs when it is taken alone, recorded, or added to an earlier
+ *     one (ng_slot's `accumulate`);
+ *   - if the function fails, gives NaN, or gives other bits when it is run again;
+ *   - if there is nothing to compare, or a setting is out of range. */
 #define ng_check_function(call, list, ...)                                                         \
     ng_check_function_with(call,                                                                   \
                            NG_LISTED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))

@@ -40,8 +40,8 @@ NG_API ng_status ng_history_log(ng_history *history, const char *series, int64_t
 NG_API ng_status ng_history_log_at(ng_history *history, const char *series, double x, double value);
 
 /* Returns a history of yours with one block that summarizes several runs. A run is a block of one
- * of the `count` histories. At each step at which a run has logged a series NAME, it has of the
- * runs that have logged there
+ * of the `count` histories. For each series NAME, and each step at which a run has logged it, the
+ * summary has of those runs
  *
  *     NAME                 the median
  *     NAME_low, NAME_high  the quartiles, interpolated linearly

@@ -49,8 +49,8 @@ NG_API ng_tape_usage ng_tape_used(const ng_tape *tape);
  * on. `loss` has one element. It may be called again, for the same or another loss: gradients then
  * add up, until an optimizer has used them; the next pass overwrites those. A parameter that was
  * frozen (ng_freeze) when it was used, or is frozen now, gets no gradient; NG_EGRAD if no other
- * leaf is left. After an error no gradient has changed, except that a gradient which an optimizer
- * has used may be gone (ng_has_grad). */
+ * leaf is left. After an error no unused gradient has changed; one that an optimizer has used may
+ * be gone (ng_has_grad). */
 NG_API NG_MUST_CHECK ng_status ng_backward(ng_tape *tape, ng_tensor *loss);
 
 /* ng_backward for a y of any shape, contracted with the cotangent dy (y's shape and dtype). */

@@ -82,8 +82,8 @@ typedef struct {
 NG_API NG_MUST_CHECK ng_status ng_training_resume_with(ng_training_resume_options options);
 
 /* Begins the next epoch, or continues the one that was interrupted. False once `epochs` are done,
- * after ng_training_stop, and if a failure is on record. What you set to 0 at the begin of an epoch
- * and keep, set to 0 only where ng_training_at(run).batch is 0. */
+ * after ng_training_stop, and if a failure is on record. A sum over an epoch that you keep with
+ * ng_training_keep_number starts at 0 only in a new epoch, where ng_training_at(run).batch is 0. */
 NG_API bool ng_training_epoch(ng_training *training, int64_t epochs);
 
 /* Counts the last batch as done, saves if it is time, and copies the next batch to the tape as
