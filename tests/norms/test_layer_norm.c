@@ -1,5 +1,4 @@
-/* LayerNorm: y = gamma (x - mean) / sqrt(var + eps) + beta, with the mean and variance of each row.
- */
+/* LayerNorm: y = gamma (x - mean) / sqrt(var + eps) + beta, with mean and variance of each row. */
 #include "norms/norm.h"
 
 /* ---- Worked numbers of the documents --------------------------------------------------------- */
