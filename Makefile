@@ -60,7 +60,9 @@ HEADERS  := $(sort $(wildcard include/normgrad/*.h))
 SOURCES  := $(filter-out src/mpi/%,$(sort $(wildcard src/*/*.c)))
 TABLE    := src/kernels/table
 OBJECTS   = $(patsubst %.c,$(OUT)/%.o,$(filter-out $(TABLE).c,$(SOURCES))) $(TABLES)
-EXAMPLES := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/*.c)))
+STEPS    := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/*.c)))
+MORE     := $(patsubst examples/more/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/more/*.c)))
+EXAMPLES := $(STEPS) $(MORE)
 CLAIMS   := $(filter-out lab,$(basename $(notdir $(sort $(wildcard examples/claims/*.c)))))
 EXPERIMENTS := $(CLAIMS:%=$(PROGRAMS)/%)
 LAB      := $(OUT)/examples/claims/lab.o
@@ -144,7 +146,8 @@ $(SHARED): $(OBJECTS)
 	$(call say,LINK $@)
 	$(Q)$(link) -shared -Wl,-soname,$(SONAME) $(OBJECTS) $(LIBS) $(LDLIBS) -o $@
 	$(Q)ln -sf $(@F) $(OUT)/$(SONAME); ln -sf $(@F) $(OUT)/libnormgrad.so
-$(EXAMPLES): $(PROGRAMS)/%: examples/%.c
+$(STEPS): $(PROGRAMS)/%: examples/%.c
+$(MORE): $(PROGRAMS)/%: examples/more/%.c
 $(EXPERIMENTS): $(PROGRAMS)/%: examples/claims/%.c $(LAB)
 $(PROGRAMS)/gradcheck $(PROGRAMS)/gradcheck_error: $(CASES)
 $(EXAMPLES) $(EXPERIMENTS): $(STATIC) | $(PROGRAMS)/ $(OUT)/examples/

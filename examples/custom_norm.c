@@ -4,7 +4,7 @@
  *
  * It is a module with a parameter, composed of ops, so that it needs no gradient code and no change
  * of the library. The program checks it against finite differences, then trains with it. */
-#include "program.h"
+#include "more/program.h"
 #include <normgrad.h>
 #include <stdio.h>
 

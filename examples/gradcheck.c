@@ -1,7 +1,7 @@
 /* Checks the gradients of every op and layer at first and second order, and tests the checker with
  * deliberately wrong gradients. */
 #include "../tests/cases/cases.h"
-#include "options.h"
+#include "more/options.h"
 #include <limits.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* A small network that learns exclusive or, which no single linear layer can compute. */
-#include "program.h"
+#include "more/program.h"
 #include <normgrad.h>
 #include <stdio.h>
 

@@ -76,7 +76,7 @@ fi
 
 # Every example, without the tree's headers and library.
 mkdir examples
-for source in "$tree"/examples/*.c; do
+for source in "$tree"/examples/*.c "$tree"/examples/more/*.c; do
     name=$(basename "$source" .c)
     gcc -O1 -I. "$source" $(grep -q cases/cases.h "$source" && echo "$tree"/tests/cases/*.c) gcc.o -lm -lpthread -o "examples/$name" || fail "$source does not compile"
 done

@@ -1,5 +1,5 @@
 /* Statistics of the experiments: quantiles, and the confidence interval of a median. */
-#include "../examples/numbers.h"
+#include "../examples/more/numbers.h"
 #include "fixture.h"
 #include "support.h"
 

@@ -65,7 +65,7 @@ walkthrough: $(STATIC)
 # The programs that begin as the others do: one of your own in examples/ need not.
 programs: $(EXAMPLES) $(EXPERIMENTS)
 	$(Q)tests/programs.sh $(OUT)/programs $(EXPERIMENTS) \
-	    $(patsubst examples/%.c,$(PROGRAMS)/%,$(shell grep -lE '(program|experiment)_end' examples/*.c))
+	    $(addprefix $(PROGRAMS)/,$(basename $(notdir $(shell grep -lE '(program|experiment)_end' examples/*.c examples/more/*.c))))
 ## lifetimes: VARIANT=asan: uses of memory after its life are caught
 lifetimes: $(STATIC)
 	$(if $(filter asan,$(VARIANT)),,$(error lifetimes needs VARIANT=asan))

@@ -1,10 +1,10 @@
 #include "lab.h"
-#include "../characters.h"
-#include "../figure.h"
-#include "../numbers.h"
-#include "../options.h"
-#include "../pass.h"
-#include "../progress.h"
+#include "../more/characters.h"
+#include "../more/figure.h"
+#include "../more/numbers.h"
+#include "../more/options.h"
+#include "../more/pass.h"
+#include "../more/progress.h"
 
 enum { MOST_SIZES = 12, MOST_SEEDS = 1000, OWN_OPTIONS = 7, MOST_PARTS = 64, COLUMNS = 90 };
 

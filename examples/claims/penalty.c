@@ -1,6 +1,6 @@
 /* Critics with a gradient penalty by norm: the share of an output's gradient that belongs to other
  * points of the batch, and the accuracy of the Wasserstein distance. */
-#include "../penalty.h"
+#include "../more/penalty.h"
 #include "lab.h"
 
 enum { WIDTH, STEPS };

@@ -1,6 +1,6 @@
 /* LayerNorm in the cell of an LSTM: the number of steps until it learns, by the length of the
  * sequence. */
-#include "../adding.h"
+#include "../more/adding.h"
 #include "lab.h"
 
 enum { HIDDEN, STEPS, SHORTEST };

@@ -3,7 +3,7 @@
 #ifndef EXAMPLES_MPI_WORLD_H
 #define EXAMPLES_MPI_WORLD_H
 
-#include "../digest.h"
+#include "../more/digest.h"
 #include <normgrad/mpi.h>
 
 enum { MOST_MEMBERS = 64 };
