@@ -2,9 +2,7 @@
 
 # Each claim's experiment writes its .dat, has it drawn, and writes the verdicts on the claim's parts. All
 # is made in $(OUT)/plots and taken to plots/ at the end: who interrupts it leaves plots/ as it was.
-# What measures time comes last, so that with make -j it is alone.
 RESULTS = $(CLAIMS:%=$(OUT)/plots/%.log)
-TIMED   = $(filter %/rms_cost.log,$(RESULTS))
 
 ## plots: runs the demo and the experiment on every claim, updates plots/ and plots/claims.tsv
 plots: $(RESULTS) $(OUT)/plots/digits.log
@@ -20,7 +18,6 @@ plots-quick: $(CLAIMS:%=$(OUT)/plots-quick/%.log)
 experiment = @echo '  RUN  $<'; $< --out $(@D)/$(1) > $@.new 2>&1 || { cat $@.new; exit 1; }; mv $@.new $@
 $(RESULTS): $(OUT)/plots/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots/
 	$(call experiment, --verdicts $(@:.log=.tsv))
-$(TIMED): | $(filter-out $(TIMED),$(RESULTS)) $(OUT)/plots/digits.log
 $(OUT)/plots/digits.log: $(PROGRAMS)/digits FORCE | needs-gnuplot $(OUT)/plots/
 	$(call experiment,convergence)
 $(OUT)/plots-quick/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots-quick/

@@ -248,8 +248,6 @@ refused 2 'expected a whole number from 32 to 1424' workers --batch 2
 refused 2 '--batch 100: expected a multiple of 16' workers --batch 100
 refused 2 '--steps 7: expected a multiple of 10' without_norm --steps 7
 refused 2 '--steps 7: expected a multiple of 20' penalty --steps 7
-refused 2 'expected a whole number from 4' selectability --most 3
-refused 1 'expected at least 512, the value of --widest' rms_cost --elements 100
 refused 1 'more than one value per channel' edge_of_stability --images 1
 # More steps than the text has batches: the text is read again.
 "$programs/deep_transformer" --quick --no-plot --layers 1 --width 4 --steps 720 >"$folder/output"

@@ -34,6 +34,16 @@ START_TEST(evaluation_uses_running_statistics_and_leaves_them)
 }
 END_TEST
 
+/* Document 000: gamma and beta can undo the norm. */
+START_TEST(gamma_and_beta_undo_it)
+{
+    ng_module *norm = drawn(ng_batch_norm_new(2, .eps = NG_ZERO));
+    ng_copy_values(ng_module_find(norm, "weight"), DOUBLES(NG_SHAPE(2), 1, 2));
+    ng_copy_values(ng_module_find(norm, "bias"), DOUBLES(NG_SHAPE(2), 2, 4));
+    assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(2, 2), 1, 2, 3, 6)), 1e-14, 1, 2, 3, 6);
+}
+END_TEST
+
 /* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 5 };
@@ -131,6 +141,7 @@ Suite *batch_norm_suite(void)
     TCase *tests;
     Suite *suite = norm_suite("batch_norm", &tests);
     tcase_add_test(tests, two_channels);
+    tcase_add_test(tests, gamma_and_beta_undo_it);
     tcase_add_test(tests, running_averages);
     tcase_add_test(tests, evaluation_uses_running_statistics_and_leaves_them);
     tcase_add_loop_test(tests, gradient_is_that_of_finite_differences, 0, MODES);

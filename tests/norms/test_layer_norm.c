@@ -39,6 +39,16 @@ START_TEST(gamma_and_beta)
 }
 END_TEST
 
+/* Documents 001, 003 and 004. */
+START_TEST(a_row_gets_mean_0_and_variance_1)
+{
+    ng_module *norm = drawn(ng_layer_norm_new(64, .eps = NG_ZERO, .no_affine = true));
+    ng_tensor *y = ng_forward(norm, tape, ng_add_scalar(tape, normal(NG_F64, NG_SHAPE(64), 1), 5));
+    assert_near(ng_item(ng_mean(tape, y)), 0, 1e-14);
+    assert_near(ng_item(ng_variance(tape, y)), 1, 1e-14);
+}
+END_TEST
+
 /* ---- The gradient against finite differences ------------------------------------------------- */
 
 static ng_module *make(int which)
@@ -138,6 +148,7 @@ Suite *layer_norm_suite(void)
     tcase_add_test(tests, four_steps_on_1_2_3_4);
     tcase_add_test(tests, unbiased_variance);
     tcase_add_test(tests, gamma_and_beta);
+    tcase_add_test(tests, a_row_gets_mean_0_and_variance_1);
     tcase_add_loop_test(tests, gradient_is_that_of_finite_differences, 0, 5);
     tcase_add_loop_test(tests, gradient_of_the_gradient_is_that_of_finite_differences, 0, 5);
     tcase_add_loop_test(tests, the_checker_agrees, 0, 5);

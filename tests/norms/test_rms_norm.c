@@ -23,6 +23,18 @@ START_TEST(partial_statistics)
 }
 END_TEST
 
+/* Normalized keys lie on a sphere: none is in the hull of the others, so each has a query, itself,
+ * that selects it. Without the norm some have none. Brody, Alon & Yahav 2023. */
+START_TEST(every_normalized_key_can_be_selected)
+{
+    enum { KEYS = 64 };
+    ng_module *norm = drawn(ng_rms_norm_new(4, .no_affine = true));
+    ng_tensor *keys = ng_forward(norm, tape, normal(NG_F64, NG_SHAPE(KEYS, 4), 1));
+    ng_tensor *chosen = ng_argmax(tape, ng_matmul(tape, keys, keys, .transpose_b = true));
+    for (int i = 0; i < KEYS; i++) assert_near(ng_get(chosen, i), i, 0);
+}
+END_TEST
+
 /* ---- The gradient against finite differences ------------------------------------------------- */
 
 enum { MODES = 5 };
@@ -132,6 +144,7 @@ Suite *rms_norm_suite(void)
     Suite *suite = norm_suite("rms_norm", &tests);
     tcase_add_test(tests, three_and_four);
     tcase_add_test(tests, partial_statistics);
+    tcase_add_test(tests, every_normalized_key_can_be_selected);
     tcase_add_loop_test(tests, gradient_is_that_of_finite_differences, 0, MODES);
     tcase_add_loop_test(tests, gradient_of_the_gradient_is_that_of_finite_differences, 0, MODES);
     tcase_add_loop_test(tests, the_checker_agrees, 0, MODES);
