@@ -187,7 +187,7 @@ def main():
     if not original:
         sys.exit('mutations: the tree does not build:\n' + said)
     seconds = {}  # of a processor, for each suite without a fault
-    for path in sorted(glob.glob('tests/test_*.c')):
+    for path in sorted(glob.glob('tests/*/test_*.c')):
         suite, start = re.sub(r'.*test_|\.c', '', path), os.times().children_user
         if first_to_fail([suite], {suite: 30}) is None:
             seconds[suite] = os.times().children_user - start

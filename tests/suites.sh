@@ -23,7 +23,7 @@ fi
 # The longest files first: what takes long is not begun last.
 rm -rf "$logs"
 mkdir -p "$logs"
-ls -S tests/test_*.c | sed 's|.*/test_||; s|\.c$||' |
+ls -S tests/*/test_*.c | sed 's|.*/test_||; s|\.c$||' |
     xargs -P "$(getconf _NPROCESSORS_ONLN)" -I % sh -c '
         CK_RUN_SUITE=% CK_XML_LOG_FILE_NAME="$2/%.xml" $RUN_UNDER "$1" >"$2/%.log" 2>&1 ||
             { echo "suite %:"; cat "$2/%.log"; touch "$2/%.failed"; }' sh "$runner" "$logs"

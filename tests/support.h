@@ -11,7 +11,7 @@
 
 /* ---- Tests --------------------------------------------------------------------------------
  *
- * TEST(name) { ... } is a test of its file's suite, NAME for tests/test_NAME.c; LOOP_TEST runs for
+ * TEST(name) { ... } is a test of its file's suite, NAME for test_NAME.c; LOOP_TEST runs for
  * _i = 0 .. count - 1. FIXTURE(begin, end) holds for the tests after it in the file: `begin` is
  * called before each of them and `end` after it; either may be NULL.
  *

@@ -1,7 +1,9 @@
 # The tests, and what else is checked. Included by the Makefile.
 
 RUNNER   := $(OUT)/tests/runner
-TEST_OBJECTS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/*.c tests/norms/*.c))) $(CASES)
+# The folders of suites, which mirror src/.
+SUITES   := check core group io kernels nn norms ops optim plot tape
+TEST_OBJECTS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/*.c $(SUITES:%=tests/%/*.c)))) $(CASES)
 GRADCHECK := $(filter $(PROGRAMS)/gradcheck,$(EXAMPLES))
 CHECK_CFLAGS = $(shell pkg-config --cflags check 2>/dev/null)
 CHECK_LIBS   = $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck -lpthread -lrt -lm)

@@ -1,9 +1,9 @@
 /* Data-parallel training: the gradients that one process computes of the whole batch, the same on
  * all ranks. */
 #include "folder.h"
+#include "group/ranks.h"
 #include "labelled.h"
 #include "optimizers.h"
-#include "ranks.h"
 #include <locale.h>
 #include <stdatomic.h>
 

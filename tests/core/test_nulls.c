@@ -137,7 +137,7 @@ static bool has_row(const char *name)
 }
 
 /* Whether a '*' stands between `from` and `to` that is not a tensor's, nor the tape's of an
- * operation, which tests/operands.def has. */
+ * operation, which tests/ops/operands.def has. */
 static bool takes_pointer(const char *from, const char *to, bool operations)
 {
     for (const char *at = from; at < to; at++) {
@@ -154,7 +154,7 @@ static bool takes_pointer(const char *from, const char *to, bool operations)
 static bool takes_pointer_and_has_row(const declaration *d)
 {
     if (!takes_pointer(d->open, d->end, strcmp(d->header, "ops.h") == 0)) return false;
-    ck_assert_msg(has_row(d->name), "%s takes a pointer and has no row in tests/nulls.def",
+    ck_assert_msg(has_row(d->name), "%s takes a pointer and has no row in tests/core/nulls.def",
                   d->name);
     return true;
 }

@@ -658,7 +658,7 @@ static bool takes_tensor(const char *arguments, const char *end)
 static bool takes_tensor_and_has_row(const declaration *d)
 {
     if (!takes_tensor(d->open, d->end)) return false;
-    ck_assert_msg(has_row(d->name), "%s takes a tensor and has no row in tests/operands.def",
+    ck_assert_msg(has_row(d->name), "%s takes a tensor and has no row in tests/ops/operands.def",
                   d->name);
     return true;
 }
