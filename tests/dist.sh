@@ -80,7 +80,7 @@ for source in "$tree"/examples/*.c "$tree"/examples/more/*.c; do
     name=$(basename "$source" .c)
     gcc -O1 -I. "$source" $(grep -q cases/cases.h "$source" && echo "$tree"/tests/cases/*.c) gcc.o -lm -lpthread -o "examples/$name" || fail "$source does not compile"
 done
-examples/xor >xor.out || fail 'examples/xor fails'
+examples/1_xor >xor.out || fail 'examples/1_xor fails'
 
 for project in Makefile CMakeLists.txt; do
     mkdir "embed-$project"

@@ -2,7 +2,7 @@
  *
  *     int main(int argc, char **argv)
  *     {
- *         experiment e = experiment_begin(argc, argv, "pinn", "Solves an equation.", 3000);
+ *         experiment e = experiment_begin(argc, argv, "maml", "Learns to learn.", 6000);
  *         for (int step = 0; experiment_goes_on(&e, step, "loss", loss); step++) loss = ...;
  *         return experiment_end(&e);
  *     }
