@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A function of a header ("ops.h"); its arguments stand from `open`, their '(', to `end`. */
+/* A function of a header ("tape.h"); its arguments stand from `open`, their '(', to `end`. */
 typedef struct {
     const char *header;
     char name[64];

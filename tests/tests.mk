@@ -100,18 +100,16 @@ check-install: needs-pkg-config all
 headers:
 	$(Q)CC='$(CC) $(WARNINGS)' CXX='$(CXX_FOUND)' tests/headers.sh
 STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.[ch] src/*/*.inc $(foreach d,tests examples tests/bench,$d/*.[ch] $d/*/*.[ch])))
-# All but ops.h, whose formulas are aligned by hand.
-FORMATTED = $(filter-out include/normgrad/ops.h,$(STYLED))
 ## lint: the headers in C and C++, a comment for each declaration; exported names; format; lines
 lint: headers $(MAN_PAGES) $(SHARED)
-	$(Q)case "$$(clang-format --version 2>/dev/null)" in *' 14.'*) clang-format --dry-run -Werror $(FORMATTED) ;; \
+	$(Q)case "$$(clang-format --version 2>/dev/null)" in *' 14.'*) clang-format --dry-run -Werror $(STYLED) ;; \
 	*) echo 'skipped: the format, for there is no clang-format 14' ;; esac
 	$(Q)tests/map.sh && tests/symbols.sh $(SHARED)
 	$(Q)! grep -nHE '.{101}|	| $$' $(STYLED)
 	$(Q)tests/budget.sh
 ## format: the sources through clang-format (14: others break some lines elsewhere)
 format: needs-clang-format
-	$(Q)clang-format -i $(FORMATTED)
+	$(Q)clang-format -i $(STYLED)
 
 .PHONY: check suite digest check-digest walkthrough programs lifetimes coverage mutations misuse cxx check-cxx check-install \
     headers lint format

@@ -56,7 +56,7 @@ typedef struct {
     ng_linear_new_with(in, NG_NAMED(ng_linear_new_options, out, __VA_ARGS__))
 NG_API ng_module *ng_linear_new_with(int64_t in, ng_linear_new_options options);
 
-/* Activations; the formulas are in ops.h. A slope or an alpha below 0, or for CELU of 0, is
+/* Activations; the formulas are in elementwise.h. A slope or an alpha below 0, or for CELU of 0, is
  * NG_EVALUE. */
 NG_API ng_module *ng_relu_new(void);
 NG_API ng_module *ng_gelu_new(void);
@@ -155,7 +155,7 @@ NG_API ng_module *ng_residual_new(ng_module *inner);
 
 /* Convolution of x (N, in, H, W); weight (out, in / groups, kernel_h, kernel_w), bias (out), both
  * drawn from U(-b, b), b = 1 / sqrt(in / groups kernel_h kernel_w). The settings are those of
- * ng_conv2d and ng_window_options in ops.h; the kernel has no default.
+ * ng_conv2d and ng_window_options in images.h; the kernel has no default.
  *     ng_conv2d_new(1, 16, 3, .padding = 1)
  *     ng_conv2d_new(16, 32, 3, .stride = 2, .kernel_w = 5) */
 typedef struct {
@@ -209,13 +209,13 @@ typedef struct {
 NG_API ng_module *ng_conv_transpose1d_new_with(int64_t in, int64_t out,
                                                ng_conv_transpose1d_new_options options);
 
-/* Lines (N, C, L) or images (N, C, H, W) at `scale` times their size, as ng_upsample in ops.h.
+/* Lines (N, C, L) or images (N, C, H, W) at `scale` times their size, as ng_upsample in images.h.
  *     ng_upsample_new(2, .mode = NG_LINEAR) */
 #define ng_upsample_new(...) ng_upsample_new_with(NG_NAMED(ng_upsample_options, scale, __VA_ARGS__))
 NG_API ng_module *ng_upsample_new_with(ng_upsample_options options);
 
 /* Pooling of x (N, C, H, W), or of lines (N, C, L); flattening of any x (N, ...). The formulas
- * are in ops.h.
+ * are in images.h.
  *     ng_max_pool2d_new(2)   ng_avg_pool1d_new(3, .stride = 2, .padding = 1) */
 #define ng_max_pool2d_new(...)                                                                     \
     ng_max_pool2d_new_with(NG_NAMED(ng_window_options, kernel, __VA_ARGS__))

@@ -199,7 +199,7 @@ struct ng_dataset; /* data.h */
 NG_API NG_MUST_CHECK ng_status ng_batch_norm_recompute(ng_module *net, struct ng_dataset *dataset,
                                                        int64_t batch);
 
-/* Batch renormalization as in ops.h; buffers running_mean (0), running_deviation (1) and
+/* Batch renormalization as in norm_ops.h; buffers running_mean (0), running_deviation (1) and
  * num_batches_tracked. For .warmup batches it is BatchNorm; over the next .ramp batches the limits
  * rise evenly to r_max and d_max. Ioffe 2017. */
 typedef struct {
@@ -284,8 +284,8 @@ typedef struct {
     ng_evo_norm_new_with(NG_NAMED(ng_evo_norm_new_options, channels, __VA_ARGS__))
 NG_API ng_module *ng_evo_norm_new_with(ng_evo_norm_new_options options);
 
-/* Local response normalization over neighbouring channels, as in ops.h. Squares are taken in x's
- * dtype. Krizhevsky, Sutskever & Hinton 2012. */
+/* Local response normalization over neighbouring channels, as in norm_ops.h. Squares are taken in
+ * x's dtype. Krizhevsky, Sutskever & Hinton 2012. */
 typedef struct {
     double alpha, beta, k; /* defaults 1e-4, 0.75 and 1 */
     int64_t size;          /* channels */

@@ -7,10 +7,10 @@
  *     y = ng_forward_recurrent(lstm, tape, x, NG_NONE, &state);
  *
  * x (N, T, features) -> y (N, T, hidden), twice as wide with .bidirectional: the state h of the
- * last layer after each step. ops.h has the formulas. The input .lengths holds the rows' lengths,
- * int64 (N). Parameters have the names, shapes and order of gates of PyTorch: weight_ih_l0,
- * weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse... All are drawn from U(-b, b),
- * b = 1 / sqrt(hidden).
+ * last layer after each step. sequences.h has the formulas. The input .lengths holds the rows'
+ * lengths, int64 (N). Parameters have the names, shapes and order of gates of PyTorch:
+ * weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse... All are drawn from
+ * U(-b, b), b = 1 / sqrt(hidden).
  *
  * With .norm the cell is that of Ba, Kiros & Hinton 2016, where LayerNorm began. Each norm is a
  * child of its own, named norm_ih_l0 (and norm_ih_l0_reverse...), s is the sigmoid:

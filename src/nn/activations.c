@@ -1,4 +1,5 @@
-/* Activations as modules (formulas in ops.h), and any function of one tensor as a module. */
+/* Activations as modules (formulas in elementwise.h), and any function of one tensor as a module.
+ * */
 #include "nn/module.h"
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Pooling, upsampling and flattening as modules; formulas are in ops.h. */
+/* Pooling, upsampling and flattening as modules; formulas are in images.h. */
 #include "nn/module.h"
 #include "nn/window.h"
 #include "ops/op.h"

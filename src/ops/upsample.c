@@ -69,7 +69,7 @@ static void nearest_places(int64_t from, int64_t to, int64_t *low)
     }
 }
 
-/* t of ops.h, and its parts j and f. */
+/* t of images.h, and its parts j and f. */
 static void linear_places(int64_t from, int64_t to, bool corners, int64_t *low, ng_tensor *share)
 {
     const double step = !corners ? (double)from / (double)to

@@ -1,6 +1,6 @@
 /* How far the elementwise functions are from the exact values, in ulp (units in the last place):
  * float against double for every one of the 2^32 floats, double against long double for random
- * numbers. Fails if an error is larger than ops.h says.
+ * numbers. Fails if an error is larger than elementwise.h says.
  *
  *     build/release/tests/accuracy/accuracy [STRIDE]   every STRIDE-th float; 1 takes minutes */
 #include "core/tensor.h"
@@ -31,7 +31,7 @@ static long double gelu_l(long double x)
 static double mish(double x) { return x * tanh(softplus(x)); }
 static long double mish_l(long double x) { return x * tanhl(softplus_l(x)); }
 
-/* A function, the errors that ops.h states, and the arguments from which on they hold. */
+/* A function, the errors that elementwise.h states, and the arguments from which on they hold. */
 typedef struct {
     const char *name;
     ng_map map;

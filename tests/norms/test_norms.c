@@ -201,8 +201,8 @@ TEST(rows_of_double_keep_the_digits_that_their_elements_have)
                          ng_layer_norm(tape, near, NG_NONE, NG_NONE, 1e-5), 1e-14);
 }
 
-/* The promise of ops.h for norms in float: 1e-5 of the result, or 1e-6 of terms that cancel, which
- * are taken to be of the size of the largest result. */
+/* The promise of norm_ops.h for norms in float: 1e-5 of the result, or 1e-6 of terms that cancel,
+ * which are taken to be of the size of the largest result. */
 static void assert_as_promised(const ng_tensor *x, const ng_tensor *exact)
 {
     const double terms = largest_of(exact);
