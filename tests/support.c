@@ -235,15 +235,27 @@ void expect_error(const char *file, int line, ng_status status, const char *part
 ng_status status_returned(ng_status status) { return status; }
 ng_status status_of_null(const void *result) { return result ? NG_OK : ng_error_status(); }
 
-void expect_fails(const char *file, int line, const char *what, ng_status returned,
-                  ng_status status, const char *part)
+/* The name of the first of the library's functions in the text of a call. */
+static const char *name_called(const char *call, char name[64])
 {
+    const char *from = strstr(call, "ng_");
+    const size_t length = from ? strspn(from, "abcdefghijklmnopqrstuvwxyz_0123456789") : 0;
+    snprintf(name, 64, "%.*s", (int)length, from ? from : "");
+    return name;
+}
+
+void expect_fails(const char *file, int line, const char *what, ng_status returned,
+                  failure expected)
+{
+    char name[64];
+    const char *part = expected.part ? expected.part : name_called(what, name);
     _mark_point(file, line);
+    if (!*part) fail_at(file, line, "%s: the name that its error contains is not given", what);
     if (returned == NG_OK) fail_at(file, line, "%s does not fail", what);
-    if (returned != status)
+    if (returned != expected.status)
         fail_at(file, line, "%s fails with %s, expected %s: %s", what, ng_status_name(returned),
-                ng_status_name(status), ng_error_text());
-    expect_error(file, line, status, part);
+                ng_status_name(expected.status), ng_error_text());
+    expect_error(file, line, expected.status, part);
 }
 
 /* ---- Memory -------------------------------------------------------------------------------

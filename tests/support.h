@@ -109,14 +109,20 @@ bool write_commas(void);
 /* The last error is of this status and its text contains `part`; it is then cleared. */
 #define assert_error(status, part) expect_error(__FILE__, __LINE__, status, part)
 
-/* The call returns NULL or the status, and the error is recorded; assert_refused: NG_EVALUE. */
-#define assert_refused(call, part) assert_fails(call, NG_EVALUE, part)
-#define assert_fails(call, status, part)                                                           \
-    expect_fails(__FILE__, __LINE__, #call,                                                        \
-                 _Generic((call), ng_status                                                        \
-                          : status_returned, default                                               \
-                          : status_of_null)(call),                                                 \
-                 status, part)
+/* The call returns NULL or the status, and the error's text contains the name of the function that
+ * is called: assert_fails(ng_linear_new(0, 2), NG_EVALUE). Where it has another name, such as a
+ * layer's, a further argument is a part of it. assert_refused: with NG_EVALUE. */
+#define assert_fails(call, ...)                                                                    \
+    expect_fails(__FILE__, __LINE__, #call, status_given(call), (failure){.status = __VA_ARGS__})
+#define assert_refused(...) assert_refused_as(#__VA_ARGS__, __VA_ARGS__, NULL, )
+#define assert_refused_as(text, call, part, ...)                                                   \
+    expect_fails(__FILE__, __LINE__, text, status_given(call), (failure){NG_EVALUE, part})
+#define status_given(call)                                                                         \
+    _Generic((call), ng_status : status_returned, default : status_of_null)(call)
+typedef struct {
+    ng_status status;
+    const char *part;
+} failure;
 
 /* ---- Memory -------------------------------------------------------------------------------
  *
@@ -188,7 +194,7 @@ void expect_same_bits(const char *file, int line, const char *what, const ng_ten
 void expect_ok(const char *file, int line, const char *what, bool ok);
 void expect_error(const char *file, int line, ng_status status, const char *part);
 void expect_fails(const char *file, int line, const char *what, ng_status returned,
-                  ng_status status, const char *part);
+                  failure expected);
 ng_status status_returned(ng_status status);
 ng_status status_of_null(const void *result); /* the last error's, or NG_OK where there is one */
 void expect_none_allocated(const char *file, int line, int64_t made);

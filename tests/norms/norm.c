@@ -10,11 +10,17 @@ Suite *norm_suite(const char *name, TCase **tests)
     return suite;
 }
 
+ng_module *in_double(ng_module *layer)
+{
+    assert_ok(ng_module_to(own(layer), NG_F64));
+    return layer;
+}
+
 ng_module *drawn(ng_module *layer)
 {
     ng_rng rng = ng_rng_seeded(7);
     ng_named_tensor parameter;
-    assert_ok(ng_module_to(own(layer), NG_F64));
+    in_double(layer);
     for (int i = 0; ng_module_parameter(layer, i, &parameter); i++)
         assert_ok(ng_fill_normal(parameter.tensor, 0.5, 1, &rng));
     return layer;
@@ -50,17 +56,19 @@ static ng_tensor *numbers_like(const ng_tensor *y, uint64_t seed)
     return ng_tape_own(tape, ng_normal_new(NG_F64, ng_shape_of(y), 0, 1, &rng));
 }
 
-ng_tensor *loss_of(const norm_call *call)
+static ng_tensor *loss_of(const norm_call *call)
 {
     ng_tensor *y = output_of(call);
     return ng_sum(tape, ng_mul(tape, y, numbers_like(y, 11)));
 }
 
-ng_tensor *slope_of(const norm_call *call)
+static ng_tensor *slope_of(const norm_call *call)
 {
     ng_tensor *dx = ng_gradient(tape, loss_of(call), call->in.x, .record = true);
     return ng_sum(tape, ng_mul(tape, dx, numbers_like(dx, 12)));
 }
+
+typedef ng_tensor *norm_scalar(const norm_call *call);
 
 static double value_of(norm_scalar *f, const norm_call *call)
 {
@@ -69,9 +77,10 @@ static double value_of(norm_scalar *f, const norm_call *call)
     return value;
 }
 
-/* Every dL/dt beside its central difference, whose error is about h^2; 0 where there is no
- * gradient, because f does not depend on t. */
-static void expect_slopes_of(norm_scalar *f, const norm_call *call, const char *name, ng_tensor *t)
+/* df/dt beside its central difference, whose error is about h^2, for each element; 0 where there is
+ * no gradient, because f does not depend on t. */
+static void expect_slopes(norm_scalar *f, const norm_call *call, const char *what, const char *name,
+                          ng_tensor *t)
 {
     const double h = 1e-5;
     const ng_tensor *gradient = ng_has_grad(t) ? ng_grad(t) : NULL;
@@ -85,24 +94,31 @@ static void expect_slopes_of(norm_scalar *f, const norm_call *call, const char *
         const double numeric = (above - below) / (2 * h),
                      analytic = gradient ? ng_get(gradient, i) : 0;
         ck_assert_msg(fabs(analytic - numeric) <= 1e-6 * (1 + fabs(numeric)),
-                      "d%s[%d] is %.12g, finite differences give %.12g", name, (int)i, analytic,
-                      numeric);
+                      "%s: d%s[%d] of order %d is %.12g, finite differences give %.12g", what, name,
+                      (int)i, f == loss_of ? 1 : 2, analytic, numeric);
     }
 }
 
-void expect_slopes(norm_scalar *f, const norm_call *given)
+void expect_gradients(const char *file, int line, const char *what, const norm_call *given)
 {
+    norm_scalar *const orders[] = {loss_of, slope_of};
     norm_call call = *given;
     ng_named_tensor parameter;
-    for (int i = 0; i < INPUTS; i++)
-        if (*input_of(&call, i)) ng_require_grad(*input_of(&call, i));
-    assert_ok(ng_backward(tape, f(&call)));
-    ng_tape_reset(tape);
-    for (int i = 0; i < INPUTS; i++)
-        if (*input_of(&call, i)) expect_slopes_of(f, &call, input_names[i], *input_of(&call, i));
-    for (int i = 0; ng_module_parameter(call.layer, i, &parameter); i++)
-        expect_slopes_of(f, &call, parameter.name, parameter.tensor);
-    assert_ok(!ng_failed());
+    _mark_point(file, line);
+    for (int order = 0; order < 2; order++) {
+        ng_zero_grads(call.layer);
+        for (int i = 0; i < INPUTS; i++)
+            if (*input_of(&call, i)) ng_zero_grad(ng_require_grad(*input_of(&call, i)));
+        assert_ok(ng_backward(tape, orders[order](&call)));
+        ng_tape_reset(tape);
+        for (int i = 0; i < INPUTS; i++)
+            if (*input_of(&call, i))
+                expect_slopes(orders[order], &call, what, input_names[i], *input_of(&call, i));
+        for (int i = 0; ng_module_parameter(call.layer, i, &parameter); i++)
+            expect_slopes(orders[order], &call, what, parameter.name, parameter.tensor);
+        assert_ok(!ng_failed());
+    }
+    expect_checked(&call);
 }
 
 void expect_checked(const norm_call *given)
@@ -147,15 +163,16 @@ static ng_tensor *figure_of(const char *row, const char *prefix, const char *nam
 
 static const double tolerance = 1e-11;
 
-void expect_pytorch(ng_module *layer, const char *file, const char *row, const char *named)
+void expect_pytorch(ng_module *layer, const char *file, pytorch_row figures)
 {
     char path[64];
-    snprintf(path, sizeof path, "tests/golden/%s", file);
+    const char *row = figures.name, *named = figures.input;
+    snprintf(path, sizeof path, "tests/golden/%s.txt", file);
     golden_load(path);
     const char *inputs[] = {"x", named ? "condition" : NULL, NULL};
     ng_tensor *in[GOLDEN_INPUTS];
     ng_named_tensor t;
-    assert_ok(ng_module_to(own(layer), NG_F64));
+    in_double(layer);
     golden_inputs(row, inputs, in);
     for (int i = 0; ng_module_parameter(layer, i, &t); i++)
         assert_ok(ng_copy_values(t.tensor, figure_of(row, "", t.name, "")));

@@ -14,6 +14,9 @@ Suite *norm_suite(const char *name, TCase **tests);
 /* The layer in double with parameters drawn from a normal distribution; freed after the test. */
 ng_module *drawn(ng_module *layer);
 
+/* The layer in double, as it starts; freed after the test. */
+ng_module *in_double(ng_module *layer);
+
 /* The layer, in evaluation. */
 ng_module *evaluating(ng_module *layer);
 
@@ -27,22 +30,25 @@ typedef struct {
 } norm_call;
 #define CALL(layer, ...) (&(norm_call){layer, NG_INPUTS(__VA_ARGS__)})
 
-/* L = sum(c . y) for a fixed random c, and G = sum(u . dL/dx) for a fixed random u. */
-ng_tensor *loss_of(const norm_call *call);
-ng_tensor *slope_of(const norm_call *call);
+/* For L = sum(c . y) with a fixed random c: dL/dt for each element t of the inputs and parameters
+ * is (L(t + h) - L(t - h)) / 2h. The same for the second order: G = sum(u . dL/dx) with a fixed
+ * random u, and dG/dt. And the library's checker finds both orders right. */
+#define assert_gradients(call) expect_gradients(__FILE__, __LINE__, #call, call)
+void expect_gradients(const char *file, int line, const char *what, const norm_call *call);
 
-/* The gradient of f to each element t of the inputs and the parameters is
- * (f(t + h) - f(t - h)) / 2h. */
-typedef ng_tensor *norm_scalar(const norm_call *call);
-void expect_slopes(norm_scalar *f, const norm_call *call);
-
-/* The library's checker finds both orders right. */
+/* The library's checker finds both orders right, with what is detached held fixed. */
 void expect_checked(const norm_call *call);
 
-/* The layer has PyTorch's y, dx and gradients of its parameters: the figures ROW/x, ROW/y, ROW/dy,
- * ROW/dx... of tests/golden/FILE; and after that its buffers, ROW/after.NAME or ROW/NAME_after.
- * `named` is the input that the figure ROW/condition is, or NULL. */
-void expect_pytorch(ng_module *layer, const char *file, const char *row, const char *named);
+/* The layer has PyTorch's y, dx and gradients of its parameters, to a relative error of 1e-11: the
+ * figures ROW/x, ROW/y, ROW/dy, ROW/dx... of tests/golden/FILE.txt; and after that its buffers,
+ * ROW/after.NAME or ROW/NAME_after. assert_pytorch(layer, "FILE", "ROW"); or with the name of the
+ * input that the figure ROW/condition is. */
+typedef struct {
+    const char *name, *input;
+} pytorch_row;
+#define assert_pytorch(layer, file, ...)                                                           \
+    expect_pytorch(layer, file, (pytorch_row){.name = __VA_ARGS__})
+void expect_pytorch(ng_module *layer, const char *file, pytorch_row row);
 
 /* y does not change from x to `to`, but for rounding. */
 void expect_invariant(ng_module *layer, ng_tensor *x, ng_tensor *to);
@@ -55,9 +61,9 @@ void expect_orthogonal(ng_tensor *a, ng_tensor *b);
 #define NORM_SUITES(X)                                                                             \
     X(adaptive_layer_norm) X(batch_norm) X(batch_renorm) X(derf) X(detach_norm) X(dynamic_tanh)    \
     X(evo_norm) X(film) X(filter_response_norm) X(gated_rms_norm) X(global_response_norm)          \
-    X(group_norm) X(instance_norm) X(l2_norm) X(layer_norm) X(local_response_norm)                 \
-    X(norm_settings) X(rms_norm) X(scale_norm) X(spectral_norm) X(weight_norm)                     \
-    X(weight_standardization)
+    X(group_norm) X(instance_norm) X(invariances) X(l2_norm) X(layer_norm) X(local_response_norm)  \
+    X(norm_masks) X(norm_ops) X(norm_settings) X(reparameterized) X(rms_norm) X(scale_norm)        \
+    X(spectral_norm) X(weight_norm) X(weight_standardization)
 /* clang-format on */
 #define X(name) Suite *name##_suite(void);
 NORM_SUITES(X)

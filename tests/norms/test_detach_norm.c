@@ -32,12 +32,10 @@ END_TEST
 
 START_TEST(value_and_gradients_are_pytorchs)
 {
-    expect_pytorch(ng_detach_norm_new(5), "norms.txt", "detach_norm", NULL);
-    expect_pytorch(ng_detach_norm_new(5, .deviation_flows = true), "norms.txt", "detach_norm_mean",
-                   NULL);
-    expect_pytorch(ng_detach_norm_new(5, .mean_flows = true), "norms.txt", "detach_norm_deviation",
-                   NULL);
-    expect_pytorch(ng_layer_norm_new(5, .no_affine = true), "norms.txt", "layer_norm_simple", NULL);
+    assert_pytorch(ng_detach_norm_new(5), "norms", "detach_norm");
+    assert_pytorch(ng_detach_norm_new(5, .deviation_flows = true), "norms", "detach_norm_mean");
+    assert_pytorch(ng_detach_norm_new(5, .mean_flows = true), "norms", "detach_norm_deviation");
+    assert_pytorch(ng_layer_norm_new(5, .no_affine = true), "norms", "layer_norm_simple");
 }
 END_TEST
 
@@ -56,8 +54,8 @@ END_TEST
 
 START_TEST(bad_settings_are_refused)
 {
-    assert_fails(ng_detach_norm_new(0), NG_EVALUE, "ng_detach_norm_new");
-    assert_fails(ng_detach_norm_new(5, .eps = -1), NG_EVALUE, "ng_detach_norm_new");
+    assert_refused(ng_detach_norm_new(0));
+    assert_refused(ng_detach_norm_new(5, .eps = -1));
 }
 END_TEST
 
