@@ -16,7 +16,7 @@ rng = random.Random(seed)
 # Suites that look at a directory, the first to notice first.
 LOOKS_AT = {
     'core': 'core memory threads functions',
-    'kernels': 'tables norm kernels conv transformer recurrent losses numbers',
+    'kernels': 'kernels norm conv transformer recurrent losses numbers',
     'group': 'group parallel',
     'tape': 'tape derivatives memory',
     'ops': 'ops functions norm losses operands conv transformer nulls numbers',

@@ -56,18 +56,4 @@ void expect(const char *what, const void *y, int64_t i, long double expected, do
             double floor);
 void expect_bits(const char *what, const void *a, const void *b, int64_t n);
 
-/* ---- Comparisons with long double, of the table under test (test_kernels.c) ---- */
-
-void compare_maps(void);
-void compare_binary(void);
-void compare_small_pointwise(void);
-void compare_reductions(void);
-void compare_gather_and_scatter(void);
-void compare_softmaxes(void);
-void compare_cross_entropies(void);
-void compare_row_norms(void);
-void compare_column_norms(void);
-void compare_optimizers(void);
-void compare_products(void);
-
 #endif

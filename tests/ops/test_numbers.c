@@ -1,424 +1,219 @@
-/* Numbers near the ends of the range and far from zero: norms against long double, attention,
- * softmax, losses and activations. */
-#include "core/shape.h"
+/* Numbers near the ends of the range and far from zero: norms, attention, softmax, losses and
+ * activations. */
 #include "fixture.h"
 #include "support.h"
 #include "tape/tape.h"
 #include <float.h>
 
-/* ---- The norms ------------------------------------------------------------------------------
+/* ---- Norms ----------------------------------------------------------------------------------
  *
- * x is (N, C, L). A norm takes elements together, those of one group, and scales and shifts each
- * by the gamma and beta of one index. */
+ * Of x (N, C, L). In float they are compared with themselves in double. In double they are the same
+ * at another place on the line of numbers and in another unit. */
+
+typedef ng_tensor *norm_call(ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps);
+
+static ng_tensor *as_rows(ng_tensor *x) { return ng_reshape(tape, x, NG_SHAPE(-1, ng_dim(x, 2))); }
+static ng_tensor *as_matrix(ng_tensor *x, ng_tensor *like)
+{
+    return ng_reshape(tape, x, NG_SHAPE(ng_dim(like, 1), ng_dim(like, 2)));
+}
+static ng_tensor *length_of_row(ng_tensor *x, int64_t count)
+{
+    return own(ng_full_new(ng_dtype_of(x), NG_SHAPE(count), sqrt((double)ng_dim(x, 2))));
+}
+#define BATCH(x) ng_batch_norm(tape, x, gamma, beta, NG_NONE, NG_NONE, .eps = eps, .training = true)
+
+/* X(name, the axes of gamma and beta or "" without, whether a shift changes nothing, a call) */
+#define NORMS(X)                                                                                   \
+    X(layer_norm, "l", true, ng_layer_norm(tape, x, gamma, beta, eps))                             \
+    X(rms_norm, "l", false, ng_row_norm(tape, x, gamma, beta, .eps = eps, .rms = true))            \
+    X(batch_norm_of_rows, "l", true, ng_reshape(tape, BATCH(as_rows(x)), ng_shape_of(x)))          \
+    X(layer_norm_of_matrices, "cl", true,                                                          \
+      ng_layer_norm(tape, x, as_matrix(gamma, x), as_matrix(beta, x), eps))                        \
+    X(batch_norm, "c", true, BATCH(x))                                                             \
+    X(group_norm, "c", true, ng_group_norm(tape, x, gamma, beta, .groups = 2, .eps = eps))         \
+    X(instance_norm, "c", true, ng_instance_norm(tape, x, gamma, beta, eps))                       \
+    X(channel_norm, "c", true, ng_channel_norm(tape, x, gamma, beta, eps))                         \
+    X(weight_norm, "", false,                                                                      \
+      ng_reshape(tape,                                                                             \
+                 ng_weight_norm(tape, as_rows(x), length_of_row(x, ng_dim(x, 0) * ng_dim(x, 1))),  \
+                 ng_shape_of(x)))                                                                  \
+    X(scale_norm, "", false,                                                                       \
+      ng_scale_norm(tape, x, length_of_row(x, 1), eps *(double)ng_dim(x, 2)))                      \
+    X(detach_norm, "", true, ng_detach_norm(tape, x, .eps = eps))                                  \
+    X(detach_mean, "", true, ng_detach_norm(tape, x, .eps = eps, .detach_mean = true))             \
+    X(detach_deviation, "", true, ng_detach_norm(tape, x, .eps = eps, .detach_deviation = true))   \
+    X(detach_both, "", true,                                                                       \
+      ng_detach_norm(tape, x, .eps = eps, .detach_mean = true, .detach_deviation = true))
+
+#define X(name, axes, shifts, ...)                                                                 \
+    static ng_tensor *name(ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)            \
+    {                                                                                              \
+        return (void)gamma, (void)beta, (void)eps, __VA_ARGS__;                                    \
+    }
+NORMS(X)
+#undef X
+
+static const struct {
+    const char *name, *axes;
+    norm_call *call;
+    bool shifts;
+} norms[] = {
+#define X(name, axes, shifts, ...) {#name, axes, name, shifts},
+    NORMS(X)
+#undef X
+};
+enum { N_NORMS = sizeof norms / sizeof *norms, NOT_DETACHED = N_NORMS - 3 };
 
 typedef struct {
     int64_t n, c, l;
 } place;
-
-typedef ng_tensor *norm_call(ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps);
-
-typedef struct {
-    const char *name;
-    norm_call *call;
-    int64_t (*group)(place at, place size), (*affine)(place at, place size);
-    bool centred, plain;                    /* plain: without gamma and beta */
-    bool constant_mean, constant_deviation; /* in the gradient */
-} norm_case;
-
-static int64_t by_row(place at, place size) { return at.n * size.c + at.c; }
-static int64_t by_sample(place at, place size) { return (void)size, at.n; }
-static int64_t by_channel(place at, place size) { return (void)size, at.c; }
-static int64_t by_position(place at, place size) { return at.n * size.l + at.l; }
-static int64_t by_half(place at, place size) { return at.n * 2 + at.c / (size.c / 2); }
-static int64_t by_last(place at, place size) { return (void)size, at.l; }
-static int64_t by_matrix(place at, place size) { return at.c * size.l + at.l; }
-static int64_t by_all(place at, place size) { return (void)at, (void)size, 0; }
-
-#define CALL(name, expression)                                                                     \
-    static ng_tensor *name(ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)            \
-    {                                                                                              \
-        (void)gamma, (void)beta, (void)eps;                                                        \
-        return expression;                                                                         \
-    }
-#define BATCH(x) ng_batch_norm(tape, x, gamma, beta, NG_NONE, NG_NONE, .eps = eps, .training = true)
-
-static ng_tensor *as_rows(ng_tensor *x) { return ng_reshape(tape, x, NG_SHAPE(-1, ng_dim(x, 2))); }
-
-CALL(layer, ng_layer_norm(tape, x, gamma, beta, eps))
-CALL(layer_of_matrices,
-     ng_layer_norm(tape, x, ng_reshape(tape, gamma, NG_SHAPE(ng_dim(x, 1), ng_dim(x, 2))),
-                   ng_reshape(tape, beta, NG_SHAPE(ng_dim(x, 1), ng_dim(x, 2))), eps))
-CALL(rms, ng_row_norm(tape, x, gamma, beta, .eps = eps, .rms = true))
-CALL(batch, BATCH(x))
-CALL(batch_of_rows, ng_reshape(tape, BATCH(as_rows(x)), ng_shape_of(x)))
-CALL(group, ng_group_norm(tape, x, gamma, beta, .groups = 2, .eps = eps))
-CALL(instance, ng_instance_norm(tape, x, gamma, beta, eps))
-CALL(channel, ng_channel_norm(tape, x, gamma, beta, eps))
-CALL(detach_none, ng_detach_norm(tape, x, .eps = eps))
-CALL(detach_mean, ng_detach_norm(tape, x, .eps = eps, .detach_mean = true))
-CALL(detach_deviation, ng_detach_norm(tape, x, .eps = eps, .detach_deviation = true))
-CALL(detach_both,
-     ng_detach_norm(tape, x, .eps = eps, .detach_mean = true, .detach_deviation = true))
-CALL(weight, ng_reshape(tape,
-                        ng_weight_norm(tape, as_rows(x),
-                                       own(ng_full_new(ng_dtype_of(x),
-                                                       NG_SHAPE(ng_dim(x, 0) * ng_dim(x, 1)),
-                                                       sqrt((double)ng_dim(x, 2))))),
-                        ng_shape_of(x)))
-CALL(scale, ng_scale_norm(tape, x,
-                          own(ng_full_new(ng_dtype_of(x), NG_SHAPE(1), sqrt((double)ng_dim(x, 2)))),
-                          eps *(double)ng_dim(x, 2)))
-
-enum { ROWS, RMS, COLUMNS };
-static const norm_case norms[] = {
-    [ROWS] = {"layer_norm", layer, by_row, by_last, true, false, false, false},
-    [RMS] = {"rms_norm", rms, by_row, by_last, false, false, false, false},
-    [COLUMNS] = {"batch_norm of rows", batch_of_rows, by_last, by_last, true, false, false, false},
-    {"layer_norm of matrices", layer_of_matrices, by_sample, by_matrix, true, false, false, false},
-    {"batch_norm", batch, by_channel, by_channel, true, false, false, false},
-    {"group_norm", group, by_half, by_channel, true, false, false, false},
-    {"instance_norm", instance, by_row, by_channel, true, false, false, false},
-    {"channel_norm", channel, by_position, by_channel, true, false, false, false},
-    {"detach_norm", detach_none, by_row, by_all, true, true, false, false},
-    {"weight_norm", weight, by_row, by_all, false, true, false, false},
-    {"scale_norm", scale, by_row, by_all, false, true, false, false},
-    {"detach_norm (mean)", detach_mean, by_row, by_all, true, true, true, false},
-    {"detach_norm (deviation)", detach_deviation, by_row, by_all, true, true, false, true},
-    {"detach_norm (both)", detach_both, by_row, by_all, true, true, true, true},
-};
-enum { NORMS = sizeof norms / sizeof *norms, NOT_DETACHED = NORMS - 3 };
-
-static const place sizes[] = {{4, 6, 5}, {2, 4, 300}, {300, 20, 2}, {3, 300, 2}, {1, 6, 768}};
+static const place sizes[] = {{4, 6, 5}, {2, 4, 300}, {300, 20, 8}, {3, 300, 8}, {1, 6, 768}};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-/* ---- The reference: sums in long double, relative to the group's first element ---- */
+static ng_tensor *affine_of(int norm, place size, double mean, uint64_t seed)
+{
+    const char *axes = norms[norm].axes;
+    const int64_t c = strchr(axes, 'c') ? size.c : 1, l = strchr(axes, 'l') ? size.l : 1;
+    return normal_with(NG_F64, NG_SHAPE(c * l), mean, 0.3, seed);
+}
 
-/* A number, and the size of the terms it is made of: where these cancel, an error is relative to
- * them and not to what is left. */
+/* y and the gradients to x, gamma and beta, by kernels or recorded. */
 typedef struct {
-    long double value, terms;
-} figure;
+    ng_tensor *of[4];
+    int count;
+} results;
 
-typedef struct {
-    int64_t count;
-    long double first, sum, squares, off; /* of x - first; off: sum |x - mean| */
-    long double g, gx, g_terms, gx_terms; /* of dy gamma */
-} totals;
-
-typedef struct {
-    ng_tensor *x, *gamma, *beta, *dy;
-    figure *y, *dx, *dgamma, *dbeta;
-    double eps;
-} problem;
-
-static int64_t affine_size(const norm_case *norm, place size)
+static results run(int norm, ng_dtype dtype, ng_tensor *const *in, double eps, bool record)
 {
-    const place last = {size.n - 1, size.c - 1, size.l - 1};
-    return norm->affine(last, size) + 1;
+    ng_tensor *x[4];
+    results r = {.count = norms[norm].axes[0] ? 4 : 2};
+    for (int i = 0; i < 4; i++) x[i] = ng_require_grad(own(ng_copy_new(in[i], dtype)));
+    ng_tensor *y = r.of[0] = norms[norm].call(x[0], x[1], x[2], eps);
+    assert_ok(y);
+    assert_ok(
+        ng_gradients(tape, &y, 1, x, r.count - 1, r.of + 1, .cotangents = &x[3], .record = record));
+    return r;
 }
 
-static place place_of(int64_t i, place size)
+/* What is compared with what is expected of dy in units of `of_dy` and x in units of `unit`: each
+ * element of y within the tolerance of itself and 1; of dx, of the largest; of the others, of the
+ * sum of |dy|. */
+static void expect_digits(int norm, const results *actual, const results *expected, double unit,
+                          double of_dy, double tolerance)
 {
-    return (place){i / size.l / size.c, i / size.l % size.c, i % size.l};
-}
-
-static long double at(const ng_tensor *x, int64_t i) { return (long double)ng_get(x, i); }
-
-static void *room(int64_t count, size_t bytes)
-{
-    void *memory = calloc((size_t)count, bytes);
-    ck_assert_ptr_nonnull(memory);
-    return memory;
-}
-
-static long double mean_of(const norm_case *norm, const totals *t)
-{
-    return norm->centred ? t->sum / (long double)t->count : 0;
-}
-
-static long double rstd_of(const totals *t, double eps)
-{
-    return 1 / sqrtl(t->squares / (long double)t->count + (long double)eps);
-}
-
-/* Unless the mean is exact, the sum that makes it has terms of the size of a deviation. */
-static void solve(const norm_case *norm, place size, bool exact_mean, problem *p)
-{
-    const int64_t count = size.n * size.c * size.l, affine = affine_size(norm, size);
-    p->y = room(count, sizeof *p->y), p->dx = room(count, sizeof *p->dx);
-    p->dgamma = room(affine, sizeof *p->dgamma), p->dbeta = room(affine, sizeof *p->dbeta);
-    totals *all = room(count, sizeof *all);
-    for (int64_t i = 0; i < count; i++) {
-        const place here = place_of(i, size);
-        totals *t = &all[norm->group(here, size)];
-        if (t->count++ == 0) t->first = norm->centred ? at(p->x, i) : 0;
-        t->sum += at(p->x, i) - t->first;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        const place here = place_of(i, size);
-        totals *t = &all[norm->group(here, size)];
-        const long double d = (at(p->x, i) - t->first) - mean_of(norm, t);
-        t->squares += d * d, t->off += norm->centred ? fabsl(d) : 0;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        const place here = place_of(i, size);
-        totals *t = &all[norm->group(here, size)];
-        const int64_t a = norm->affine(here, size);
-        const long double gamma = norm->plain ? 1 : at(p->gamma, a);
-        const long double beta = norm->plain ? 0 : at(p->beta, a), dy = at(p->dy, i);
-        const long double xhat = ((at(p->x, i) - t->first) - mean_of(norm, t)) * rstd_of(t, p->eps);
-        const long double off =
-            exact_mean ? 0 : t->off / (long double)t->count * rstd_of(t, p->eps);
-        const long double terms = fabsl(xhat) + off;
-        p->y[i] = (figure){xhat * gamma + beta, terms * fabsl(gamma) + fabsl(beta)};
-        t->g += dy * gamma, t->g_terms += fabsl(dy * gamma);
-        t->gx += dy * gamma * xhat, t->gx_terms += fabsl(dy * gamma * xhat);
-        p->dgamma[a].value += dy * xhat, p->dgamma[a].terms += fabsl(dy) * terms;
-        p->dbeta[a].value += dy, p->dbeta[a].terms += fabsl(dy);
-    }
-    for (int64_t i = 0; i < count; i++) {
-        const place here = place_of(i, size);
-        const totals *t = &all[norm->group(here, size)];
-        const long double rstd = rstd_of(t, p->eps), n = (long double)t->count;
-        const long double xhat = ((at(p->x, i) - t->first) - mean_of(norm, t)) * rstd;
-        const long double gamma = norm->plain ? 1 : at(p->gamma, norm->affine(here, size));
-        const long double g = at(p->dy, i) * gamma;
-        const long double by_mean = norm->centred && !norm->constant_mean ? 1 / n : 0;
-        const long double by_deviation = norm->constant_deviation ? 0 : xhat / n;
-        p->dx[i] =
-            (figure){rstd * (g - by_mean * t->g - by_deviation * t->gx),
-                     rstd * (fabsl(g) + by_mean * t->g_terms + fabsl(by_deviation) * t->gx_terms)};
-    }
-    free(all);
-}
-
-static void release(problem *p) { free(p->y), free(p->dx), free(p->dgamma), free(p->dbeta); }
-
-/* The error of element i; `least`, the smallest number of the dtype, is no error. */
-static double error_of(const ng_tensor *actual, const figure *expected, int64_t i)
-{
-    const double least = ng_dtype_of(actual) == NG_F32 ? 0x1p-149 : 0x1p-1074;
-    if (isnan(ng_get(actual, i))) return (double)NAN;
-    if (isinf(ng_get(actual, i)) && fabsl(expected[i].value) > (long double)FLT_MAX) return 0;
-    return (double)fmaxl(fabsl(at(actual, i) - expected[i].value) - 4 * (long double)least, 0);
-}
-
-static double largest_of(const figure *x, int64_t count)
-{
-    double largest = 0;
-    for (int64_t i = 0; i < count; i++) largest = fmax(largest, fabs((double)x[i].value));
-    return largest;
-}
-
-/* Each element within the tolerance of its terms. Where `strict`, gradients are also within it of
- * the largest of all; and elements of dx, whose terms cancel most, within 30 times of their own
- * size or a thousandth of the largest. */
-static void assert_figures(const norm_case *norm, const char *what, const ng_tensor *actual,
-                           const figure *expected, double tolerance, bool strict)
-{
-    assert_ok(actual);
-    const bool gradient = strict && what[0] != 'y';
-    const double largest = largest_of(expected, ng_size(actual));
-    for (int64_t i = 0; i < ng_size(actual); i++) {
-        const double error = error_of(actual, expected, i);
-        const double size = fmax(fabs((double)expected[i].value), largest / 1000);
-        double bound = tolerance * (double)expected[i].terms;
-        if (gradient) bound = fmin(bound, tolerance * largest);
-        if (gradient && strstr(what, "dx")) bound = fmin(bound, 30 * tolerance * size);
-        if (!(error <= bound))
-            ck_abort_msg("%s of %s %s %s: element %lld is %.9Lg, expected %.9Lg: error %.2g, "
-                         "allowed %.2g",
-                         what, ng_dtype_name(ng_dtype_of(actual)), norm->name,
-                         ng_shape_print(ng_shape_of(actual)).text, (long long)i, at(actual, i),
-                         expected[i].value, error, bound);
+    static const char *const names[] = {"y", "dx", "dgamma", "dbeta"};
+    for (int k = 0; k < actual->count; k++) {
+        const ng_tensor *x = actual->of[k];
+        const double units = k == 0 ? 1 : k == 1 ? of_dy / unit : of_dy;
+        const double terms = (double)(ng_size(actual->of[0]) / ng_size(x));
+        const double least = ng_dtype_of(x) == NG_F32 ? 0x1p-147 : 0x1p-1072;
+        double largest = k == 1 ? 0 : 0.08 * terms;
+        for (int64_t i = 0; i < ng_size(x) && k == 1; i++)
+            largest = fmax(largest, fabs(ng_get(expected->of[k], i)));
+        for (int64_t i = 0; i < ng_size(x); i++) {
+            const double e = ng_get(expected->of[k], i) * units, a = ng_get(x, i);
+            const double most = k == 0 ? 1 + fabs(e) : largest * units;
+            if (isinf(a) && fabs(e) > (double)FLT_MAX) continue;
+            ck_assert_msg(fabs(a - e) <= tolerance * most + least,
+                          "%s of %s %s %s: element %lld is %.17g, expected %.17g", names[k],
+                          ng_dtype_name(ng_dtype_of(x)), norms[norm].name,
+                          ng_shape_print(ng_shape_of(x)).text, (long long)i, a, e);
+        }
     }
 }
 
 typedef struct {
-    ng_dtype dtype;
     double mean, deviation, eps;
-    double dy; /* its deviation */
 } range;
 
 static const range ranges[] = {
-    {NG_F32, 0.5, 2, 1e-5, 0.1},           {NG_F32, 1e6, 1, 1e-5, 0.1},
-    {NG_F32, 1e30, 1e30, 1e-5, 0.1},       {NG_F32, 3e37, 5e37, 1e-5, 0.1},
-    {NG_F32, 1e-30, 1e-30, 1e-5, 0.1},     {NG_F32, 1e-30, 1e-30, NG_ZERO, 0.1},
-    {NG_F32, 2e-38, 1e-37, NG_ZERO, 0.1},  {NG_F32, 100, 1e-4, 1e-12, 0.1},
-    {NG_F64, 0.5, 2, 1e-5, 0.1},           {NG_F64, 1e6, 1, 1e-5, 0.1},
-    {NG_F64, 1e9, 1, 1e-5, 0.1},           {NG_F64, 1e12, 1, 1e-5, 0.1},
-    {NG_F64, 1e30, 1e30, 1e-5, 0.1},       {NG_F64, 1e149, 1e149, 1e-5, 0.1},
-    {NG_F64, 1e-30, 1e-30, NG_ZERO, 0.1},  {NG_F64, 1e-148, 1e-149, NG_ZERO, 0.1},
-    {NG_F64, 1e-149, 2e-149, 4e-298, 0.1}, {NG_F64, 1e149, 1e149, 1e-5, 1e100},
+    {0.5, 2, 1e-5},       {1e6, 1, 1e-5},          {1e30, 1e30, 1e-5},      {3e37, 5e37, 1e-5},
+    {1e-30, 1e-30, 1e-5}, {1e-30, 1e-30, NG_ZERO}, {2e-38, 1e-37, NG_ZERO}, {100, 1e-4, 1e-12},
 };
 enum { RANGES = sizeof ranges / sizeof *ranges };
 
-static problem pose(const norm_case *norm, place size, const range *of)
+/* Whether the norm takes numbers of this size: recorded gradients square x and cube 1 / deviation,
+ * and so do the norms that detach. */
+static bool takes(int norm, bool record, double deviation, double most)
 {
-    const ng_shape shape = NG_SHAPE(size.n, size.c, size.l);
-    const ng_shape affine = NG_SHAPE(affine_size(norm, size));
-    return (problem){.x = normal_with(of->dtype, shape, of->mean, of->deviation, 7),
-                     .gamma = normal_with(of->dtype, affine, 1, 0.3, 11),
-                     .beta = normal_with(of->dtype, affine, 0, 0.3, 12),
-                     .dy = normal_with(of->dtype, shape, 0, of->dy, 13),
-                     .eps = norm->call == weight ? NG_ZERO : of->eps};
-}
-
-/* Compositions of ops square x and cube 1 / deviation: they are for numbers that are not so far
- * from 1 as those that the kernels take. */
-static bool suits_compositions(const range *of)
-{
-    const double most = of->dtype == NG_F32 ? 1e12 : 1e100;
-    return of->deviation < most && of->deviation > 1 / most;
-}
-
-/* A few roundings, of double a dozen: sums here are of up to 12,000 terms. */
-static double tolerance_of(ng_dtype dtype) { return dtype == NG_F32 ? 1e-6 : 3e-15; }
-
-/* Result and gradients, computed by kernels and recorded, of a random x that `change` may change.
- * Where `strict`, the mean of up to 2048 floats counts as exact. */
-static void check_norm(const norm_case *norm, place size, const range *of,
-                       void (*change)(ng_tensor *x), bool strict)
-{
-    static const char *const names[2][3] = {{"dx", "dgamma", "dbeta"},
-                                            {"recorded dx", "recorded dgamma", "recorded dbeta"}};
-    problem p = pose(norm, size, of);
-    if (change) change(p.x);
-    const double tolerance = tolerance_of(of->dtype);
-    solve(norm, size, strict && size.c < 2049 && size.l < 2049, &p);
-    ng_tensor *y = norm->call(p.x, p.gamma, p.beta, p.eps);
-    ng_tensor *inputs[] = {p.x, p.gamma, p.beta}, *gradients[3];
-    const figure *const expected[] = {p.dx, p.dgamma, p.dbeta};
-    const int count = norm->plain ? 1 : 3;
-    assert_figures(norm, "y", y, p.y, tolerance, strict);
-    for (int record = 0; record < 1 + suits_compositions(of); record++) {
-        assert_ok(ng_gradients(tape, &y, 1, inputs, count, gradients, .cotangents = &p.dy,
-                               .record = record));
-        for (int i = 0; i < count; i++)
-            assert_figures(norm, names[record][i], gradients[i], expected[i], tolerance, strict);
-    }
-    release(&p);
-    tear_down();
-    set_up();
+    return (norm < NOT_DETACHED && !record) || (deviation < most && deviation > 1 / most);
 }
 
 FIXTURE(set_up, tear_down)
 
-LOOP_TEST(norms_and_their_gradients_keep_their_digits_at_any_size, RANGES)
+LOOP_TEST(norms_of_floats_keep_their_digits_at_any_size, (RANGES * N_NORMS))
 {
-    if (!long_double_is_long()) return;
-    const int count = suits_compositions(&ranges[_i]) ? NORMS : NOT_DETACHED;
-    for (int i = 0; i < count; i++)
-        for (int j = 0; j < SIZES; j++) check_norm(&norms[i], sizes[j], &ranges[_i], NULL, false);
-}
-
-/* Lengths around the widths of vector registers, around the runs that are summed in float, and of
- * several runs; of rows, and of columns, of which there may be few. */
-LOOP_TEST(rows_and_columns_of_any_length_keep_their_digits, COLUMNS + 1)
-{
-    static const int64_t lengths[] = {63,   64,   65,   79,   127,  128,  129,  131,  200,  255,
-                                      2049, 2100, 2560, 3072, 3585, 3840, 4095, 4096, 6000, 8191};
-    if (!long_double_is_long()) return;
-    const norm_case *norm = &norms[_i];
-    for (int64_t n = 1; n <= 20; n++) {
-        check_norm(norm, (place){1, _i == COLUMNS ? 16 : 3, n}, &(range){NG_F32, 1, 2, 1e-5, 1},
-                   NULL, false);
-        if (n > 1) check_norm(norm, (place){1, n, 3}, &(range){NG_F32, 5, 1, 1e-5, 1}, NULL, false);
-    }
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-        for (int mean = 0; mean < 20; mean += 9) {
-            const int64_t n = lengths[i], others = n < 256 ? 21 : 3;
-            check_norm(norm, _i == COLUMNS ? (place){1, n, others} : (place){1, others, n},
-                       &(range){NG_F32, mean, 2, 1e-5, 1}, NULL, n > 255);
+    const int norm = _i % N_NORMS;
+    const range of = ranges[_i / N_NORMS];
+    for (int k = 0; k < SIZES; k++) {
+        const ng_shape shape = NG_SHAPE(sizes[k].n, sizes[k].c, sizes[k].l);
+        ng_tensor *in[] = {normal_with(NG_F32, shape, of.mean, of.deviation, 7),
+                           affine_of(norm, sizes[k], 1, 11), affine_of(norm, sizes[k], 0, 12),
+                           normal_with(NG_F32, shape, 0, 0.1, 13)};
+        for (int i = 1; i < 3; i++) in[i] = own(ng_copy_new(in[i], NG_F32));
+        const results expected = run(norm, NG_F64, in, of.eps, false);
+        for (int record = 0; record < 2; record++) {
+            if (!takes(norm, record, of.deviation, 1e12)) continue;
+            const results r = run(norm, NG_F32, in, of.eps, record);
+            expect_digits(norm, &r, &expected, 1, 1, 1e-6);
         }
-}
-
-/* ---- Unusual elements ---- */
-
-static void set_all(ng_tensor *x) { ng_fill(x, 0.1); }
-
-static void set_the_first_far_off(ng_tensor *x) { ng_set(x, 0, 1e5); }
-
-static void move_some_far_off(ng_tensor *x)
-{
-    for (int64_t i = 0; i < ng_size(x); i += 256) ng_set(x, i, 1e4 + ng_get(x, i));
-}
-
-/* A column of outliers, one near the end of float's range, one far from zero, one of zeros. */
-static void scale_some_columns(ng_tensor *x)
-{
-    for (int64_t i = 0; i < ng_size(x); i++) {
-        const int64_t row = i / ng_dim(x, 2), column = i % ng_dim(x, 2);
-        const double value = ng_get(x, i);
-        if (column == 3 && row % 48 == 0) ng_set(x, i, 1000);
-        if (column == 20) ng_set(x, i, 1e30 * value);
-        if (column == 21) ng_set(x, i, 1e6 + value);
-        if (column == 30) ng_set(x, i, 0);
+        ng_tape_reset(tape);
     }
 }
 
-/* Squares of these are 0 in float, and so is the sum of those of the first column. */
-static void set_column_of_tiny_numbers(ng_tensor *x)
+/* By powers of two, as is eps. x and dy have few digits: none is lost. */
+LOOP_TEST(norms_of_doubles_are_the_same_elsewhere_and_in_other_units, N_NORMS)
 {
-    for (int64_t i = 0; i < ng_size(x); i += ng_dim(x, 2))
-        ng_set(x, i, i / ng_dim(x, 2) % 2 ? 1e-30 : -1e-30);
-}
-
-static const struct {
-    int norm;
-    place size;
-    double mean, deviation, eps;
-    void (*change)(ng_tensor *x);
-} unusual[] = {
-    {ROWS, {1, 4, 1024}, 0.5, 1, 1e-5, move_some_far_off},
-    {ROWS, {1, 1, 5000}, 0.5, 1.5, 1e-5, set_the_first_far_off},
-    {ROWS, {1, 16, 64}, 0, 1, 1e-5, set_all},
-    {RMS, {1, 16, 64}, 0, 1, 1e-5, set_all},
-    {COLUMNS, {1, 16, 64}, 0, 1, 1e-5, set_all},
-    {ROWS, {1, 5, 1024}, 0, 1, 1e-5, set_all},
-    {RMS, {1, 5, 1024}, 0, 1, 1e-5, set_all},
-    {COLUMNS, {1, 1024, 37}, 0, 1, 1e-5, set_all},
-    {COLUMNS, {1, 773, 37}, 0.5, 2, 1e-5, NULL},
-    {COLUMNS, {1, 773, 37}, 1e6, 1, 1e-5, NULL},
-    {COLUMNS, {1, 773, 37}, 1e30, 1e30, 1e-5, NULL},
-    {COLUMNS, {1, 773, 37}, 1e-30, 1e-30, 1e-5, NULL},
-    {COLUMNS, {1, 773, 37}, 0, 1, 1e-5, scale_some_columns},
-    {COLUMNS, {1, 300, 37}, 0, 1e-30, NG_ZERO, set_column_of_tiny_numbers},
-};
-
-LOOP_TEST(unusual_elements_cost_the_others_no_digits, (sizeof unusual / sizeof *unusual))
-{
-    if (!long_double_is_long()) return;
-    const range of = {NG_F32, unusual[_i].mean, unusual[_i].deviation, unusual[_i].eps, 1};
-    check_norm(&norms[unusual[_i].norm], unusual[_i].size, &of, unusual[_i].change, true);
+    static const struct {
+        double shift, unit, of_dy;
+    } moves[] = {{0x1p20, 1, 1},   {0x1p30, 1, 1},        {0x1p40, 1, 1},
+                 {0, 0x1p100, 1},  {0, 0x1p-100, 1},      {0, 0x1p495, 1},
+                 {0, 0x1p-495, 1}, {0, 0x1p495, 0x1p330}, {0, 0x1p-495, 0x1p-330}};
+    for (int k = 0; k < SIZES; k++) {
+        const ng_shape shape = NG_SHAPE(sizes[k].n, sizes[k].c, sizes[k].l);
+        ng_tensor *in[] = {normal_with(NG_F64, shape, 0.5, 2, 7), affine_of(_i, sizes[k], 1, 11),
+                           affine_of(_i, sizes[k], 0, 12), normal_with(NG_F64, shape, 0, 0.1, 13)};
+        for (int64_t i = 0; i < ng_size(in[0]); i++)
+            ng_set(in[0], i, rint(ng_get(in[0], i) * 1024) / 1024);
+        const results expected = run(_i, NG_F64, in, 1e-5, false);
+        ng_tensor *x = own(ng_copy_new(in[0], NG_F64)), *dy = own(ng_copy_new(in[3], NG_F64));
+        for (size_t m = 0; m < sizeof moves / sizeof *moves; m++) {
+            const double unit = moves[m].unit, of_dy = moves[m].of_dy;
+            if (moves[m].shift != 0 && !norms[_i].shifts) continue;
+            for (int64_t i = 0; i < ng_size(x); i++) {
+                ng_set(in[0], i, ng_get(x, i) * unit + moves[m].shift);
+                ng_set(in[3], i, ng_get(dy, i) * of_dy);
+            }
+            for (int record = 0; record < 2; record++) {
+                if (!takes(_i, record, unit, 1e100)) continue;
+                const results r = run(_i, NG_F64, in, 1e-5 * unit * unit, record);
+                expect_digits(_i, &r, &expected, unit, of_dy, 3e-15);
+            }
+        }
+        ng_tape_reset(tape);
+    }
 }
 
 /* For rows of mean 1e6. */
 LOOP_TEST(second_order_of_norms_in_float_agrees_with_double, NOT_DETACHED)
 {
-    const norm_case *norm = &norms[_i];
     const place size = {4, 6, 8};
-    const ng_shape shape = NG_SHAPE(size.n, size.c, size.l);
-    ng_tensor *x = normal_with(NG_F32, shape, 1e6, 1, 7),
-              *dy = normal_with(NG_F32, shape, 0, 1, 13);
-    ng_tensor *second[2];
+    ng_tensor *in = normal_with(NG_F32, NG_SHAPE(4, 6, 8), 1e6, 1, 7), *second[2];
     for (int k = 0; k < 2; k++) {
         const ng_dtype dtype = k ? NG_F64 : NG_F32;
-        const ng_shape affine = NG_SHAPE(affine_size(norm, size));
-        ng_tensor *at_x = ng_require_grad(own(ng_copy_new(x, dtype)));
-        ng_tensor *y = norm->call(at_x, own(ng_ones_new(dtype, affine)),
-                                  own(ng_zeros_new(dtype, affine)), 1e-5);
-        ng_tensor *weighed = ng_mul(tape, y, own(ng_copy_new(dy, dtype)));
-        ng_tensor *dx = ng_gradient(tape, ng_sum(tape, weighed), at_x, .record = true);
-        second[k] = ng_gradient(tape, ng_sum(tape, ng_square(tape, dx)), at_x);
+        ng_tensor *x = ng_require_grad(own(ng_copy_new(in, dtype)));
+        ng_tensor *gamma = own(ng_ones_new(dtype, ng_shape_of(affine_of(_i, size, 0, 1))));
+        ng_tensor *y = norms[_i].call(x, gamma, ng_zeros_like(tape, gamma), 1e-5);
+        ng_tensor *dy = ng_cast(tape, normal(NG_F32, ng_shape_of(y), 13), dtype);
+        ng_tensor *dx = ng_gradient(tape, y, x, .cotangent = dy, .record = true);
+        second[k] = ng_gradient(tape, ng_square(tape, dx), x);
         assert_ok(second[k]);
     }
-    double error = 0, largest = 0;
-    for (int64_t i = 0; i < ng_size(x); i++) {
-        error = fmax(error, fabs(ng_get(second[0], i) - ng_get(second[1], i)));
-        largest = fmax(largest, fabs(ng_get(second[1], i)));
-    }
-    assert_near(error, 0, 2e-6 * largest);
+    double largest = 0;
+    for (int64_t i = 0; i < ng_size(in); i++) largest = fmax(largest, fabs(ng_get(second[1], i)));
+    for (int64_t i = 0; i < ng_size(in); i++)
+        assert_near(ng_get(second[0], i), ng_get(second[1], i), 2e-6 * largest);
 }
 
 /* Float would lose five digits of a sum of a million products. */
