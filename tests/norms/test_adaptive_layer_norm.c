@@ -1,5 +1,4 @@
-/* AdaptiveLayerNorm: scale and shift of LayerNorm's xhat are computed, from x or from a condition.
- */
+/* AdaptiveLayerNorm: scale and shift of xhat are computed, from x or from a condition. */
 #include "norms/norm.h"
 
 /* ---- Worked numbers -------------------------------------------------------------------------- */
@@ -15,6 +14,17 @@ START_TEST(original_form)
 }
 END_TEST
 
+/* Document 001 writes k x in the place of k xhat. */
+START_TEST(raw_form)
+{
+    ng_module *norm = drawn(
+        ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .raw = true, .eps = NG_ZERO));
+    const double s = 1 / sqrt(1.25);
+    assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(4), 1, 2, 3, 4)), 1e-14, -1.5 * 0.9 * s,
+                  -0.5 * 0.8 * s, 0.5 * 0.7 * s, 1.5 * 0.6 * s);
+}
+END_TEST
+
 /* Document 001's popular form: two Linear layers make scale and shift of x itself. */
 START_TEST(projected_form)
 {
@@ -23,8 +33,8 @@ START_TEST(projected_form)
     ng_tensor *xhat = ng_forward(drawn(ng_layer_norm_new(4, .no_affine = true)), tape, x);
     ng_tensor *gamma = ng_forward(ng_module_child(norm, 0), tape, x);
     ng_tensor *beta = ng_forward(ng_module_child(norm, 1), tape, x);
-    ng_tensor *y = ng_add(tape, ng_mul(tape, gamma, xhat), beta);
-    assert_tensors_close(ng_forward(norm, tape, x), y, 1e-13);
+    assert_tensors_close(ng_forward(norm, tape, x), ng_add(tape, ng_mul(tape, gamma, xhat), beta),
+                         1e-13);
 }
 END_TEST
 
@@ -37,6 +47,20 @@ START_TEST(conditioned_form_starts_as_xhat)
     ng_module *plain = drawn(ng_layer_norm_new(4, .no_affine = true, .eps = 1e-6));
     assert_tensors_close(ng_forward(norm, tape, x, .condition = c), ng_forward(plain, tape, x),
                          1e-14);
+}
+END_TEST
+
+/* shift (0.2, 0.4), scale (0.6, 0.8) and gate (1, 1.2) of xhat (-1, 1), for the condition 2 */
+START_TEST(conditioned_form_shifts_scales_and_gates)
+{
+    ng_module *norm = in_double(ng_adaptive_layer_norm_new(
+        2, .form = NG_ADAPTIVE_CONDITIONED, .condition = 1, .gate = true, .eps = NG_ZERO));
+    ng_tensor *x = DOUBLES(NG_SHAPE(2), 4, 6), *c = DOUBLES(NG_SHAPE(1), 2);
+    assert_values(ng_forward(norm, tape, x, .condition = c), 0, 0, 0); /* the gate starts shut */
+    ng_tensor *linear = DOUBLES(NG_SHAPE(6, 1), 0.1, 0.2, 0.3, 0.4, 0.5, 0.6);
+    ng_copy_values(ng_module_find(norm, "modulation.weight"), linear);
+    assert_values(ng_forward(norm, tape, x, .condition = c), 1e-14, -1.6 + 0.2, 1.2 * (1.8 + 0.4));
+    assert_refused(ng_forward(norm, tape, x));
 }
 END_TEST
 
@@ -104,7 +128,6 @@ START_TEST(bad_settings_are_refused)
     assert_refused(ng_adaptive_layer_norm_new(0));
     assert_refused(ng_adaptive_layer_norm_new(5, .eps = -1));
     assert_refused(ng_adaptive_layer_norm_new(5, .form = NG_ADAPTIVE_CONDITIONED));
-    assert_refused(ng_adaptive_layer_norm_new(5, .condition = 3));
     assert_refused(ng_adaptive_layer_norm_new(5, .k = 0.2));
 }
 END_TEST
@@ -114,8 +137,10 @@ Suite *adaptive_layer_norm_suite(void)
     TCase *tests;
     Suite *suite = norm_suite("adaptive_layer_norm", &tests);
     tcase_add_test(tests, original_form);
+    tcase_add_test(tests, raw_form);
     tcase_add_test(tests, projected_form);
     tcase_add_test(tests, conditioned_form_starts_as_xhat);
+    tcase_add_test(tests, conditioned_form_shifts_scales_and_gates);
     tcase_add_test(tests, gradients_are_those_of_finite_differences);
     tcase_add_test(tests, value_and_gradients_are_pytorchs);
     tcase_add_test(tests, adaptive_residual_starts_as_the_identity);

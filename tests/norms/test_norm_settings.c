@@ -15,6 +15,7 @@ START_TEST(settings_that_do_not_go_together_are_refused)
     assert_refused(ng_rms_norm_new(3, .condition = -2), "ng_film_new");
     assert_refused(ng_gated_rms_norm_new(5, .eps = -1));
     assert_refused(ng_adaptive_layer_norm_new(4, .gate = true));
+    assert_refused(ng_adaptive_layer_norm_new(4, .condition = 3));
     assert_refused(ng_adaptive_layer_norm_new(4, .form = (ng_adaptive_form)7));
     assert_refused(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = -HUGE_VAL));
     assert_refused(ng_adaptive_residual_new(ng_relu_new(), .dim = 3));
@@ -59,6 +60,7 @@ START_TEST(inputs_that_do_not_fit_are_refused)
     assert_fails(ng_forward(film, tape, two, .condition = two), NG_ESHAPE, "FiLM");
     ng_module *batch = own(ng_batch_norm_new(3, .condition = 2));
     assert_refused(ng_forward(batch, tape, image), "BatchNorm");
+    assert_refused(ng_forward(batch, tape, image, .condition = NG_NONE), "BatchNorm");
     ng_module *gated = own(ng_gated_rms_norm_new(4));
     assert_fails(ng_forward(gated, tape, image, .gate = two), NG_ESHAPE, "GatedRMSNorm");
     ng_module *style = own(ng_instance_norm_new(3, .style = true));

@@ -208,48 +208,35 @@ TEST(losses_refuse_what_does_not_fit)
     ng_tensor *x = zeros(NG_F32, NG_SHAPE(2, 3)), *rows_of = zeros(NG_F32, NG_SHAPE(2)),
               *wide = zeros(NG_F64, NG_SHAPE(2, 3)),
               *two = ng_full(tape, NG_F32, NG_SHAPE(2, 3), 2);
-    assert_fails(
-        ng_cross_entropy(tape, x, rows_of), NG_EDTYPE,
-        "ng_cross_entropy: labels is float32 (2,), expected int64, or probabilities of the "
-        "logits' shape");
-    assert_fails(ng_cross_entropy(tape, x, wide), NG_EDTYPE, "ng_cross_entropy");
-    assert_refused(ng_cross_entropy(tape, x, x, .ignore = true),
-                   "ng_cross_entropy: .ignore is set, which has an effect only with int64 labels");
-    assert_refused(ng_cross_entropy(tape, x, two),
-                   "ng_cross_entropy: labels 2 at [0], expected 0 to 1");
+    assert_fails(ng_cross_entropy(tape, x, rows_of), NG_EDTYPE);
+    assert_fails(ng_cross_entropy(tape, x, wide), NG_EDTYPE);
+    assert_refused(ng_cross_entropy(tape, x, x, .ignore = true));
+    assert_refused(ng_cross_entropy(tape, x, two));
     ng_tensor *labels = zeros(NG_I64, NG_SHAPE(2));
     assert_fails(
         ng_cross_entropy(tape, zeros(NG_F32, NG_SHAPE(2, 3, 4)), labels, .channels_first = true),
-        NG_ESHAPE, "labels is (2,) and x (2, 4, 3)");
-    assert_fails(ng_binary_cross_entropy(tape, x, x, .weights = rows_of), NG_ESHAPE,
-                 "ng_binary_cross_entropy: weights is float32 (2,), expected float32 of a shape "
-                 "that broadcasts to (2, 3)");
-    assert_fails(ng_binary_cross_entropy(tape, x, x, .positive_weights = wide), NG_EDTYPE,
-                 "positive_weights is float64 (2, 3)");
+        NG_ESHAPE);
+    assert_fails(ng_binary_cross_entropy(tape, x, x, .weights = rows_of), NG_ESHAPE);
+    assert_fails(ng_binary_cross_entropy(tape, x, x, .positive_weights = wide), NG_EDTYPE);
 }
 
 TEST(losses_with_a_margin_refuse_what_does_not_fit)
 {
     ng_tensor *x = zeros(NG_F32, NG_SHAPE(2, 3)), *t = zeros(NG_F32, NG_SHAPE(2)),
               *one = ng_full(tape, NG_F32, NG_SHAPE(2, 3), 1);
-    assert_fails(ng_hinge(tape, x, x), NG_EVALUE, "ng_hinge: target 0 at [0], expected 1 or -1");
-    assert_fails(ng_hinge(tape, x, t), NG_ESHAPE, "ng_hinge: target is (2,), expected (2, 3)");
-    assert_fails(ng_hinge(tape, x, one, .margin = HUGE_VAL), NG_EVALUE, "ng_hinge: margin is inf");
+    assert_refused(ng_hinge(tape, x, x));
+    assert_fails(ng_hinge(tape, x, t), NG_ESHAPE);
+    assert_refused(ng_hinge(tape, x, one, .margin = HUGE_VAL));
     ng_tensor *sure = ng_from(tape, NG_F32, NG_SHAPE(1, 7), NG_VALUES(5e3, 0, 0, 0, 0, 0, 0));
     ng_tensor *first = ng_full(tape, NG_I64, NG_SHAPE(1), 0);
     ck_assert_double_eq(ng_item(ng_hinge(tape, sure, first, .margin = 1.9)), 0);
-    assert_fails(ng_hinge(tape, x, ng_full(tape, NG_I64, NG_SHAPE(2), 3)), NG_EVALUE,
-                 "ng_hinge: label 3 in row 0, expected 0 .. 2");
-    assert_fails(ng_hinge_embedding(tape, x, x), NG_EVALUE, "target 0 at [0], expected 1 or -1");
-    assert_fails(ng_cosine_embedding(tape, x, x, one), NG_ESHAPE,
-                 "ng_cosine_embedding: target is (2, 3), expected (2,)");
-    assert_fails(ng_cosine_embedding(tape, x, t, t), NG_ESHAPE, "ng_cosine_embedding: b is (2,)");
-    assert_fails(ng_triplet(tape, x, x, t), NG_ESHAPE, "ng_triplet: negative is (2,)");
-    assert_fails(
-        ng_gaussian_nll(tape, x, x, t), NG_ESHAPE,
-        "ng_gaussian_nll: var is float32 (2,), expected float32 of a shape that broadcasts");
-    assert_fails(ng_gaussian_nll(tape, x, x, ng_neg(tape, one)), NG_EVALUE,
-                 "ng_gaussian_nll: var -1 at [0], expected 0 or more");
+    assert_refused(ng_hinge(tape, x, ng_full(tape, NG_I64, NG_SHAPE(2), 3)));
+    assert_refused(ng_hinge_embedding(tape, x, x));
+    assert_fails(ng_cosine_embedding(tape, x, x, one), NG_ESHAPE);
+    assert_fails(ng_cosine_embedding(tape, x, t, t), NG_ESHAPE);
+    assert_fails(ng_triplet(tape, x, x, t), NG_ESHAPE);
+    assert_fails(ng_gaussian_nll(tape, x, x, t), NG_ESHAPE);
+    assert_refused(ng_gaussian_nll(tape, x, x, ng_neg(tape, one)));
 }
 
 /* ---- Attention ----------------------------------------------------------------------------- */
@@ -274,8 +261,7 @@ TEST(a_module_attends_by_a_mask_and_gives_its_weights)
     ng_module *normed = own(ng_multi_head_attention_new(6, 2, .qk_norm = ng_norm_rms));
     assert_ok(ng_forward_attention(normed, tape, x, x, x, mask, .weights = &weights));
     assert_fails(ng_forward(free_form, tape, x, .mask = ng_slice(tape, mask, 1, 0, 3)), NG_ESHAPE,
-                 "mask is (1, 3, 4), expected (2, 4), or (1 or N, T, S) or (1 or N, 1 or H, T, S) "
-                 "with T = 4");
+                 "MultiHeadAttention");
 }
 
 /* ---- Parameters ---------------------------------------------------------------------------- */
@@ -325,24 +311,19 @@ TEST(what_cannot_be_tied_is_refused)
 {
     ng_module *net =
         own(ng_sequential_new(ng_linear_new(3, 3), ng_linear_new(3, 3), ng_linear_new(3, 4)));
-    assert_fails(ng_module_tie(net, "2.weight", "0.weight"), NG_ESHAPE,
-                 "ng_module_tie: 2.weight is float32 (4, 3), expected float32 (3, 3)");
-    assert_fails(ng_module_tie(net, "weight", "0.weight"), NG_EVALUE,
-                 "ng_module_tie: the Sequential has no parameter named \"weight\"");
-    assert_fails(ng_module_tie(net, "0.weight", "0.weight"), NG_ESTATE,
-                 "0.weight and 0.weight, expected two parameters");
+    assert_fails(ng_module_tie(net, "2.weight", "0.weight"), NG_ESHAPE);
+    assert_refused(ng_module_tie(net, "weight", "0.weight"));
+    assert_fails(ng_module_tie(net, "0.weight", "0.weight"), NG_ESTATE);
     assert_ok(ng_module_tie(net, "1.weight", "0.weight"));
-    assert_fails(ng_module_tie(net, "1.weight", "0.weight"), NG_ESTATE, "the first not tied yet");
-    assert_fails(ng_module_tie(net, "0.weight", "1.weight"), NG_ESTATE, "expected two parameters");
+    assert_fails(ng_module_tie(net, "1.weight", "0.weight"), NG_ESTATE);
+    assert_fails(ng_module_tie(net, "0.weight", "1.weight"), NG_ESTATE);
     ng_module *free_one = own(square_net(2)), *bound = own(square_net(2));
     assert_ok(ng_module_tie(bound, "1.weight", "0.weight"));
-    assert_fails(ng_module_copy(bound, free_one), NG_EVALUE,
-                 "has the tied 1.weight, but from, a Sequential, has the parameter 1.weight");
+    assert_refused(ng_module_copy(bound, free_one));
     ng_module *three = own(square_net(3)), *same = own(square_net(3));
     assert_ok(ng_module_tie(three, "2.weight", "0.weight"));
     assert_ok(ng_module_tie(same, "2.weight", "1.weight"));
-    assert_fails(ng_module_copy(three, same), NG_EVALUE,
-                 "2.weight is tied to 0.weight in to, but to 1.weight in from");
+    assert_refused(ng_module_copy(three, same));
 }
 
 TEST(the_row_of_padding_is_zero_and_stays_so)
@@ -353,11 +334,9 @@ TEST(the_row_of_padding_is_zero_and_stays_so)
     assert_values(ng_slice(tape, weight, 0, 0, 1), 0, 0, 0);
     assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(layer, tape, ids))));
     assert_values(ng_grad(weight), 0, 0, 0, 0, 0, 0, 0, 1, 1);
-    assert_fails(ng_embedding_new(4, 2, .padded = true, .padding = 4), NG_EVALUE,
-                 "ng_embedding_new: padding is 4, expected an id from 0 to 3");
-    assert_fails(ng_embedding_new(4, 2, .padding = 1), NG_EVALUE, "only with .padded");
-    assert_fails(ng_learned_positions_new(4, 2, .padded = true), NG_EVALUE,
-                 ".padded is set, which has an effect only in ng_embedding_new");
+    assert_refused(ng_embedding_new(4, 2, .padded = true, .padding = 4));
+    assert_refused(ng_embedding_new(4, 2, .padding = 1));
+    assert_refused(ng_learned_positions_new(4, 2, .padded = true));
 }
 
 TEST(the_norm_of_the_parameters_is_that_of_all_elements)
@@ -381,32 +360,25 @@ TEST(windows_of_ceil_may_be_larger_than_the_image)
     ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 2), NG_VALUES(1, 3));
     assert_values(ng_avg_pool1d(tape, x, 3, .ceil = true), 0, 2);
     assert_values(ng_max_pool1d(tape, x, 3, .ceil = true), 0, 3);
-    assert_fails(ng_avg_pool1d(tape, x, 3), NG_ESHAPE, "ng_avg_pool1d: a window of 3 columns on 2");
-    assert_fails(ng_max_pool1d(tape, zeros(NG_F64, NG_SHAPE(1, 1, 0)), 2, .ceil = true), NG_ESHAPE,
-                 "ng_max_pool1d: a window of 2 columns on 0");
+    assert_fails(ng_avg_pool1d(tape, x, 3), NG_ESHAPE);
+    assert_fails(ng_max_pool1d(tape, zeros(NG_F64, NG_SHAPE(1, 1, 0)), 2, .ceil = true), NG_ESHAPE);
 }
 
 TEST(pooling_refuses_what_does_not_fit)
 {
     ng_tensor *line = zeros(NG_F32, NG_SHAPE(1, 1, 4)),
               *image = zeros(NG_F32, NG_SHAPE(1, 1, 4, 4));
-    static const char only[] =
-        ".exclude_padding is set, which has an effect only in average pooling";
-    assert_fails(ng_max_pool2d(tape, image, 2, .exclude_padding = true), NG_EVALUE, only);
-    assert_fails(ng_max_pool1d_new(2, .exclude_padding = true), NG_EVALUE, only);
-    assert_fails(ng_unfold(tape, image, 2, .exclude_padding = true), NG_EVALUE, only);
-    assert_fails(ng_fold(tape, line, 2, 2, 1, .exclude_padding = true), NG_EVALUE, only);
-    assert_fails(ng_max_pool1d(tape, image, 2), NG_ESHAPE,
-                 "ng_max_pool1d: x is (1, 1, 4, 4), expected (N, C, L)");
-    assert_fails(ng_avg_pool1d(tape, line, 2, .padding = 2), NG_EVALUE,
-                 "ng_avg_pool1d: padding is 2, expected at most half of the kernel's 2");
-    assert_fails(ng_avg_pool1d_new(0), NG_EVALUE, "ng_avg_pool1d_new: kernel is 0");
-    assert_fails(ng_adaptive_avg_pool(tape, line, NG_SHAPE(2, 2)), NG_ESHAPE,
-                 "ng_adaptive_avg_pool: x is (1, 1, 4), expected (N, C, H, W) of at least one");
+    assert_refused(ng_max_pool2d(tape, image, 2, .exclude_padding = true));
+    assert_refused(ng_max_pool1d_new(2, .exclude_padding = true));
+    assert_refused(ng_unfold(tape, image, 2, .exclude_padding = true));
+    assert_refused(ng_fold(tape, line, 2, 2, 1, .exclude_padding = true));
+    assert_fails(ng_max_pool1d(tape, image, 2), NG_ESHAPE);
+    assert_refused(ng_avg_pool1d(tape, line, 2, .padding = 2));
+    assert_refused(ng_avg_pool1d_new(0));
+    assert_fails(ng_adaptive_avg_pool(tape, line, NG_SHAPE(2, 2)), NG_ESHAPE);
     assert_fails(ng_adaptive_max_pool(tape, zeros(NG_F32, NG_SHAPE(1, 1, 0)), NG_SHAPE(2)),
-                 NG_ESHAPE, "x is (1, 1, 0), expected (N, C, L) of at least one element");
-    assert_fails(ng_adaptive_max_pool_new(NG_SHAPE(0, 2)), NG_ESHAPE,
-                 "ng_adaptive_max_pool_new: size is (0, 2), expected a positive length, or");
+                 NG_ESHAPE);
+    assert_fails(ng_adaptive_max_pool_new(NG_SHAPE(0, 2)), NG_ESHAPE);
 }
 
 /* ---- Places, products, norms --------------------------------------------------------------- */
@@ -423,12 +395,10 @@ TEST(places_are_counted_from_both_ends)
     ng_tensor *first = ng_slice(tape, x, 0, 0, 1);
     assert_values(ng_repeat(tape, first, NG_SHAPE(2, 2)), 0, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3);
     ck_assert_int_eq(ng_size(ng_repeat(tape, x, NG_SHAPE(3, 0, 2, 1))), 0);
-    assert_fails(ng_repeat(tape, x, NG_SHAPE(2)), NG_ESHAPE,
-                 "ng_repeat: counts (2,) for x (2, 3), expected one for each dimension");
-    assert_fails(ng_repeat(tape, x, NG_SHAPE(2, -1)), NG_ESHAPE, "ng_repeat");
-    assert_fails(ng_roll(tape, x, 1, .axes = NG_AXES(2)), NG_ESHAPE, "ng_roll");
-    assert_fails(ng_flip(tape, x, .axes = NG_AXES(0, 0)), NG_ESHAPE,
-                 "ng_flip: axis 0 is named twice");
+    assert_fails(ng_repeat(tape, x, NG_SHAPE(2)), NG_ESHAPE);
+    assert_fails(ng_repeat(tape, x, NG_SHAPE(2, -1)), NG_ESHAPE);
+    assert_fails(ng_roll(tape, x, 1, .axes = NG_AXES(2)), NG_ESHAPE);
+    assert_fails(ng_flip(tape, x, .axes = NG_AXES(0, 0)), NG_ESHAPE);
 }
 
 TEST(a_large_tensor_is_flipped_along_any_axes)
@@ -464,11 +434,10 @@ TEST(norms_of_any_order_do_not_overflow)
         ck_assert(i == 0 ? ng_get(y, 0) == 2 : isinf(ng_get(y, 0)));
         ck_assert(isnan(ng_get(y, 1)) && ng_get(y, 2) == 0);
     }
-    assert_fails(ng_norm(tape, x, .order = -1), NG_EVALUE, "ng_norm: order is -1, expected 0 or");
-    assert_fails(ng_sum(tape, x, .order = 1), NG_EVALUE, "ng_sum: .order is set");
-    assert_fails(ng_max(tape, x, .correction = 1), NG_EVALUE, "ng_max: .correction is set");
-    assert_fails(ng_variance(tape, x, .unbiased = true, .correction = 1), NG_EVALUE,
-                 "ng_variance: both .unbiased and .correction");
+    assert_refused(ng_norm(tape, x, .order = -1));
+    assert_refused(ng_sum(tape, x, .order = 1));
+    assert_refused(ng_max(tape, x, .correction = 1));
+    assert_refused(ng_variance(tape, x, .unbiased = true, .correction = 1));
     ck_assert(isinf(ng_item(ng_variance(tape, big, .correction = 9))) ||
               isnan(ng_item(ng_variance(tape, big, .correction = 9))));
 }
@@ -476,11 +445,10 @@ TEST(norms_of_any_order_do_not_overflow)
 TEST(vectors_take_no_transposition)
 {
     ng_tensor *v = zeros(NG_F32, NG_SHAPE(3)), *m = zeros(NG_F32, NG_SHAPE(2, 3));
-    assert_fails(ng_matmul(tape, v, m, .transpose_a = true), NG_EVALUE, "only for matrices");
-    assert_fails(ng_matmul(tape, m, v, .transpose_b = true), NG_EVALUE, "only for matrices");
-    assert_fails(ng_matmul(tape, v, m), NG_ESHAPE, "inner dimensions differ: (1, 3) x (2, 3)");
-    assert_fails(ng_matmul(tape, v, zeros(NG_F32, NG_SCALAR)), NG_ESHAPE,
-                 "each operand needs a dimension or more");
+    assert_refused(ng_matmul(tape, v, m, .transpose_a = true));
+    assert_refused(ng_matmul(tape, m, v, .transpose_b = true));
+    assert_fails(ng_matmul(tape, v, m), NG_ESHAPE);
+    assert_fails(ng_matmul(tape, v, zeros(NG_F32, NG_SCALAR)), NG_ESHAPE);
     assert_ok(ng_matmul(tape, v, m, .transpose_b = true));
 }
 
@@ -498,15 +466,15 @@ TEST(indices_are_drawn_as_often_as_their_share)
     ng_tape_seed(tape, 5);
     ng_tensor *first = ng_sample(tape, ng_repeat(tape, p, NG_SHAPE(100, 1)));
     ng_tape_seed(tape, 5);
-    assert_refused(ng_sample(tape, ng_neg(tape, p)), "ng_sample: row 0, expected finite numbers");
+    assert_refused(ng_sample(tape, ng_neg(tape, p)));
     assert_same_bits(ng_sample(tape, ng_repeat(tape, p, NG_SHAPE(100, 1))), first);
-    assert_refused(ng_sample(tape, zeros(NG_F32, NG_SHAPE(2, 3))), "not all of them 0");
+    assert_refused(ng_sample(tape, zeros(NG_F32, NG_SHAPE(2, 3))));
     ng_tensor *large = ng_from(tape, NG_F64, NG_SHAPE(1, 3), NG_VALUES(1e308, 0, 1e308));
     ng_tensor *drawn = ng_sample(tape, ng_repeat(tape, large, NG_SHAPE(1000, 1)));
     const double share = ng_item(ng_mean(tape, ng_cast(tape, drawn, NG_F64))) / 2;
     assert_near(share, 0.5, 0.08);
     for (int i = 0; i < 1000; i++) ck_assert(ng_get(drawn, i) != 1);
-    assert_refused(ng_sample(tape, ng_full(tape, NG_F32, NG_SHAPE(2), HUGE_VAL)), "ng_sample: row");
-    assert_fails(ng_sample(tape, zeros(NG_F32, NG_SHAPE(2, 0))), NG_ESHAPE, "ng_sample");
+    assert_refused(ng_sample(tape, ng_full(tape, NG_F32, NG_SHAPE(2), HUGE_VAL)));
+    assert_fails(ng_sample(tape, zeros(NG_F32, NG_SHAPE(2, 0))), NG_ESHAPE);
     ck_assert_int_eq(ng_rank(ng_sample(tape, ng_full(tape, NG_F64, NG_SHAPE(2), 1))), 0);
 }

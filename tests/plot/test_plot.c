@@ -120,15 +120,15 @@ TEST(log_at_keeps_every_digit_of_x)
 
 TEST(log_at_refuses_what_is_no_place)
 {
-    assert_refused(ng_history_log_at(history, "a", (double)NAN, 1), "x is nan");
-    assert_refused(ng_history_log_at(history, "a", HUGE_VAL, 1), "x is inf");
-    assert_refused(ng_history_log_at(history, "x", 1, 1), "other than \"step\" and \"x\"");
+    assert_refused(ng_history_log_at(history, "a", (double)NAN, 1));
+    assert_refused(ng_history_log_at(history, "a", HUGE_VAL, 1));
+    assert_refused(ng_history_log_at(history, "x", 1, 1));
     assert_ok(ng_history_log_at(history, "a", 1, 1));
-    assert_refused(ng_history_log(history, "a", 1, 1), "are logged by x, and this one by step");
+    assert_refused(ng_history_log(history, "a", 1, 1));
     assert_fails(ng_history_read(put_text("bad", "# what: a; normgrad 1\n\nx  a\n1 2\n1 3\n")),
-                 NG_EPARSE, "an x beyond the one before");
+                 NG_EPARSE);
     assert_fails(ng_history_read(put_text("bad", "# what: a; normgrad 1\n\nx  x\n1 2\n")),
-                 NG_EPARSE, "names of series");
+                 NG_EPARSE);
 }
 
 /* Four runs of 1, 2, 3, 10: the quartiles are 1.75 and 4.75. */
@@ -160,12 +160,11 @@ TEST(summary_has_median_quartiles_and_extremes)
     assert_ok(ng_history_write(sum, in_folder("s.dat")));
     ck_assert(file_has(in_folder("s.dat"), "0         99            99 "));
     ng_history_free(sum);
-    assert_refused(ng_history_summary(runs, 4, .block = "none"),
-                   "nothing is logged in a block none");
-    assert_refused(ng_history_summary(runs, 0), "count is 0");
+    assert_refused(ng_history_summary(runs, 4, .block = "none"));
+    assert_refused(ng_history_summary(runs, 0));
     ng_history_log_at(history, "loss", 0.5, 1);
     runs[4] = history;
-    assert_refused(ng_history_summary(runs, 5), "some runs are logged by x");
+    assert_refused(ng_history_summary(runs, 5));
     for (int i = 0; i < 4; i++) ng_history_free(runs[i]);
 }
 
@@ -528,24 +527,22 @@ TEST(plot_says_what_is_wrong_with_the_data)
 {
     static const char *const none[] = {"accuracy", NULL}, *const minus[] = {"minus", NULL};
     const char *path = put_text("a.svg", "the old one");
-    assert_refused(ng_plot(history, path), "nothing is logged");
+    assert_refused(ng_plot(history, path));
     ng_history_log(history, "loss", 1, (double)NAN);
-    assert_refused(ng_plot(history, path), "\"loss\" has no finite value");
+    assert_refused(ng_plot(history, path));
     log_loss();
-    assert_refused(ng_plot(history, path, .series = none), "no series \"accuracy\"");
+    assert_refused(ng_plot(history, path, .series = none));
     for (int i = -3; i < 1; i++) ng_history_log(history, "minus", i, i);
-    assert_refused(ng_plot(history, path, .series = minus, .log_y = true),
-                   "\"minus\" has no positive value for the logarithmic axis");
-    assert_refused(ng_plot(history, path, .series = minus, .log_x = true),
-                   "\"minus\" has no positive");
-    assert_refused(ng_plot(history, "a.gif"), "expected one that ends in .svg");
-    assert_refused(ng_plot(history, path, .width = -1), "a size of -1");
-    assert_refused(ng_plot(history, "-", .keep = true), ".keep is set");
-    assert_refused(ng_plot(history, path, .live = true), ".live is set");
-    assert_refused(ng_plot_watch(history, path), "ng_watch has logged nothing");
+    assert_refused(ng_plot(history, path, .series = minus, .log_y = true));
+    assert_refused(ng_plot(history, path, .series = minus, .log_x = true));
+    assert_refused(ng_plot(history, "a.gif"));
+    assert_refused(ng_plot(history, path, .width = -1));
+    assert_refused(ng_plot(history, "-", .keep = true));
+    assert_refused(ng_plot(history, path, .live = true));
+    assert_refused(ng_plot_watch(history, path));
     for (int i = 0; i < 2; i++)
         ng_history_log(history, i == 0 ? "0/gradient" : "0/weight", 1, (double)NAN);
-    assert_refused(ng_plot_watch(history, path), "no value that can be drawn");
+    assert_refused(ng_plot_watch(history, path));
     ck_assert(file_has(path, "the old one"));
 }
 
@@ -554,20 +551,19 @@ TEST(plot_says_what_is_wrong_with_the_system)
     char *path = strdup(getenv("PATH"));
     log_loss();
     unsetenv("DISPLAY"), unsetenv("WAYLAND_DISPLAY");
-    assert_fails(ng_plot(history, NULL), NG_EIO, "there is no display");
+    assert_fails(ng_plot(history, NULL), NG_EIO);
     setenv("PATH", in_folder(""), 1);
-    assert_fails(ng_plot(history, in_folder("a.svg")), NG_EIO, "apt-get install gnuplot-nox");
-    assert_fails(ng_plot(history, "-", .live = true), NG_EIO, "apt-get install gnuplot-nox");
+    assert_fails(ng_plot(history, in_folder("a.svg")), NG_EIO);
+    assert_fails(ng_plot(history, "-", .live = true), NG_EIO);
     const char *fake = put_text("gnuplot", "#!/bin/sh\necho 'line 3: a reason' >&2\nexit 1\n");
     chmod(fake, 0700);
-    assert_fails(ng_plot(history, in_folder("a.svg")), NG_EIO, "gnuplot: line 3: a reason");
+    assert_fails(ng_plot(history, in_folder("a.svg")), NG_EIO);
     put_text("gnuplot", "#!/bin/sh\nread line\necho half\nkill -9 $$\n");
-    assert_fails(ng_plot(history, in_folder("a.svg")), NG_EIO, "gnuplot: it was killed");
+    assert_fails(ng_plot(history, in_folder("a.svg")), NG_EIO);
     ck_assert(access(in_folder("a.svg"), F_OK) != 0);
     setenv("PATH", path, 1);
     free(path);
-    if (has_gnuplot())
-        assert_fails(ng_plot(history, in_folder("none/a.svg")), NG_EIO, "No such file");
+    if (has_gnuplot()) assert_fails(ng_plot(history, in_folder("none/a.svg")), NG_EIO);
 }
 
 TEST(plot_without_memory_leaves_the_old_figure)
