@@ -1,4 +1,21 @@
-/* Version, settings, errors, threads, random numbers. */
+/* Settings, errors, threads, random numbers.
+ *
+ *     ng_set_threads(4);
+ *     ng_rng rng = ng_rng_seeded(1);
+ *     ng_tensor *noise = ng_normal_new(NG_F32, ng_shape_of(x), 0, 1, &rng);
+ *     ng_tensor *sum = ng_add(tape, x, noise);
+ *     if (!sum) fprintf(stderr, "%s\n", ng_error_text());
+ *
+ *     ng_exactly(value)          passes a computed setting that may be 0
+ *     ng_failed()                whether a failure is on record
+ *     ng_error_text()            what failed first; ng_error_status() is its status
+ *     ng_clear_error()           forgets it
+ *     ng_fail(code, format, ...) records a failure of your own
+ *     ng_set_threads(count)      how many threads compute
+ *     ng_instruction_set()       "avx2": the kernels in use
+ *     ng_rng_seeded(seed)        a generator of random numbers
+ *     ng_rng_uniform(&rng)       from [0, 1); ng_rng_normal, ng_rng_below, ng_rng_next
+ */
 #ifndef NORMGRAD_CORE_H
 #define NORMGRAD_CORE_H
 
@@ -12,8 +29,8 @@
 #define NG_VERSION_MINOR 4
 #define NG_VERSION_PATCH 0
 
-/* In C++ the functions of a header have C linkage. system_header silences -Wextra, which would warn
- * of every setting that is left out of a macro call. */
+/* Begins and ends the declarations of a header; in C++ they have C linkage. system_header silences
+ * -Wextra, which in C++ warns of every setting that a call leaves out. */
 #ifdef __cplusplus
 #pragma GCC system_header
 #define NG_BEGIN_C extern "C" {
@@ -23,8 +40,8 @@
 #define NG_END_C
 #endif
 
-/* A function that the shared library exports; one with a printf format; one whose status the caller
- * must look at. */
+/* Attributes of functions: exported by the shared library; with a printf format; the compiler warns
+ * if the result is ignored. */
 #if defined(__GNUC__)
 #define NG_API __attribute__((visibility("default")))
 #define NG_PRINTF(text, first) __attribute__((format(printf, text, first)))
@@ -41,15 +58,16 @@
  *
  *     ng_layer_norm_new(128)      ng_layer_norm_new(128, .eps = 1e-6, .no_bias = true)
  *
- * 0 selects the default. To pass zero, write NG_ZERO (a negative zero, for settings of type double;
- * for whole numbers 0 is always the default). Arguments are used as given. In C++ the settings must
- * be in the order of their struct.
+ * A setting of 0 selects the default. To pass zero, write NG_ZERO; if the value is computed, write
+ * ng_exactly(value). Both are for settings of type double: of a whole number 0 is the default.
+ * Required arguments have no default. In C++ settings must be in the order of their struct.
  *
- * NG_NAMED makes the struct of settings, whose last member is the required argument; NG_NAMED_TWO
- * does this for two required arguments. A setting without a name, or a number in place of a struct
- * (.axes = 1 for NG_AXES(1)), is a compile error. NG_LISTED and NG_LISTED_TWO are for functions
- * with settings that may be lists in braces (optimizers, figures, checks): there compilers warn of
- * a setting without a name in C, and accept one behind a named one in C++. */
+ * A setting without a name is a compile error, and so is a number in place of axes (.axes = 1). In
+ * calls of optimizers, figures and checks, whose settings may be lists in braces, C compilers warn
+ * of a setting without a name, and C++ compilers accept one behind a named one.
+ *
+ * NG_NAMED makes the struct of settings; its last member is the last required argument.
+ * NG_NAMED_TWO takes two required arguments; NG_LISTED and NG_LISTED_TWO allow lists in braces. */
 #define NG_ZERO (-0.0)
 #define NG_NAMED(type, member, ...)                                                                \
     (NG_EACH_NAMED(type, __VA_ARGS__), NG_LISTED(type, member, __VA_ARGS__))
@@ -74,8 +92,7 @@ template <typename type> type &ng_some(); /* not defined */
 #define NG_ONE(type, setting)                                                                      \
     (void)(((type){0})setting) /* an error here: a setting without a name, or of another type */
 #endif
-/* Assigns each setting to a member in code that never runs: a compiler only warns of a value too
- * many in braces. NG_NTH selects the macro for the number of settings, at most 20. */
+/* Checks that each setting has a name: code that never runs assigns it to a member. At most 20. */
 #define NG_EACH_NAMED(type, ...)                                                                   \
     (void)(0 ? (NG_NTH(__VA_ARGS__, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4,  \
                        3, 2, 1, 0, )(type, __VA_ARGS__),                                           \
@@ -110,28 +127,28 @@ NG_BEGIN_C
 /* The value of a setting: `standard` if it is 0, else itself; NG_ZERO gives 0. */
 NG_API double ng_option(double value, double standard);
 
-/* NG_ZERO if value is 0, else value: passes a computed number as a setting, .eps = ng_exactly(eps)
- * */
+/* NG_ZERO if value is 0, else value, for a setting that is computed: .eps = ng_exactly(eps) */
 NG_API double ng_exactly(double value);
 
-/* "0.4.0": the version of the linked library; the macros are that of these headers. */
+/* "0.4.0": the version of the linked library. NG_VERSION_MAJOR... are that of these headers. */
 NG_API const char *ng_version(void);
 
 /* ---- Errors -------------------------------------------------------------------------------
  *
- * A call that fails returns NULL (or NaN, -1, false, or a status other than NG_OK) and records the
- * reason. A call with a NULL operand returns NULL, so a chain of calls is checked once, at its end:
+ * A call that fails records why, and returns NULL, a status other than NG_OK, NaN, -1 or false. A
+ * call with a NULL operand returns NULL, so a chain of calls is checked once, at its end:
  *
  *     ng_tensor *y = ng_exp(tape, ng_add(tape, a, b));
  *     if (!y) fprintf(stderr, "%s\n", ng_error_text());
  *
- * Each thread has its own record. It keeps the first failure since it was cleared, which is the
- * cause, and counts the later ones. A NULL operand without a failure on record is a failure itself:
- * NG_ENULL, "ng_add: operand 1 is NULL". So a program that ends with ng_failed() false had no
- * failure; a program that recovers from one clears the record. A failed call changes nothing,
- * except that the layers of a network before the failing one have run (ng_forward in module.h).
- * Nothing in the library prints, aborts or exits; every _free takes NULL. For save, load, backward
- * and step the compiler warns if the status is ignored. */
+ * The record keeps the first failure, which is the cause, and counts the later ones. Each thread
+ * has its own. If ng_failed() is false at the end of a program, nothing has failed. A program that
+ * recovers from a failure clears the record.
+ *
+ * Nothing in the library prints, aborts or exits. A failed call changes nothing, except that in a
+ * network the layers before the failing one have run (ng_forward in module.h). A NULL operand
+ * without a failure on record is a failure itself: NG_ENULL, "ng_add: operand 1 is NULL". Every
+ * _free takes NULL. */
 typedef enum {
     NG_OK = 0,
     NG_ENOMEM, /* out of memory */
@@ -165,41 +182,37 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
 
 /* ---- Threads ------------------------------------------------------------------------------
  *
- * Kernels share large loops among threads; results have the same bits for any number of threads.
+ * Large loops are shared among threads; results have the same bits for any number of them.
  * ng_set_threads sets the number, at most NG_MOST_THREADS. At the start, and after
- * ng_set_threads(0), it is OMP_NUM_THREADS, or else the number of processors that the process may
- * run on (its affinity; quotas of control groups are not read).
+ * ng_set_threads(0), it is the environment variable OMP_NUM_THREADS, or else the number of
+ * processors that the process may run on (its affinity; quotas of control groups are not read).
  *
- * The process has one pool of threads. The first loop that takes one thread longer than waking
- * another starts it; small networks never do. If the system refuses threads the pool has fewer. It
- * ends with ng_set_threads, with the process, and when the library is unloaded. On Linux its
- * threads have a niceness 10 above the thread that starts them, so other programs come first. Your
- * own threads may train networks at the same time, and may call ng_set_threads: a thread that
- * finds the pool in use works alone. A thread that calls the library needs a stack of 128 KB.
- * module.h says what several threads may do with one module.
+ * The process has one pool of threads, which the first large loop starts. On Linux they have a
+ * niceness 10 above the thread that starts them, so other programs come first. Your own threads may
+ * use the library at the same time: one that finds the pool in use works alone. Each needs a stack
+ * of 128 KB. module.h says what several threads may do with one module.
  *
- * fork() may be called at any time. The child has only the thread that called it, and starts a pool
- * of its own. It can use every network, tape and tensor of its copy, except those that another
- * thread was changing at the time of the fork. */
+ * fork() may be called at any time. The child starts a pool of its own. It can use every network,
+ * tape and tensor, except those that another thread was changing at the time of the fork. */
 #define NG_MOST_THREADS 256
 NG_API void ng_set_threads(int count);
 NG_API int ng_threads(void);
 
 /* ---- Instruction sets ---------------------------------------------------------------------
  *
- * Kernels are compiled for several instruction sets. The first use of a kernel selects the best one
- * of the processor, or the one named by the environment variable NORMGRAD_ISA (baseline, avx2,
- * avx512 or neon). If that is not available, the call records NG_EVALUE and the best one is used.
+ * The library holds its kernels for several instruction sets, and uses the best ones for the
+ * processor, or those that the environment variable NORMGRAD_ISA names: baseline, avx2, avx512 or
+ * neon. If the processor lacks these, the first call records NG_EVALUE and the best ones are used.
  *
- * The same program gives the same bits on every processor with fused multiply-add (AVX2, AVX-512,
- * NEON), for any compiler, C library, number of threads and ranks. The kernels "baseline", for
- * processors without it, have bits of their own. A NaN may have another sign. */
+ * A program gives the same bits on every processor with fused multiply-add (AVX2, AVX-512, NEON),
+ * with any compiler and C library, and for any number of threads. The sign of a NaN may differ. The
+ * kernels "baseline", for processors without fused multiply-add, give other bits. */
 NG_API const char *ng_instruction_set(void); /* of the kernels in use: "avx2" */
 
 /* ---- Random numbers -----------------------------------------------------------------------
  *
- * xoshiro256++ (Blackman & Vigna 2019), seeded through splitmix64. A generator is a plain value:
- * copy it to replay a stream. The library has no hidden generator. */
+ * The generator is xoshiro256++ (Blackman & Vigna 2019), seeded through splitmix64. It is a plain
+ * value: a copy gives the same numbers again. The library has no hidden generator. */
 typedef struct {
     uint64_t state[4]; /* not all zero */
 } ng_rng;

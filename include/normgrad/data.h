@@ -1,4 +1,27 @@
-/* Data sets in memory: read, split, shuffle, standardise, and hand out in batches. */
+/* Data sets in memory: read, split, shuffle, standardize, and hand out in batches.
+ *
+ *     ng_dataset *digits = ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16);
+ *     ng_dataset *most = NULL, *rest = NULL;
+ *     ng_dataset_split(digits, 1437, 0, &most, &rest);
+ *     ng_dataset_standardize(rest, most), ng_dataset_standardize(most, most);
+ *     ng_dataset_shuffle(most, 1);
+ *     for (int i = 0; ng_dataset_batch(most, tape, i, 64, &batch); i++, ng_tape_reset(tape))
+ *         ng_print(batch.x);
+ *     ng_dataset_free(digits), ng_dataset_free(most), ng_dataset_free(rest);
+ *
+ *     ng_dataset_read_csv(path)                reads comma-separated numbers
+ *     ng_dataset_read_idx(images, labels)      reads MNIST's files
+ *     ng_dataset_read_npz(path)                reads a NumPy archive
+ *     ng_dataset_from(x, y)                    copies two tensors
+ *     ng_dataset_split(data, n, seed, &a, &b)  n samples at random, and the others
+ *     ng_dataset_subset(data, numbers, n)      samples by number
+ *     ng_dataset_fold(data, i, k, seed, &train, &validate)     the i-th fold of k
+ *     ng_dataset_shard(data, rank, size)       the part of a rank
+ *     ng_dataset_shuffle(data, seed)           draws the order of batches
+ *     ng_dataset_standardize(data, reference)  mean 0 and deviation 1
+ *     ng_dataset_batch(data, tape, i, n, &batch)       the i-th batch of n
+ *     ng_tensor_save_npy(x, path)              for NumPy; ng_tensor_load_npy reads
+ */
 #ifndef NORMGRAD_DATA_H
 #define NORMGRAD_DATA_H
 
@@ -6,22 +29,22 @@
 
 NG_BEGIN_C
 
-/* `count` samples: x (count, features...), with y (count, ...), which holds labels (int64) or
- * targets (numbers), or without y.
+/* A number of samples: x (count, features...), and y (count, ...), which holds labels (int64) or
+ * targets (numbers). y may be missing.
  *
- * All readers take a path to a file, or to a pipe, which they read to its end.
- * Compressed files (.gz, .npz) need zlib when the library is built; without it they are NG_EPARSE,
- * and the text says so. A file that cannot be read is NG_EIO, one of another form NG_EPARSE. */
+ * All readers take the path of a file or a pipe. A file that cannot be read is NG_EIO, one with
+ * other content NG_EPARSE. Compressed files (.gz, .npz) need a library built with zlib; without it
+ * they are NG_EPARSE, and the text says so. */
 typedef struct ng_dataset ng_dataset;
 
 /* Reads comma-separated numbers, one sample a line; the file may be compressed (.gz). Returns a
- * data set of yours, x (count, features).
+ * data set of yours, x (count, features). The last column is the label, a whole number below 2^53.
+ * With .targets = k the last k columns are y (count, k), in the dtype of the features and not
+ * scaled.
  *
- * By default the last column is the label, a whole number below 2^53. With .targets = k the last k
- * columns are y (count, k), in the dtype of the features and not scaled. A line ends with a new
- * line, a carriage return or both; blank lines are skipped. A cell that is no number (nan and inf
- * are none here) and a line of another length are NG_EPARSE with file, line and column, both
- * counted from 1. */
+ * A line ends with a new line, a carriage return or both; blank lines are skipped. A cell that is
+ * no number (nan and inf are not accepted), and a line of another length, are NG_EPARSE with file,
+ * line and column, counted from 1. */
 typedef struct {
     double scale;     /* multiplies every feature; default 1 */
     int label_column; /* from 1; default the last */
@@ -81,8 +104,8 @@ NG_API ng_tensor *ng_dataset_y(const ng_dataset *dataset); /* NG_NONE without la
 NG_API ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t seed,
                                   ng_dataset **first, ng_dataset **second);
 
-/* A data set of yours with copies of the samples of these numbers, in their order; a number may
- * come twice. NG_EVALUE for a number outside 0 .. count of the data set - 1. */
+/* A data set of yours with copies of samples, in the order of their numbers in the list. A number
+ * may occur twice. NG_EVALUE for a number outside 0 .. ng_dataset_count(dataset) - 1. */
 NG_API ng_dataset *ng_dataset_subset(const ng_dataset *dataset, const int64_t *numbers,
                                      int64_t count);
 
@@ -96,28 +119,29 @@ NG_API ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uin
  * all ranks have the same number of samples, count / size; samples left over are in none. */
 NG_API ng_dataset *ng_dataset_shard(const ng_dataset *dataset, int rank, int size);
 
-/* Draws the order of later batches from the seed alone: what came before does not matter. */
+/* Draws the order of later batches. It depends on the seed alone, not on earlier shuffles. */
 NG_API ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed);
 
-/* Shifts and scales each feature of `dataset` by the mean and deviation that it has in `reference`,
- * usually the training set, which is done last because its statistics change:
+/* Subtracts from each feature the mean that it has in `reference`, and divides by its deviation
+ * there. The reference is usually the training set. Standardize it last, because that changes its
+ * statistics:
  *     ng_dataset_standardize(validate, train), ng_dataset_standardize(train, train);
- * A feature that is constant in the reference, or has a deviation below 1e-160, becomes 0; NaN and
- * infinite values stay. NG_ESTATE if the reference, or what it was taken from, was standardized and
- * `dataset` was not. NG_EVALUE if statistics or values leave the range of their dtype. After an
- * error nothing has changed. */
+ * A feature that is constant in the reference, or has a deviation below 1e-160, becomes 0. NaN and
+ * infinite values stay. NG_ESTATE if the reference, or the data set it was taken from, was
+ * standardized and `dataset` was not. NG_EVALUE if a statistic or value leaves the range of its
+ * dtype. After an error nothing has changed. */
 NG_API ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *reference);
 
 /* Copies the samples index * size .. index * size + size - 1, in the order of the last shuffle, to
- * the tape. Returns false past the end and on error, and *batch is then zero. The last batch has
- * what is left, or is left out with .drop_last.
+ * the tape. Returns false past the end and on error; *batch is then zero. The last batch may be
+ * smaller.
  *     for (int i = 0; ng_dataset_batch(digits, tape, i, 64, &batch); i++) ... */
 typedef struct {
     ng_tensor *x, *y; /* the tape's; y is NG_NONE without labels */
     int64_t size;
 } ng_batch;
 typedef struct {
-    bool drop_last;
+    bool drop_last; /* leave out a last batch that is smaller */
     ng_batch *batch;
 } ng_dataset_batch_options;
 #define ng_dataset_batch(dataset, tape, index, count, ...)                                         \
@@ -130,8 +154,9 @@ NG_API void ng_dataset_free(ng_dataset *dataset); /* takes NULL */
 
 /* ---- NumPy's files -------------------------------------------------------------------------
  *
- * numpy.load reads what is saved here. What numpy.save, savez and savez_compressed write is read
- * here: bool, integers and float16 to float64, in either order of bytes and of dimensions. */
+ * numpy.load reads the files that are saved here. The functions here read the files of numpy.save,
+ * savez and savez_compressed: bool, integers and float16 to float64, in any order of bytes and
+ * dimensions. */
 
 /* Saves a tensor's values. The file is replaced when the new one is complete (history.h). */
 NG_API NG_MUST_CHECK ng_status ng_tensor_save_npy(const ng_tensor *x, const char *path);
@@ -140,10 +165,9 @@ NG_API NG_MUST_CHECK ng_status ng_tensor_save_npy(const ng_tensor *x, const char
  * integers and bool. NG_EPARSE for a file of another form, NG_EVALUE for a number beyond int64. */
 NG_API ng_tensor *ng_tensor_load_npy(const char *path);
 
-/* The same for an array of an archive (.npz), by its name, with or without ".npy". NG_EVALUE names
- * those that are there if it is not. Archives are read as NumPy writes them, of less than 4 GB and
- * without a comment; with arrays of one name the first is read. The memory needed is the file's
- * and the tensor's: a compressed array is unpacked into the tensor. */
+/* The same for an array of an archive (.npz), by its name, with or without ".npy". If there is
+ * none, NG_EVALUE names those that are there. Archives are of less than 4 GB and without a comment,
+ * as NumPy writes them. Of several arrays of one name the first is read. */
 NG_API ng_tensor *ng_tensor_load_npz(const char *path, const char *name);
 
 /* Saves tensors as an uncompressed archive of less than 4 GB:

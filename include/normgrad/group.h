@@ -1,30 +1,36 @@
-/* Groups: several ranks run one program on parts of one batch. A rank is a thread of this process,
- * or a process of its own on this or another machine (mpi.h). Eight ranks on threads:
+/* Groups: several ranks run one program, each on its part of a batch. A rank is a thread of this
+ * process, or a process on this or another machine (mpi.h).
  *
- *     static ng_status train(ng_group *group, void *with)
+ *     static ng_status program(ng_group *group, void *with)
  *     {
- *         ng_dataset *mine = ng_dataset_shard(with, ng_group_rank(group), ng_group_size(group));
- *         ng_module *net = ng_sequential_new(ng_linear_new(64, 10));
- *         ng_parallel *parallel = ng_parallel_new(net, group); // parallel.h
- *         ...
- *         return ng_error_status();
+ *         const double mine[1] = {(double)ng_group_rank(group)};
+ *         double all[8];
+ *         return ng_group_gather(group, mine, 1, all);
  *     }
+ *     static ng_status run_it(void) { return ng_group_run(program, NULL, 8); }
  *
- *     if (ng_group_run(train, dataset, 8)) fprintf(stderr, "%s\n", ng_error_text());
+ *     ng_group_run(program, with, ranks)       runs a program on threads
+ *     ng_group_alone()                         a group of one rank
+ *     ng_group_rank(group)                     this rank, from 0; ng_group_size
+ *     ng_group_sum(tape, x, group)             the sum over the ranks, differentiable
+ *     ng_group_broadcast(group, x, from)       copies x of one rank to all
+ *     ng_group_gather(group, mine, count, all) numbers of each rank, on all ranks
+ *     ng_group_agree(group)                    whether no rank has failed
+ *     ng_group_over(&link)                     a group on a link of your own
  *
- * All ranks make the calls below in the same order, with the same sizes. A call ends when all ranks
- * have made it. Sums are added along one binary tree over the ranks, so their bits depend on the
- * number of ranks alone:
+ * parallel.h trains a network on a group. All ranks make the calls below in the same order, with
+ * the same sizes. A call ends when all ranks have made it. Sums are added along one binary tree
+ * over the ranks, so their bits depend on the number of ranks alone:
  *
  *     rank  0   1   2   3   4   5   6   7
  *           +---+   +---+   +---+   +---+
  *           +-------+       +-------+
  *           +---------------+
  *
- * A call fails on all ranks if one rank makes it with a failure on its record, or makes a different
- * call. The error names that rank. The group has then ended: every later call fails at once.
- * ng_group_free is a rank's last call. So a rank that has failed frees its group with the failure
- * on record, and the others receive it. A rank that neither calls nor frees is waited for. */
+ * A call fails on all ranks if one rank makes it with a failure on its record, or makes another
+ * call. The error names that rank. The group has then ended: every later call fails at once. A rank
+ * that has failed frees its group with the failure on record, and the others learn of it. A rank
+ * that neither calls nor frees its group is waited for. */
 #ifndef NORMGRAD_GROUP_H
 #define NORMGRAD_GROUP_H
 
@@ -35,11 +41,11 @@ NG_BEGIN_C
 /* A group as one rank sees it. It is used by one thread. */
 typedef struct ng_group ng_group;
 
-/* Runs a program on `ranks` threads, each with its own group, which is freed when the program
- * returns. Returns NG_OK if every program has returned it with no failure on record. Else it
- * records the failure of the first rank that has one, and returns its status.
+/* Runs a program on `ranks` threads. Each gets its group, which is freed when the program returns.
+ * Returns NG_OK if the program has returned NG_OK on every rank with no failure on record. Else it
+ * records the failure of the lowest rank that has one, and returns its status.
  *
- * Each thread computes on as many threads as ng_set_threads says: with many ranks, one. */
+ * Each rank computes on as many threads as ng_set_threads says: with many ranks, set 1. */
 typedef ng_status ng_group_program(ng_group *group, void *with);
 NG_API NG_MUST_CHECK ng_status ng_group_run(ng_group_program *program, void *with, int ranks);
 
@@ -50,12 +56,12 @@ NG_API ng_group *ng_group_alone(void);
 NG_API int ng_group_rank(const ng_group *group);
 NG_API int ng_group_size(const ng_group *group);
 
-/* y = sum of x over the ranks, on all of them. Its gradient is the sum of the ranks' cotangents. So
- * the sum of the losses of all ranks has gradients of any order through it. */
+/* y = sum of x over the ranks, on every rank. The gradient to x is the sum of the gradients that
+ * the ranks have for y: that of the sum of all ranks' losses. It has gradients of any order. */
 NG_API ng_tensor *ng_group_sum(ng_tape *tape, ng_tensor *x, ng_group *group);
 
-/* Copies the values of x (yours or a module's, any dtype) on rank `from` to x on every rank, to the
- * bit. */
+/* Copies the values of x on rank `from` to x on every rank. x is yours or a module's, of any dtype.
+ */
 NG_API NG_MUST_CHECK ng_status ng_group_broadcast(ng_group *group, ng_tensor *x, int from);
 
 /* Collects `count` numbers from each rank, such as its loss and accuracy, into `all` (size x
@@ -71,13 +77,13 @@ NG_API void ng_group_free(ng_group *group); /* takes NULL; waits for the other r
 /* ---- Your own link --------------------------------------------------------------------------
  *
  * A link carries data between ranks: mpi.h has one for MPI. Its two functions are called on all
- * ranks with the same number of bytes, and return when this rank has its data. If one fails, it
- * records why (ng_fail) and returns the status: the group has then ended on this rank. `mine` and
- * `all` do not overlap.
+ * ranks with the same number of bytes, and return when this rank has its data. A function that
+ * fails records why (ng_fail) and returns the status; the group has then ended on this rank. `mine`
+ * and `all` do not overlap.
  *
- * all_to_all  `mine` has `bytes` bytes for each rank, by rank; `all` gets from each rank those for
- *             this one
- * all_gather  `all` gets the `bytes` bytes of each rank, by rank
+ * all_to_all  `mine` has `bytes` bytes for each rank, in the order of ranks. `all` gets the bytes
+ *             that each rank has for this one
+ * all_gather  `all` gets the `bytes` bytes of each rank, in the order of ranks
  * close       called when the group is freed; may be NULL */
 typedef struct {
     int rank, size; /* this rank, from 0, and the number of ranks */

@@ -1,5 +1,21 @@
-/* History: named series of numbers by step, written as a .dat file that gnuplot reads. plot.h draws
- * it. */
+/* History: named series of numbers by step, in a file that gnuplot reads. plot.h draws it.
+ *
+ *     ng_history *log = ng_history_new("digits, seed 0");
+ *     ng_history_block(log, "LayerNorm");
+ *     for (int step = 0; step < 100; step++) ng_history_log(log, "loss", step, 1.0 / (step + 1));
+ *     if (ng_history_write(log, "loss.dat")) fprintf(stderr, "%s\n", ng_error_text());
+ *     ng_history_free(log);
+ *
+ *     ng_history_new(what)                         a history of yours
+ *     ng_history_block(history, name)              begins a block: one run, for example
+ *     ng_history_log(history, series, step, value) logs a value
+ *     ng_history_log_at(history, series, x, value) the same at a real x
+ *     ng_history_summary(histories, n)             median and quartiles of several runs
+ *     ng_history_write(history, path)              to a file
+ *     ng_history_read(path)                        from a file
+ *     ng_file_write(path, bytes, size)             replaces a file in one step
+ *     ng_tensor_write_dat(x, path)                 a tensor as text for gnuplot
+ */
 #ifndef NORMGRAD_HISTORY_H
 #define NORMGRAD_HISTORY_H
 
@@ -7,7 +23,7 @@
 
 NG_BEGIN_C
 
-/* A history has blocks (one per run, say), each with its own series. In the file
+/* A history has blocks, each with its own series. In a file of histories, such as
  *
  *     # what: digits, 64-128-128-10; seed 0; float32; normgrad 0.4.0, avx2
  *
@@ -16,9 +32,10 @@ NG_BEGIN_C
  *     0         2.31          ?
  *     1         1.02          0.91
  *
- * two blank lines separate blocks. For gnuplot, `index "LayerNorm"` selects the first block whose
- * name begins so, `columnheader` names the columns, and `set datafile missing "?"` skips what was
- * not logged at a step. NaN and Inf are written as such, and interrupt gnuplot's line. */
+ * two blank lines separate blocks. In gnuplot `index "LayerNorm"` selects the first block whose
+ * name begins with this, `columnheader` names the columns, and `set datafile missing "?"` skips
+ * what was not logged at a step. NaN and Inf are written as such; gnuplot's line has a gap there.
+ * */
 typedef struct ng_history ng_history;
 
 /* Returns a history of yours. `what` goes into the first line of the file, before the version; new
@@ -34,34 +51,29 @@ NG_API ng_status ng_history_block(ng_history *history, const char *name);
 NG_API ng_status ng_history_log(ng_history *history, const char *series, int64_t step,
                                 double value);
 
-/* The same at a real x, for what is not measured by step: an error by step size. The first column
- * of the block is then "x", which no series may have as its name. NG_EVALUE if x is not finite, and
- * in a block that is logged by step. */
+/* The same at a real x, such as a step size, in place of a step. The first column of the block is
+ * then "x", and no series may have this name. NG_EVALUE if x is not finite, and in a block that is
+ * logged by step. */
 NG_API ng_status ng_history_log_at(ng_history *history, const char *series, double x, double value);
 
 /* Returns a history of yours with one block that summarizes several runs. A run is a block of one
- * of the `count` histories. For each series NAME, and each step at which a run has logged it, the
- * summary has of those runs
+ * of the `count` histories. For each series NAME and each step, the summary has
  *
- *     NAME                 the median
- *     NAME_low, NAME_high  the quartiles, interpolated linearly
+ *     NAME                 the median of the runs that have logged it
+ *     NAME_low, NAME_high  the quartiles, interpolated linearly; ng_plot draws them as a band
  *     NAME_min, NAME_max   the extremes
- *     runs                 how many values are no NaN (of the series that has most of them there)
+ *     runs                 how many runs have a number there (in the series that has most)
  *
- * A NaN is a run that has diverged, and counts as worse than every number. Since the library does
- * not know whether low or high values are better, it counts as lower than all numbers for NAME_low
- * and NAME_min, and as higher than all for NAME_high, NAME_max and the median, which is what
- * becomes of a loss. A value that falls on a NaN is NaN: then ng_plot interrupts the line or the
- * band. So of five runs one NaN makes both extremes NaN, two the quartiles, three the median. A run
- * whose last value is NaN counts as NaN at later steps as well. A run that ends with a number is
- * not counted from there on; `runs` tells.
+ * A NaN is a run that has diverged. It counts as worse than every number: as the lowest value for
+ * NAME_low and NAME_min, and as the highest for NAME_high, NAME_max and the median. A statistic
+ * that falls on a NaN is NaN, and ng_plot leaves a gap there. So of five runs one NaN makes both
+ * extremes NaN, two make the quartiles NaN, three the median. A run whose last value is NaN counts
+ * as NaN at later steps too. A run that ends with a number does not count after its end.
  *
- * ng_plot draws the quartiles as a band. NG_EVALUE if no run has the block, if nothing is logged,
- * and if some runs are logged by x and others by step.
- *
- * block  the runs are the blocks of this name, and the result's has it too; default: all blocks */
+ * NG_EVALUE if no run has the block, if nothing is logged, and if some runs are logged by x and
+ * others by step. */
 typedef struct {
-    const char *block;
+    const char *block; /* use the blocks of this name, and give it to the result; default: all */
     int count;
 } ng_history_summary_options;
 #define ng_history_summary(histories, ...)                                                         \
@@ -72,26 +84,26 @@ NG_API ng_history *ng_history_summary_with(ng_history *const *histories,
 /* Writes the whole history to a file, which is replaced when the new one is complete. */
 NG_API ng_status ng_history_write(const ng_history *history, const char *path);
 
-/* Reads what ng_history_write has written, with its nine digits, and returns a history of yours
- * that can be continued: the last block is the present one. NG_EPARSE names file and line. */
+/* Reads a file of ng_history_write and returns a history of yours. Logging continues in its last
+ * block. The file's values have nine digits. NG_EPARSE names file and line. */
 NG_API ng_history *ng_history_read(const char *path);
 
-/* Replaces a file by `size` bytes, as every function of the library that writes a file does: the
- * new file is written beside the old one, brought to the disk, and takes its name in one step. A
- * reader finds the old file or the new one whole, whatever fails or is killed meanwhile; after a
- * power failure it may still be the old one. The new file has the mode of the old one, but belongs
- * to you; if there was none, the umask decides. A symbolic link is replaced, not what it leads to.
+/* Writes `size` bytes to a file. Every function of the library that writes a file works in this
+ * way: it writes a new file beside the old one, brings it to the disk, and renames it. So a reader
+ * finds the old file or the new one, each whole, even if the process is killed; after a power
+ * failure it may still be the old one.
  *
- * NG_EIO with the system's reason leaves the old file as it is: if the disk is full, folder or file
- * may not be written, or a folder, pipe or device stands there. A process that is killed leaves
- * NAME.*.tmp, which may be deleted. */
+ * On NG_EIO, with the system's reason, the old file is unchanged: the disk is full, the folder or
+ * file cannot be written, or a folder, pipe or device has that name. The new file has the mode of
+ * the old one but belongs to you; a symbolic link is replaced, not its target. A process that is
+ * killed leaves NAME.*.tmp, which may be deleted. */
 NG_API ng_status ng_file_write(const char *path, const void *bytes, int64_t size);
 
 NG_API void ng_history_free(ng_history *history); /* takes NULL */
 
 /* Writes a tensor as text for gnuplot: a line for each row of the last dimension, a blank line
  * after each matrix, two after each stack of matrices. A vector is a column. Numbers have 17
- * digits, so that nothing is lost. The file is replaced when the new one is complete.
+ * digits, which is exact.
  *     ng_tensor_write_dat(field, "field.dat");   gnuplot: plot "field.dat" matrix with image */
 NG_API NG_MUST_CHECK ng_status ng_tensor_write_dat(const ng_tensor *x, const char *path);
 

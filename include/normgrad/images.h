@@ -52,7 +52,7 @@ typedef struct {
     int64_t padding;  /* zeros on both sides; default 0 */
     int64_t dilation; /* distance between neighbours in the window; default 1 */
     int64_t groups; /* each group of O / groups outputs reads its own group of C / groups channels;
-                         default 1. groups = C is a depthwise convolution */
+                       default 1. groups = C is a depthwise convolution */
     int64_t stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w; /* rows; columns */
     ng_tensor *bias;
 } ng_conv2d_options;
@@ -115,8 +115,8 @@ typedef struct {
     int64_t kernel_h, kernel_w, stride_h, stride_w;       /* for rows and for columns */
     int64_t padding_h, padding_w, dilation_h, dilation_w; /* the same */
     bool ceil; /* lengths are rounded up: a last window that begins in the image, or in the
-                             padding before it, may reach beyond the padding behind it (PyTorch's
-                             ceil_mode) */
+                  padding before it, may reach beyond the padding behind it (PyTorch's
+                  ceil_mode) */
     bool exclude_padding; /* a mean divides by the number of elements that are no padding (PyTorch's
                              count_include_pad=False) */
     int64_t kernel;
@@ -167,7 +167,7 @@ NG_API ng_tensor *ng_flatten(ng_tape *tape, ng_tensor *x); /* (N, ...) -> (N, al
 typedef enum {
     NG_NEAREST = 0, /* y[i] = x[floor(i n / m)] */
     NG_LINEAR /* y[i] = (1 - f) x[j] + f x[j + 1], j = floor(t), f = t - j, clamped at the ends;
-                       of images along rows and along columns. PyTorch's "bilinear" */
+                 of images along rows and along columns. PyTorch's "bilinear" */
 } ng_interpolation;
 
 /* Resizes images (N, C, H, W) or lines (N, C, L): ng_upsample to `scale` times their size,
@@ -176,7 +176,7 @@ typedef enum {
 typedef struct {
     ng_interpolation mode; /* default NG_NEAREST */
     bool align_corners; /* with NG_LINEAR: t = i (n - 1) / (m - 1), so that the outermost elements
-                              of x and y coincide; without it, the edges of the images do */
+                           of x and y coincide; without it, the edges of the images do */
     int64_t scale;      /* at least 1 */
 } ng_upsample_options;
 typedef struct {

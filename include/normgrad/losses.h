@@ -100,7 +100,7 @@ typedef struct {
     int64_t ignored;     /* that label */
     bool channels_first; /* logits are (N, classes, ...), labels (N, ...), as in PyTorch */
     ng_tensor *weights;  /* (classes), a factor for each class; the mean is divided by the sum of
-                               the labels' weights; gets no gradient; default: 1 */
+                            the labels' weights; gets no gradient; default: 1 */
     ng_tensor *labels;
 } ng_cross_entropy_options;
 #define ng_cross_entropy(tape, logits, ...)                                                        \
@@ -185,7 +185,7 @@ typedef struct {
     double order;           /* of the norm in d; default 2 */
     bool
         swap; /* use d(positive, negative) where it is less than d(anchor, negative); Balntas et al.
-                  2016 */
+                 2016 */
     ng_tensor *negative;
 } ng_triplet_options;
 #define ng_triplet(tape, anchor, positive, ...)                                                    \

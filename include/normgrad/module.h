@@ -1,19 +1,32 @@
-/* Modules: what all layers and networks share. A new module is float32 and on no tape. You own it
- * until you give it to another module, which owns it from then on.
+/* Modules: what all layers and networks share.
  *
- *     ng_module *net = ng_sequential_new(ng_linear_new(64, 128), ng_layer_norm_new(128),
+ *     ng_module *mlp = ng_sequential_new(ng_linear_new(64, 128), ng_layer_norm_new(128),
  *                                        ng_relu_new(), ng_linear_new(128, 10));
- *     ng_module_init(net, 1);
- *     ng_tensor *y = ng_forward(net, tape, x);
- *     ng_eval(net);
- *     if (ng_module_save(net, "net.safetensors")) fprintf(stderr, "%s\n", ng_error_text());
- *     ng_module_free(net);
+ *     ng_module_init(mlp, 1);
+ *     ng_tensor *scores = ng_forward(mlp, tape, x);
+ *     ng_eval(mlp);
+ *     if (ng_module_save(mlp, "mlp.safetensors")) fprintf(stderr, "%s\n", ng_error_text());
+ *     ng_module_free(mlp);
  *
- * Use      ng_forward   ng_forward_using   ng_recompute   ng_train   ng_eval   ng_freeze
- *          ng_unfreeze   ng_module_to   ng_module_init   ng_module_tie   ng_module_free
- * Look at  ng_module_parameter   ng_module_buffer   ng_module_find   ng_module_child
- *          ng_parameter_count   ng_summary
- * Keep     ng_module_save   ng_module_load   ng_module_copy   ng_module_average */
+ *     ng_forward(net, tape, x)             the output for x
+ *     ng_forward_using(net, tape, w, n, x) the same with other parameters
+ *     ng_recompute(tape, net, x)           ng_forward that keeps less memory
+ *     ng_train(net), ng_eval(net)          the modes of dropout and BatchNorm
+ *     ng_freeze(net), ng_unfreeze(net)     excludes parameters from training
+ *     ng_module_init(net, seed)            draws the parameters
+ *     ng_module_to(net, dtype)             converts to float or double
+ *     ng_module_tie(net, name, to)         makes one parameter of two
+ *     ng_module_parameter(net, i, &p)      the i-th parameter; ng_module_buffer
+ *     ng_module_find(net, name)            a parameter or buffer by its path
+ *     ng_module_child(net, i)              the i-th child
+ *     ng_summary(net)                      prints a table
+ *     ng_module_save(net, path)            to a file; ng_module_load(net, path)
+ *     ng_module_copy(to, from)             copies parameters and buffers
+ *     ng_module_average(to, from, decay)   a moving average
+ *     ng_module_free(net)                  frees it with its children
+ *
+ * A new module is float32 and in training. You own it until you give it to another module, which
+ * owns it from then on. */
 #ifndef NORMGRAD_MODULE_H
 #define NORMGRAD_MODULE_H
 
@@ -28,25 +41,25 @@ typedef struct ng_module ng_module;
 
 /* ---- Use a network ------------------------------------------------------------------------
  *
- * Threads: several threads may use one network at the same time if none changes it. It must be in
- * evaluation (ng_eval), and each thread needs a tape of its own with recording off. Training,
- * ng_backward, ng_gradient, an optimizer's step, ng_train, ng_eval, ng_module_to and loading change
- * a network. */
+ * Several threads may use one network at the same time if none changes it: the network is in
+ * evaluation (ng_eval), and each thread has a tape of its own with recording off. A forward pass in
+ * training, ng_backward, ng_gradient, an optimizer's step, ng_train, ng_eval, ng_module_to and
+ * loading change a network. */
 
-/* What a module is given: x, and inputs by name. A layer takes those that it knows; containers
- * (Sequential, Residual, Transformer...) pass all of them on to their children. A layer that needs
- * one which is missing, and one that no layer takes, are NG_EVALUE. NG_NONE leaves an input out;
- * NULL is a failure, as everywhere. */
+/* What ng_forward is given: x, and inputs by name. A layer takes those that it knows; containers
+ * (Sequential, Residual, Transformer...) pass all of them on to their children. It is NG_EVALUE if
+ * an input that a layer needs is missing, and if no layer takes an input. NG_NONE leaves an input
+ * out. */
 typedef struct {
-    ng_tensor *condition;   /* FiLM, AdaptiveLayerNorm, norms with .condition: a vector, or maps */
-    ng_tensor *mask;        /* 0 for padding: the keys of self-attention, BatchNorm's samples or
-                               positions; or 0 for a key that a query does not see */
-    ng_tensor *lengths;     /* RNN, GRU, LSTM: of the rows, int64 (N) */
+    ng_tensor *condition;   /* FiLM, AdaptiveLayerNorm, norms with .condition */
+    ng_tensor *mask;        /* self-attention: 0 for a hidden key (ng_attention); BatchNorm: 0 for
+                               padding (ng_batch_norm) */
+    ng_tensor *lengths;     /* RNN, GRU, LSTM: the lengths of the rows, int64 (N) */
     ng_tensor *memory;      /* cross-attention: the other sequence */
     ng_tensor *memory_mask; /* cross-attention: the mask of its keys */
     ng_tensor *style;       /* InstanceNorm with .style: (N, C, ...) */
     ng_tensor *gate;        /* GatedRMSNorm: of x's shape */
-    int named;              /* how many are named, which ng_forward counts */
+    int named;              /* how many are named; set by ng_forward */
     ng_tensor *x;
 } ng_inputs;
 #define NG_INPUTS(...) NG_NAMED_TWO(ng_inputs, named, NG_INPUTS_NAMED(__VA_ARGS__), x, __VA_ARGS__)
@@ -65,83 +78,77 @@ typedef enum {
 } ng_input;
 
 /* The module's output for x, recorded on the tape:
- *     ng_forward(net, tape, x)      ng_forward(net, tape, x, .mask = mask, .condition = c)
- * If a layer fails, the layers before it have already run: they have updated running statistics,
- * SpectralNorm's u and v, and dropout's random stream. */
+ *     ng_forward(net, tape, x)      ng_forward(net, tape, x, .condition = c, .mask = mask)
+ * If a layer fails, the layers before it have run: running statistics, SpectralNorm's u and v, and
+ * the tape's generator may have changed. */
 #define ng_forward(module, tape, ...) ng_forward_with(module, tape, NG_INPUTS(__VA_ARGS__))
 NG_API ng_tensor *ng_forward_with(ng_module *module, ng_tape *tape, ng_inputs inputs);
 
 /* The output with your tensors in place of the module's parameters: one for each parameter, in the
- * order of ng_module_parameter, with its shape and dtype. Inputs are those of ng_forward. The
- * result has gradients of any order to your tensors. So steps of gradient descent can be
- * differentiated (MAML: Finn, Abbeel & Levine 2017):
+ * order of ng_module_parameter, with its shape and dtype. Inputs are as in ng_forward. The result
+ * has gradients of any order to your tensors. So steps of gradient descent can be differentiated
+ * (MAML: Finn, Abbeel & Levine 2017):
  *
  *     ng_gradients(tape, &loss, 1, w, n, g, .record = true);
  *     for (int i = 0; i < n; i++) w[i] = ng_sub(tape, w[i], ng_mul_scalar(tape, g[i], lr));
  *     y = ng_forward_using(net, tape, w, n, x);
  *
- * A parameter may be its own replacement. The module's buffers are used and updated as in
- * ng_forward. A wrong count is NG_EVALUE. NG_ESHAPE, NG_EDTYPE and NG_ESTATE (another tape) name
- * the parameter. A layer of your own reads its parameters with ng_parameter_value. */
+ * A parameter may be its own replacement. Buffers are used and updated as in ng_forward. A layer of
+ * your own must read its parameters with ng_parameter_value. Errors name the parameter. */
 #define ng_forward_using(module, tape, parameters, count, ...)                                     \
     ng_forward_using_with(module, tape, parameters, count, NG_INPUTS(__VA_ARGS__))
 NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape,
                                         ng_tensor *const *parameters, int count, ng_inputs inputs);
 
-/* ng_forward that keeps its inputs and its output only. What the layers compute in between is given
- * back at once, and computed again when the gradient is taken (Chen et al. 2016):
+/* ng_forward that keeps only its inputs and its output on the tape. What the layers compute in
+ * between is freed at once, and computed again for the gradient (Chen et al. 2016):
  *
  *     for (int i = 0; i < 24; i++) x = ng_recompute(tape, block[i], x);
  *
  * So 24 blocks need the memory of one block and of 24 outputs, and a third more time. Outputs and
- * gradients have the same bits as with ng_forward: dropout drops the same elements again, running
- * statistics and other buffers move once. Gradients of gradients are the same but for rounding.
- * Calls may be nested. The module must be in the same mode when the gradient is taken, and must not
- * keep results of a pass. ng_watch shows no layers inside it. While recording is off, or if nothing
- * requires a gradient, it is ng_forward. */
+ * gradients have the same bits as with ng_forward: dropout drops the same elements again, and
+ * running statistics are updated once. Gradients of gradients differ by rounding. Calls may be
+ * nested. The module must be in the same mode when the gradient is taken, and a layer of your own
+ * must not keep results of a pass. ng_watch shows no layers inside it. */
 #define ng_recompute(tape, module, ...) ng_recompute_with(tape, module, NG_INPUTS(__VA_ARGS__))
 NG_API ng_tensor *ng_recompute_with(ng_tape *tape, ng_module *module, ng_inputs inputs);
 
 /* Sets the mode of a module and of all its children. A module that is added later
- * (ng_sequential_add, ng_list_add, ng_module_add_child) keeps its own mode, as in PyTorch. New
- * modules are in training. */
+ * (ng_sequential_add, ng_list_add, ng_module_add_child) keeps its own mode. */
 NG_API void ng_train(ng_module *module); /* dropout drops, BatchNorm uses the batch (the default) */
 NG_API void ng_eval(ng_module *module);  /* dropout passes, BatchNorm uses running statistics */
 
-/* Freezing excludes parameters from training: they require no gradient, and a BatchNorm in a frozen
- * module uses its running statistics also in training. A layer that is added later keeps its own
- * mode, so a new head on a frozen body learns. A parameter that is added to a frozen module is
- * frozen. */
+/* Freezing excludes parameters from training: they require no gradient, and a frozen BatchNorm uses
+ * its running statistics in training too. A layer that is added later is not frozen, so a new head
+ * on a frozen body learns. A parameter that is added to a frozen module is frozen. */
 NG_API void ng_freeze(ng_module *module);
 NG_API void ng_unfreeze(ng_module *module);
 
-/* Converts every parameter and buffer; gradients are dropped. A value beyond the range of float32
- * is NG_EVALUE, as in ng_module_load. On failure nothing has changed. */
+/* Converts every parameter and buffer, and drops gradients. A value beyond the range of float is
+ * NG_EVALUE. On failure nothing has changed. */
 NG_API ng_status ng_module_to(ng_module *module, ng_dtype dtype);
 
-/* Draws every parameter anew and resets the buffers. The random streams depend only on `seed` and
- * the path of the layer: the same network with the same seed has the same weights.
- *
- * A network without a seed is drawn once, with seed 0, at its first use: when it is called, put in
- * evaluation, converted, copied, saved or loaded, when one of its tensors is looked at, or when an
- * optimizer is made for it. So equal layers of one network differ, and equal networks have equal
- * weights until each has a seed:
+/* Draws every parameter anew and resets the buffers. The weights depend only on the seed and the
+ * paths of the layers: equal networks with equal seeds have equal weights, and equal layers of one
+ * network differ. For networks that differ, give each a seed:
  *     for (int i = 0; i < 5; i++) ng_module_init(ensemble[i] = make_network(), i);
- * A layer that is used before it is given to another module keeps its values. */
+ *
+ * Without a call, a network is drawn with seed 0 at its first use: when it is called, put in
+ * evaluation, converted, copied, saved or loaded, when one of its tensors is looked at, or when an
+ * optimizer is made for it. A layer that is used before it is given to another module keeps its
+ * values. */
 NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
 
-/* Makes one parameter of two: the layer that has `name` reads that of the other name instead, which
- * gets the gradients of both.
+/* Makes one parameter of two of the same shape: the layer with the parameter `name` uses `to`
+ * instead, which gets the gradients of both.
  *     ng_module_tie(net, "head.weight", "embedding.weight")    Press & Wolf 2017
- * Both are parameters somewhere in the module, of one shape; else NG_EVALUE or NG_ESHAPE. From then
- * on the first is no parameter: optimizers, files and ng_module_init do not see it, and
- * ng_module_find gives the other by its name. Its memory stays. Tie before the network is used:
- * what WeightNorm and SpectralNorm make of a weight when it is drawn (g, u, v) does not follow a
- * later tie until ng_module_init. */
+ * From then on `name` is no parameter: optimizers, files and ng_module_init do not see it, and
+ * ng_module_find(net, name) gives `to`. Tie before the network is used: g, u and v of WeightNorm
+ * and SpectralNorm follow a later tie only at the next ng_module_init. */
 NG_API ng_status ng_module_tie(ng_module *module, const char *name, const char *to);
 
-/* Frees a module with its children, parameters and buffers. Does nothing to a child of another
- * module, which its parent frees. */
+/* Frees a module with its children, parameters and buffers. Does nothing for NULL and for a child,
+ * which its parent frees. */
 NG_API void ng_module_free(ng_module *module);
 
 /* ---- Look at a network -------------------------------------------------------------------- */
@@ -151,7 +158,7 @@ NG_API void ng_module_free(ng_module *module);
  * A name lives as long as the module. */
 typedef struct {
     const char *name;  /* "3.norm.weight" */
-    ng_tensor *tensor; /* its own, not a copy */
+    ng_tensor *tensor; /* the module's own, not a copy */
     ng_module *owner;  /* the module that registered it */
 } ng_named_tensor;
 NG_API bool ng_module_parameter(ng_module *module, int index, ng_named_tensor *parameter);
@@ -164,8 +171,7 @@ NG_API ng_tensor *ng_module_find(ng_module *module, const char *name);
 NG_API ng_module *ng_module_child(const ng_module *module, int index);
 NG_API const char *ng_module_child_name(const ng_module *module, int index);
 
-NG_API int64_t ng_parameter_count(const ng_module *module); /* elements of all parameters; their
-                                                               norm: optim.h */
+NG_API int64_t ng_parameter_count(const ng_module *module); /* elements of all parameters */
 
 /* Prints a table: path, layer with its settings, parameters' shapes, counts; and the total. */
 NG_API void ng_summary(const ng_module *module);
@@ -175,41 +181,36 @@ NG_API void ng_fprint_summary(FILE *stream, const ng_module *module);
 /* ---- Files --------------------------------------------------------------------------------
  *
  * A network's file is in the safetensors format. Python reads it: safetensors.torch.load_file(path)
- * gives a state_dict. Tensors have the names of ng_module_parameter and ng_module_buffer, which for
- * single layers are PyTorch's, and their dtype (F32, F64, I64). Bytes are little-endian on any
- * machine. The file's metadata hold a digest of names, shapes and elements. */
+ * gives a state_dict. Tensors have their dtype (F32, F64, I64) and the names of ng_module_parameter
+ * and ng_module_buffer, which for single layers are PyTorch's. The metadata hold a digest of names,
+ * shapes and elements. */
 
-/* Writes parameters and buffers. The file is replaced only when it is complete and on the disk
- * (ng_file_write in history.h). */
+/* Writes parameters and buffers; a file of that name is replaced in one step (ng_file_write). */
 NG_API NG_MUST_CHECK ng_status ng_module_save(const ng_module *module, const char *path);
 
 /* What ng_module_load has done, for .report. */
 typedef struct {
     int64_t loaded;  /* tensors of the module that were read */
-    int64_t kept;    /* tensors of the module that are missing from the file: unchanged */
+    int64_t kept;    /* tensors of the module that are missing from the file: not changed */
     int64_t unused;  /* tensors of the file that the module does not have */
     char names[512]; /* "kept: 4.weight, 4.bias; unused: fc.weight", cut where it is longer */
 } ng_load_report;
 
 /* Reads parameters and buffers by name into a module of the same structure. F16 and BF16 are
- * widened, F32 and F64 converted; integers must fit exactly. These are errors that name the tensor
- * or file, and nothing is changed: a tensor that is missing, left over or of another shape, a value
- * beyond the range of the module's dtype, a digest that differs from the content's.
+ * widened, F32 and F64 converted; integers must fit exactly. It is an error that names the tensor
+ * if one is missing, left over, of another shape, or beyond the range of the module's dtype, and an
+ * error if the content has another digest. After an error nothing has changed.
  *
  *     ng_module_load(net, "resnet.safetensors", .partial = true,
- *                    .rename = NG_RENAME("module", "", "fc", "head"), .report = &report)
- *
- * partial  Tensors missing from the file keep their values. Extra tensors in the file are ignored.
- *          A file with no tensor of the module is still an error.
- * verify   The file must have a digest (files of other programs have none).
- * rename   Pairs of names, old and new, applied in order to the file's names. Old is one or more
- *          whole parts between dots; new takes its place, and "" removes it. A pair that matches
- *          no name is an error.
- * report   Filled on success. */
+ *                    .rename = NG_RENAME("module", "", "fc", "head"), .report = &report) */
 typedef struct {
-    bool partial, verify;
-    const char *const *rename; /* NG_RENAME */
-    ng_load_report *report;
+    bool partial; /* tensors missing from the file keep their values, and extra tensors in the file
+                     are ignored. A file with no tensor of the module is still an error */
+    bool verify;  /* the file must have a digest; files of other programs have none */
+    const char *const *rename; /* NG_RENAME(old, new, ...): pairs, applied in order to the file's
+                                  names. Old is one or more whole parts between dots; new takes its
+                                  place, "" removes it. A pair that matches nothing is an error */
+    ng_load_report *report;    /* filled on success */
     const char *path;
 } ng_module_load_options;
 #define ng_module_load(module, ...)                                                                \
@@ -217,7 +218,7 @@ typedef struct {
 NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
                                                    ng_module_load_options options);
 
-/* A list of names that ends with NULL. */
+/* Pairs of names, old and new, for .rename. */
 #ifndef __cplusplus
 #define NG_RENAME(...) ((const char *const[]){__VA_ARGS__, NULL})
 #else
@@ -225,17 +226,16 @@ NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
 #endif
 #endif
 
-/* Copies the parameters and buffers of `from` into `to`, a network of the same structure, converted
- * to its dtype: to keep the best network so far, for a target network, for a common start. Make
- * the other network as the first was made. A tensor that only one of them has, or of another shape,
- * and a value beyond the range of that dtype are errors that name the tensor, and nothing is
- * changed. */
+/* Copies the parameters and buffers of `from` into `to`, a network that was made in the same way,
+ * converted to its dtype: to keep the best network so far, for a target network, for a common
+ * start. A tensor that only one of them has, or that has another shape, and a value beyond the
+ * range of the dtype are errors that name the tensor; then nothing is changed. */
 NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *from);
 
 /* The moving average of a network's parameters, to = decay to + (1 - decay) from; buffers are
- * copied. Call it after each step with a decay such as 0.999. The copied running statistics of a
- * BatchNorm are those of other weights: call ng_batch_norm_recompute before `to` is used. Errors as
- * in ng_module_copy, and NG_EVALUE for a decay outside [0, 1]. Polyak & Juditsky 1992. */
+ * copied. Call it after each step, with a decay such as 0.999 in [0, 1]. The running statistics of
+ * a BatchNorm do not fit the averaged weights: call ng_batch_norm_recompute before `to` is used.
+ * Polyak & Juditsky 1992. */
 NG_API NG_MUST_CHECK ng_status ng_module_average(ng_module *to, const ng_module *from,
                                                  double decay);
 

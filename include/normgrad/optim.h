@@ -1,4 +1,30 @@
-/* Optimizers: move a module's parameters along their gradients. */
+/* Optimizers: move a module's parameters along their gradients.
+ *
+ *     ng_schedule cosine = {.kind = NG_SCHEDULE_COSINE, .warmup = 100, .steps = 900};
+ *     ng_optimizer *adamw = ng_adamw_new(net, .lr = 3e-4, .schedule = cosine);
+ *     ng_optimizer_group(adamw, "*.bias", .weight_decay = NG_ZERO);
+ *     for (int step = 0; step < 1000; step++, ng_tape_reset(tape)) {
+ *         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), labels);
+ *         if (ng_backward(tape, loss)) break;
+ *         ng_clip_grad_norm(net, 1);
+ *         if (ng_failed() || ng_optimizer_step(adamw)) break;
+ *     }
+ *     ng_optimizer_free(adamw);
+ *
+ *     ng_sgd_new(net)          w -= lr g, with momentum
+ *     ng_adam_new(net)         w -= lr m / (sqrt(v) + eps)
+ *     ng_adamw_new(net)        Adam with decoupled weight decay
+ *     ng_rmsprop_new(net)      w -= lr g / (sqrt(s) + eps)
+ *     ng_lion_new(net)         w -= lr sign(c)
+ *     ng_lars_new(net)         SGD with steps in proportion to |w|
+ *     ng_lamb_new(net)         Adam with steps in proportion to |w|
+ *     ng_muon_new(net)         momentum made orthogonal, for matrices
+ *     ng_optimizer_group(optimizer, pattern)   another rate or decay for some parameters
+ *     ng_optimizer_step(optimizer)             moves the parameters
+ *     ng_optimizer_set_lr(optimizer, lr)       another base rate
+ *     ng_clip_grad_norm(net, max)              scales gradients down to a norm
+ *     ng_grad_norm(net)                        their norm
+ */
 #ifndef NORMGRAD_OPTIM_H
 #define NORMGRAD_OPTIM_H
 
@@ -19,32 +45,33 @@ typedef enum {
 typedef struct {
     ng_schedule_kind kind; /* default NG_SCHEDULE_CONSTANT */
     int64_t warmup;        /* w, default 0 */
-    int64_t steps;         /* cosine, linear: length without warm-up */
-    int64_t every;         /* step: steps between two changes */
-    double factor;         /* step: default 0.1 */
-    double floor;          /* cosine, linear: the last factor */
+    int64_t steps;         /* NG_SCHEDULE_COSINE and _LINEAR: length without the warm-up */
+    int64_t every;         /* NG_SCHEDULE_STEP: steps between two changes */
+    double factor;         /* NG_SCHEDULE_STEP: default 0.1 */
+    double floor;          /* NG_SCHEDULE_COSINE and _LINEAR: the last factor; default 0 */
 } ng_schedule;
 NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
 
 /* ---- Optimizers ----------------------------------------------------------------------------
  *
- * An optimizer is made for one module, which must outlive it. Each step moves the parameters that
- * the module has at that time: parameters of a layer that was added later start with zero state.
- * A parameter is not moved if it is frozen, or if no gradient has arrived since this optimizer's
- * last step. Two optimizers of one parameter both use the gradient of one backward pass. The dtype
- * of the module may change before the first step; later that is an error.
+ * An optimizer is made for one module, which must outlive it. In the formulas w is a parameter, g
+ * its gradient, and |x| the Euclidean norm of the whole tensor. .lr is the base rate, .schedule
+ * changes it by step, and .weight_decay is 0 by default.
  *
- * State (velocity, moments) and squared gradients below the smallest normal number of their dtype
- * become 0: subnormal numbers would slow later steps down. Adam, AdamW, LAMB and RMSProp clamp a
- * finite gradient to -2^63 .. 2^63 in float (2^511 in double), so that its square is finite. After
- * one that large their steps are small until the squares have decayed.
+ * Each step moves the parameters that the module has at that time. A parameter stays if it is
+ * frozen, or if no gradient has arrived since this optimizer's last step. A parameter that was
+ * added later starts with zero state. If two optimizers have the same parameter, both use its
+ * gradient. The dtype of the module may change before the first step only.
  *
- * In the formulas |x| is the Euclidean norm of the parameter's whole tensor, and g its gradient.
- * LARS, LAMB and Muon compute it from a sum of squares: in double for elements up to 1e150. */
+ * State (velocity, moments) and squared gradients below the smallest normal number become 0. Adam,
+ * AdamW, LAMB and RMSProp clamp a finite gradient to -2^63 .. 2^63 in float (2^511 in double), so
+ * that its square is finite; their next steps are then small until the squares have decayed. LARS,
+ * LAMB and Muon need elements of at most 1e150 in double, whose squares they sum. */
 typedef struct ng_optimizer ng_optimizer;
 
-/* g += weight_decay w;  v = momentum v + (1 - dampening) g, v = g at first;
- * w -= lr (nesterov ? g + momentum v : v) */
+/* SGD:
+ *     g += weight_decay w;  v = momentum v + (1 - dampening) g, at the first step v = g
+ *     w -= lr (nesterov ? g + momentum v : v) */
 typedef struct {
     double lr; /* default 0.01 */
     double momentum, dampening, weight_decay;
@@ -55,9 +82,10 @@ typedef struct {
 #define ng_sgd_new(...) ng_sgd_new_with(NG_LISTED(ng_sgd_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_sgd_new_with(ng_sgd_new_options options);
 
-/* m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;
- * w -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)         Kingma & Ba 2015
- * Adam adds weight_decay w to g; AdamW first does w -= lr weight_decay w (Loshchilov & Hutter
+/* Adam, in step t = 1, 2...; Kingma & Ba 2015:
+ *     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+ *     w -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+ * Adam adds weight_decay w to g. AdamW does w -= lr weight_decay w instead (Loshchilov & Hutter
  * 2019). With .amsgrad the largest v so far takes the place of v, so that the rate of a weight does
  * not grow (Reddi, Kale & Kumar 2018; with the bias correction, as in PyTorch). */
 typedef struct {
@@ -74,8 +102,10 @@ typedef struct {
 NG_API ng_optimizer *ng_adam_new_with(ng_adam_new_options options);
 NG_API ng_optimizer *ng_adamw_new_with(ng_adam_new_options options);
 
-/* s = alpha s + (1 - alpha) g^2 (minus the square of the running mean of g if centered);
- * v = momentum v + g / (sqrt(s) + eps);  w -= lr v                     Tieleman & Hinton 2012 */
+/* RMSProp; Tieleman & Hinton 2012:
+ *     s = alpha s + (1 - alpha) g^2
+ *     v = momentum v + g / (sqrt(s) + eps);  w -= lr v
+ * With .centered the square of the running mean of g is subtracted from s under the root. */
 typedef struct {
     double lr;                     /* default 0.01 */
     double alpha;                  /* default 0.99 */
@@ -111,8 +141,8 @@ NG_API ng_optimizer *ng_lion_new_with(ng_lion_new_options options);
  *     r = trust |w| / (|g| + weight_decay |w|)
  *     v = momentum v + lr r (g + weight_decay w);  w -= v
  *
- * r is 1 if |w| or the denominator is 0; with .matrices_only also for parameters of fewer than two
- * dimensions (biases, gamma, beta), as large-batch trainings usually do. */
+ * r is 1 if |w| or the denominator is 0. With .matrices_only r is 1 also for parameters of fewer
+ * than two dimensions (biases, gamma, beta), as is usual in large-batch training. */
 typedef struct {
     double lr;       /* default 1 */
     double momentum; /* default 0.9 */
@@ -151,9 +181,9 @@ NG_API ng_optimizer *ng_lamb_new_with(ng_lamb_new_options options);
  *     X = U / (|U| + 1e-7);  `steps` times:  S = X X',  X = 3.4445 X + (-4.7750 S + 2.0315 S^2) X
  *     w -= lr (weight_decay w + sqrt(max(1, rows / columns)) X)
  *
- * All other parameters are moved by AdamW with the rate adam_scale lr, with beta1, beta2 and eps,
- * in the same call of ng_optimizer_step. The state is two arrays for every parameter. Embeddings
- * and the last layer have 2-d weights as well; the authors train these with AdamW. */
+ * AdamW moves all other parameters, with the rate adam_scale lr and with beta1, beta2 and eps. The
+ * authors use AdamW also for the matrices of embeddings and of the last layer; here Muon moves
+ * them. */
 typedef struct {
     double lr;           /* default 0.02 */
     double momentum;     /* default 0.95 */
@@ -169,18 +199,17 @@ typedef struct {
 #define ng_muon_new(...) ng_muon_new_with(NG_LISTED(ng_muon_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_muon_new_with(ng_muon_new_options options);
 
-/* Sets lr_scale and weight_decay for the parameters whose whole name matches a pattern, in which *
- * matches any characters. If several patterns match, the last one given counts. They hold for
- * layers that are added later too. NG_EVALUE if no parameter matches, or if nothing is set: a decay
- * of 0 is NG_ZERO.
+/* Sets another rate or weight decay for the parameters whose whole name matches a pattern, in which
+ * * stands for any characters:
  *
  *     ng_optimizer_group(adamw, "*.bias", .weight_decay = NG_ZERO);
  *     ng_optimizer_group(adamw, "head.*", .lr_scale = 10);
  *
- * lr_scale      factor of the optimizer's scheduled rate; default 1
- * weight_decay  default: that of the optimizer */
+ * If several patterns match, the last one given counts. A pattern holds for layers that are added
+ * later too. NG_EVALUE if no parameter matches, or if nothing is set. */
 typedef struct {
-    double lr_scale, weight_decay;
+    double lr_scale;     /* factor of the scheduled rate; default 1 */
+    double weight_decay; /* default: the optimizer's */
     const char *pattern;
 } ng_optimizer_group_options;
 #define ng_optimizer_group(optimizer, ...)                                                         \
@@ -194,19 +223,19 @@ NG_API ng_status ng_optimizer_group_with(ng_optimizer *optimizer,
  * ng_data_f32 without ng_touch, and returns NG_OK or the status of an error. */
 typedef ng_status ng_projection(void *context, const char *name, ng_tensor *weight);
 
-/* Sets the projection, or none (NULL). The optimizer's state is not projected. The values that the
- * parameters have now are not projected either: call the function for them, if it matters. On all
- * ranks of a group the same function must be set, and gives the same bits. ng_training compares
- * whether there is one. */
+/* Sets the projection, or none (NULL). It changes neither the optimizer's state nor the values that
+ * the parameters have now. All ranks of a group must set the same function. ng_training_resume
+ * compares whether there is one. */
 NG_API ng_status ng_optimizer_set_projection(ng_optimizer *optimizer, ng_projection *projection,
                                              void *context);
 
-/* Moves every parameter that has a new gradient. The gradients are then used: ng_grad still shows
- * them, and the next backward pass overwrites them, so they need not be set to zero. NG_ESTATE if
- * no gradient has arrived since the last step. An element of a gradient that is Inf or NaN makes
- * its weight Inf or NaN for good, with every optimizer (Muon: the whole matrix); ng_clip_grad_norm
- * refuses such a gradient. After an error of the projection the step is taken, and the parameters
- * from that one on are not projected. */
+/* Moves every parameter that has a new gradient. ng_grad still shows the gradients; the next
+ * backward pass overwrites them, so they need not be set to zero. NG_ESTATE if no gradient has
+ * arrived since the last step.
+ *
+ * A gradient of Inf or NaN makes its weight Inf or NaN for good (with Muon, the whole matrix);
+ * ng_clip_grad_norm refuses it. If the projection fails, the step has been taken, and the parameter
+ * that failed and those after it are not projected. */
 NG_API NG_MUST_CHECK ng_status ng_optimizer_step(ng_optimizer *optimizer);
 
 NG_API double ng_optimizer_lr(const ng_optimizer *optimizer); /* that of the next step */
@@ -216,16 +245,16 @@ NG_API void ng_optimizer_free(ng_optimizer *optimizer);                   /* tak
 
 /* ---- Gradients of a whole module ----------------------------------------------------------- */
 
-/* Euclidean norm of all gradients that no optimizer has used, computed without overflow; Inf or NaN
- * if an element is. NaN on error. */
+/* The Euclidean norm of all gradients that no step has used yet, computed without overflow. NaN on
+ * error. */
 NG_API double ng_grad_norm(ng_module *module);
 
 /* The Euclidean norm of all parameters of the module, computed in the same way. */
 NG_API double ng_parameter_norm(ng_module *module);
 
-/* Scales all these gradients by max_norm / (norm + 1e-6) if their norm exceeds max_norm, and
- * returns the norm before. If an element is Inf or NaN, that is NG_EVALUE, which names the
- * parameter; the result is NaN and no gradient has changed. */
+/* Scales these gradients by max_norm / (norm + 1e-6) if their norm is above max_norm, and returns
+ * the norm before. If an element is Inf or NaN, it returns NaN and changes no gradient; NG_EVALUE
+ * names the parameter. */
 NG_API double ng_clip_grad_norm(ng_module *module, double max_norm);
 
 /* Clamps each element of each gradient to [-limit, limit]. */

@@ -36,15 +36,15 @@ NG_BEGIN_C
 typedef struct {
     int64_t heads;    /* H; default: q, k and v have a dimension of heads */
     int64_t kv_heads; /* G, a divisor of H: k and v have G heads, each shared by H / G neighbouring
-                            heads of q; default H. Shazeer 2019, Ainslie et al. 2023 */
+                         heads of q; default H. Shazeer 2019, Ainslie et al. 2023 */
     double scale;     /* default 1 / sqrt(D) */
     bool causal;      /* query t sees only the keys 0 .. t + S - T: the last query sees all. If
-                            T > S, the first T - S queries see none */
+                         T > S, the first T - S queries see none */
     double dropout;   /* probability, below 1, that a weight becomes 0; the others are divided by
-                            1 - dropout. Drawn from the tape's generator */
+                         1 - dropout. Drawn from the tape's generator */
     ng_tensor *
         *weights; /* gets the weights (N, H, T, S), after dropout; gradients flow through them
-                            too. Their mean over axis 1 is PyTorch's second result */
+                     too. Their mean over axis 1 is PyTorch's second result */
     ng_tensor *mask;
 } ng_attention_options;
 #define ng_attention(tape, q, k, v, ...)                                                           \

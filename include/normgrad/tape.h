@@ -1,4 +1,26 @@
-/* The tape: records what is computed, owns it, and walks it backwards. */
+/* The tape: records what is computed, owns it, and computes gradients.
+ *
+ *     ng_tape *tape = ng_tape_new();
+ *     ng_tensor *w = ng_require_grad(ng_ones_new(NG_F64, NG_SHAPE(3)));
+ *     ng_tensor *loss = ng_sum(tape, ng_square(tape, w));
+ *     if (ng_backward(tape, loss) == NG_OK) ng_print(ng_grad(w));
+ *     ng_tensor *slope = ng_gradient(tape, loss, w, .record = true);
+ *     ng_tensor *second = ng_gradient(tape, slope, w);
+ *     ng_print(second);
+ *     ng_tape_free(tape), ng_tensor_free(w);
+ *
+ *     ng_tape_reset(tape)                  ends the life of all that was computed
+ *     ng_tape_own(tape, x)                 gives a tensor of yours to the tape
+ *     ng_tape_seed(tape, seed)             seeds dropout, ng_normal, ng_uniform, ng_sample
+ *     ng_tape_set_recording(tape, on)      off for evaluation
+ *     ng_backward(tape, loss)              adds d loss / d leaf to the gradient of every leaf
+ *     ng_gradient(tape, y, x)              d y / d x as a tensor
+ *     ng_gradients(tape, outputs, n, inputs, m, gradients)     the same of several
+ *     ng_detach(tape, x)                   x as a constant
+ *     ng_variable(tape, x)                 x as a leaf of the tape
+ *     ng_tape_write_dot(tape, root, path)  the graph for Graphviz
+ *     ng_record(...)                       an operation of your own
+ */
 #ifndef NORMGRAD_TAPE_H
 #define NORMGRAD_TAPE_H
 
@@ -11,63 +33,64 @@ typedef struct ng_tape ng_tape;
 NG_API ng_tape *ng_tape_new(void);
 NG_API void ng_tape_free(ng_tape *tape);
 
-/* Ends the life of every tensor computed on the tape. The memory is kept for the next step, so that
- * a training loop allocates nothing after its first steps. Do not use a tensor from before the
- * reset: ops refuse it (NG_ESTATE) until a new result has taken its memory. After that the pointer
- * shows other data, and nothing notices. Functions that read a tensor without a tape (ng_get,
- * ng_data_f32, ng_print) never notice. */
+/* Ends the life of every tensor computed on the tape. The memory is kept for the next step, so a
+ * training loop allocates nothing after its first steps.
+ *
+ * Do not use a tensor from before the reset. An op refuses it (NG_ESTATE) until a new result has
+ * taken its memory; after that, and in functions that take no tape (ng_get, ng_print), the mistake
+ * is not noticed: the pointer shows other data. */
 NG_API void ng_tape_reset(ng_tape *tape);
 
 /* Gives a tensor of yours to the tape, which frees it at its next reset, and returns it:
  *     ng_tensor *x = ng_tape_own(tape, ng_normal_new(NG_F32, NG_SHAPE(32, 64), 0, 1, &rng));
- * It is then read-only and can be used on this tape only, like a result. It stays a leaf and keeps
- * its gradient. A tensor that the tape owns already is returned unchanged. NG_ESTATE for a module's
- * tensor, a leaf's gradient and a tensor of another tape. After an error x is still yours. */
+ * From then on it is read-only, and only this tape can use it. It stays a leaf and keeps its
+ * gradient. A tensor that the tape owns already is returned unchanged. NG_ESTATE for a module's
+ * tensor, a leaf's gradient and a tensor of another tape; then x is still yours. */
 NG_API ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x);
 
-/* Seeds the random numbers of dropout; a new tape has seed 0. */
+/* Seeds the tape's generator, from which dropout, ng_normal, ng_uniform and ng_sample draw. A new
+ * tape has seed 0. */
 NG_API void ng_tape_seed(ng_tape *tape, uint64_t seed);
 
 /* Switches recording on or off and returns the old setting. While it is off, results require no
- * gradient and the tape keeps nothing for a backward pass. Results live until the reset as well:
+ * gradient and the tape keeps nothing for a backward pass. Results still live until the reset:
  *     bool was = ng_tape_set_recording(tape, false);
  *     ...evaluate...
  *     ng_tape_set_recording(tape, was); */
 NG_API bool ng_tape_set_recording(ng_tape *tape, bool on);
 NG_API bool ng_tape_recording(const ng_tape *tape);
 
-/* Recorded ops and bytes of memory of the tape. */
+/* How many ops are recorded, and how much memory the tape has. */
 typedef struct {
-    int64_t ops;
-    int64_t bytes_used, bytes_kept; /* in use now; allocated, for later steps too */
+    int64_t ops;        /* recorded since the reset */
+    int64_t bytes_used; /* in use now */
+    int64_t bytes_kept; /* allocated, and kept for later steps */
 } ng_tape_usage;
 NG_API ng_tape_usage ng_tape_used(const ng_tape *tape);
 
 /* ---- Gradients ---------------------------------------------------------------------------- */
 
 /* Adds d loss / d leaf to the gradient of every leaf that requires one and that the loss depends
- * on. `loss` has one element. It may be called again, for the same or another loss: gradients then
- * add up, until an optimizer has used them; the next pass overwrites those. A parameter that was
- * frozen (ng_freeze) when it was used, or is frozen now, gets no gradient; NG_EGRAD if no other
- * leaf is left. After an error no unused gradient has changed; one that an optimizer has used may
- * be gone (ng_has_grad). */
+ * on. `loss` has one element. Several calls add up, for the same or another loss. The first call
+ * after an optimizer's step overwrites the gradients instead.
+ *
+ * A parameter that was frozen (ng_freeze) when it was used, or is frozen now, gets no gradient. If
+ * no other leaf is left, that is NG_EGRAD. After an error the gradients that wait for a step are
+ * unchanged; those that a step has used may be gone (ng_has_grad). */
 NG_API NG_MUST_CHECK ng_status ng_backward(ng_tape *tape, ng_tensor *loss);
 
-/* ng_backward for a y of any shape, contracted with the cotangent dy (y's shape and dtype). */
+/* ng_backward for a y of any shape: the gradients of sum(y dy) with a cotangent dy, which has y's
+ * shape and dtype. */
 NG_API NG_MUST_CHECK ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy);
 
-/* Computes gradients of outputs with respect to inputs (leaves or intermediates):
- * gradients[j] = sum_i cotangents[i] . d outputs[i] / d inputs[j], in the shape of inputs[j], owned
- * by the tape. The gradients of leaves (ng_grad) do not change.
- *
- *     ng_gradients(tape, &y, 1, inputs, 2, gradients, .record = true)
- *
- * cotangents    one per output, or NG_NONE for ones; default: ones for all
- * record        record the gradients too, so that they can be differentiated again
- * allow_unused  an input that no output depends on gets gradient 0 instead of NG_EGRAD */
+/* Computes the gradients of outputs with respect to inputs, which are leaves or intermediates:
+ *     gradients[j] = sum_i cotangents[i] . d outputs[i] / d inputs[j]
+ * in the shape of inputs[j]. The tape owns them; the gradients of leaves (ng_grad) do not change.
+ *     ng_gradients(tape, &y, 1, inputs, 2, gradients, .record = true) */
 typedef struct {
-    ng_tensor *const *cotangents;
-    bool record, allow_unused;
+    ng_tensor *const *cotangents; /* one for each output, or NG_NONE for ones; default: ones */
+    bool record;                  /* record the gradients, so that they can be differentiated */
+    bool allow_unused; /* an input that no output depends on gets gradient 0; default: NG_EGRAD */
     ng_tensor **gradients;
 } ng_gradients_options;
 #define ng_gradients(tape, outputs, n_outputs, inputs, n_inputs, ...)                              \
@@ -77,10 +100,9 @@ NG_API ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int
                                    ng_tensor *const *inputs, int n_inputs,
                                    ng_gradients_options options);
 
-/* The gradient of one output with respect to one input, with the settings of ng_gradients; the
- * cotangent has y's shape, default ones: ng_gradient(tape, y, x, .record = true). */
+/* The gradient of one output with respect to one input: ng_gradient(tape, y, x, .record = true). */
 typedef struct {
-    ng_tensor *cotangent;
+    ng_tensor *cotangent;      /* of y's shape; default: ones */
     bool record, allow_unused; /* as in ng_gradients */
     ng_tensor *x;
 } ng_gradient_options;
@@ -88,28 +110,26 @@ typedef struct {
     ng_gradient_with(tape, y, NG_NAMED(ng_gradient_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_gradient_with(ng_tape *tape, ng_tensor *y, ng_gradient_options options);
 
-/* x's value as a constant: no gradient flows through it. The gradient checker holds it fixed while
- * it moves the inputs, and reports that, with the place of this call.
- *
- * by_definition  the formula itself treats it as constant, as AdaNorm does with its factor: the
- *                checker counts it separately */
+/* x's value as a constant: no gradient flows through it. While the gradient checker moves its
+ * inputs, the constant keeps its value; the report shows where it was detached. */
 typedef struct {
-    bool by_definition;
+    bool by_definition; /* the formula itself calls it a constant, as AdaNorm does with its factor:
+                           the checker counts it apart */
     ng_tensor *x;
 } ng_detach_options;
 #define ng_detach(tape, ...)                                                                       \
     ng_detach_with(tape, NG_HERE, NG_NAMED(ng_detach_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_detach_with(ng_tape *tape, const char *place, ng_detach_options options);
 
-/* x's value as a leaf of the tape that requires a gradient. Use it to get a gradient with respect
- * to an intermediate and none through it: adversarial examples, saliency maps, gradient penalties,
- * differential equations.
+/* x's value as a leaf of the tape that requires a gradient. Use it for a gradient with respect to
+ * x that stops at x: adversarial examples, saliency maps, gradient penalties, differential
+ * equations.
  *
  *     ng_tensor *v = ng_variable(tape, ng_add(tape, real, ng_mul(tape, mix, off)));
  *     ng_tensor *slope = ng_gradient(tape, ng_forward(critic, tape, v), v, .record = true);
  *
- * ng_backward leaves its gradient in it (ng_grad), which lives as long as the tape's other results.
- * To the checker it is a detached value; settings as in ng_detach. */
+ * After ng_backward, ng_grad gives its gradient, which lives until the reset. To the gradient
+ * checker it is a detached value, with the setting of ng_detach. */
 #define ng_variable(tape, ...)                                                                     \
     ng_variable_with(tape, NG_HERE, NG_NAMED(ng_detach_options, x, __VA_ARGS__))
 NG_API ng_tensor *ng_variable_with(ng_tape *tape, const char *place, ng_detach_options options);
@@ -139,20 +159,18 @@ NG_API ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, c
  *         return ng_record(tape, &cube_op, y, &x, 1, NULL, 0);
  *     }
  *
- * and states its gradient in one or two of three ways. A *primitive* has `gradient`, a rule made
- * of ng_ ops; recorded again, it gives gradients of any order. A *fused* op has a `backward` kernel
- * for speed and a `definition`, the same value composed of primitives: it documents the op, tests
- * the kernel, and gives higher derivatives. A primitive may have a `backward` kernel as well. For
- * an op with none of them a gradient is an error. */
+ * The ng_op states its gradient. A *primitive* has `gradient`, a rule made of ng_ ops; since these
+ * are recorded, it gives gradients of any order. A *fused* op has a `backward` kernel for speed and
+ * a `definition`, the same value composed of primitives: it documents the op, the kernel is tested
+ * against it, and it gives the higher derivatives. A primitive may have a `backward` kernel too.
+ * Without any of them the op has no gradient: NG_EGRAD. */
 typedef struct ng_op ng_op;
 typedef struct ng_node ng_node;
 
-/* Where a backward kernel writes the gradient of one input. `data` has the input's shape and dtype;
- * NULL means that no gradient is wanted. With `accumulate` the kernel adds to the memory, which is
- * otherwise uninitialised. */
+/* Where a backward kernel writes the gradient of one input. */
 typedef struct {
-    void *data;
-    bool accumulate;
+    void *data;      /* of the input's shape and dtype; NULL: no gradient is wanted */
+    bool accumulate; /* add to what is there; otherwise the memory is uninitialised */
 } ng_slot;
 
 /* The name of an op and its derivatives. */
@@ -193,21 +211,20 @@ struct ng_node {
     ng_node *previous, *next; /* in the order of recording */
 };
 
-/* Whether `function` can use its operands: none is NULL, each is of this tape or of no tape, and
- * all are floating and have one dtype. Records an error if not (none for a NULL after a failure).
- * */
+/* Whether `function` can use its operands: none is NULL, each belongs to this tape or to none, and
+ * all have one dtype, float or double. If not, it records the error. */
 NG_API bool ng_accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs);
 
-/* A tensor of the tape with uninitialised elements; memory of the tape for an op's backward pass,
- * uninitialised, aligned to 16 bytes, from 256 bytes on to 64. Both live until ng_tape_reset. */
+/* A tensor of the tape with uninitialised elements; memory of the tape, for what an op's backward
+ * pass needs, aligned to 16 bytes (from 256 bytes on to 64). Both live until ng_tape_reset. */
 NG_API ng_tensor *ng_result(ng_tape *tape, ng_dtype dtype, ng_shape shape);
 NG_API void *ng_tape_memory(ng_tape *tape, size_t bytes);
 
 /* Whether ng_record would record: recording is on and an input requires a gradient. */
 NG_API bool ng_will_record(const ng_tape *tape, int n_inputs, ng_tensor *const *inputs);
 
-/* Records that `op` computed y from the inputs, copies the attributes, and returns y. If there is
- * nothing to record, y is a constant. */
+/* Records that `op` computed y from the inputs, copies the attributes, and returns y. If recording
+ * is off, or no input requires a gradient, y is a constant. */
 NG_API ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
                             int n_inputs, const void *attributes, size_t attributes_bytes);
 

@@ -1,15 +1,37 @@
 /* Tensors: dense, row-major arrays of up to 8 dimensions, in NumPy's order of dimensions.
  *
+ *     float values[6] = {1, 2, 3, 4, 5, 6};
+ *     ng_tensor *m = ng_tensor_from_array(NG_F32, NG_SHAPE(2, 3), values);
+ *     ng_tensor *v = ng_require_grad(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, 2, 3)));
+ *     ng_print(m);
+ *     printf("%g %g\n", ng_at(m, 1, 2), ng_get(v, 0));
+ *     ng_tensor_free(m), ng_tensor_free(v);
+ *
+ *     ng_zeros_new(dtype, shape)           0 everywhere; ng_ones_new, ng_full_new
+ *     ng_uniform_new(dtype, shape, low, high, &rng)            uniform in [low, high)
+ *     ng_normal_new(dtype, shape, mean, deviation, &rng)       normally distributed
+ *     ng_tensor_from(dtype, shape, NG_VALUES(...))             numbers that you write
+ *     ng_tensor_from_array(dtype, shape, array)                a copy of an array
+ *     ng_copy_new(x, dtype)                a copy of a tensor
+ *     ng_tensor_free(x)                    frees a tensor of yours
+ *     ng_shape_of(x)                       its shape; ng_rank, ng_size, ng_dim, ng_dtype_of
+ *     ng_data_f32(x)                       its elements; ng_data_f64, ng_data_i64
+ *     ng_item(x)                           its only element; ng_get(x, i), ng_at(x, i, j)
+ *     ng_print(x)                          prints it
+ *     ng_set(x, i, value)                  sets an element; ng_fill, ng_copy_values
+ *     ng_require_grad(x)                   makes x a leaf that gets gradients
+ *     ng_grad(x)                           its gradient; ng_set_grad, ng_zero_grad
+ *
  * Every tensor has one of three owners, who ends its life:
+ *
  *     you       what a _new, _read or _from function gave     ng_tensor_free
  *     a module  its parameters and buffers                    ng_module_free
- *     a tape    all that is computed on it, and what it was   ng_tape_reset, ng_tape_free
- *               given by ng_tape_own
+ *     a tape    what was computed on it, and ng_tape_own      ng_tape_reset, ng_tape_free
+ *
  * A tape keeps pointers to the operands of its ops, and a view (ng_reshape, ng_detach) shows the
- * memory of another tensor. So every operand of an op, yours or a module's, with or without a
- * gradient, must live until the tape is reset. Free it after that, or hand it to the tape with
- * ng_tape_own. If it is freed earlier, later calls read freed memory; a program linked with the
- * debug library (make VARIANT=asan) stops at the line that does. */
+ * memory of another tensor. So free an operand only after the tape's reset, or give it to the tape
+ * with ng_tape_own. If it is freed earlier, later calls read freed memory; with the debug library
+ * (make VARIANT=asan) the program stops at that line. */
 #ifndef NORMGRAD_TENSOR_H
 #define NORMGRAD_TENSOR_H
 
@@ -62,7 +84,7 @@ typedef struct ng_axes {
     ((ng_axes){.count = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .axis = {__VA_ARGS__}})
 #endif
 
-/* The size of an array's elements, negative for whole numbers; 0 if their type is unknown. */
+/* The size in bytes of an array's elements, negative for whole numbers; 0 for a void pointer. */
 #ifndef __cplusplus
 #define NG_ELEMENT(array)                                                                          \
     _Generic((array), float *: 4, const float *: 4, double *: 8, const double *: 8, int *: -4,     \
@@ -70,8 +92,8 @@ typedef struct ng_axes {
         long long *: -8, const long long *: -8, void *: 0, const void *: 0)
 #endif
 
-/* A list of numbers and its length, for ng_tensor_from: NG_VALUES(1, 2, 3, 4); a list of
- * tensors and its length, for ng_concat: NG_TENSORS(a, b). */
+/* Two arguments, a list and its length: of numbers for ng_tensor_from, NG_VALUES(1, 2, 3, 4); of
+ * tensors for ng_concat, NG_TENSORS(a, b). */
 #ifndef __cplusplus
 #define NG_VALUES(...)                                                                             \
     (const double[]){__VA_ARGS__}, (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
@@ -115,15 +137,15 @@ static inline int ng_element_of(const long long *) { return -8; }
 NG_BEGIN_C
 #endif
 
-/* An optional tensor that is left out (NULL means that an earlier call failed). */
+/* In place of an optional tensor: there is none. (NULL means that an earlier call failed.) */
 NG_API extern ng_tensor ng_none_tensor;
 #define NG_NONE (&ng_none_tensor)
 
 /* ---- Make (yours: give back with ng_tensor_free) ------------------------------------------ */
 
 /* Tensors of one value, or of random values: uniform in [low, high), or normal with mean and
- * deviation. Uniform int64 values are the whole numbers in [low, high), all equally likely;
- * NG_EVALUE if there is none. */
+ * deviation. Uniform int64 values are the whole numbers in [low, high); NG_EVALUE if there is none.
+ */
 NG_API ng_tensor *ng_zeros_new(ng_dtype dtype, ng_shape shape);
 NG_API ng_tensor *ng_ones_new(ng_dtype dtype, ng_shape shape);
 NG_API ng_tensor *ng_full_new(ng_dtype dtype, ng_shape shape, double value);
@@ -133,15 +155,16 @@ NG_API ng_tensor *ng_normal_new(ng_dtype dtype, ng_shape shape, double mean, dou
                                 ng_rng *rng);
 
 /* A tensor of `count` numbers, row by row, converted to `dtype`; `count` must be the shape's size.
+ *     ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4))
  * Numbers that become int64, here and elsewhere, are rounded to the nearest, halves away from 0 (C
  * and PyTorch truncate). Numbers out of range become the smallest or largest int64, NaN becomes 0.
- *     ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4)) */
+ */
 NG_API ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *values,
                                  int64_t count);
 
-/* A copy of an array that holds the shape's elements, converted to `dtype`. The array is of float,
- * double, int, long or long long; of a void pointer the elements are taken to be of `dtype`.
- * Others do not compile.
+/* A copy of an array that holds the shape's elements, row by row, converted to `dtype`. The array
+ * is of float, double, int, long or long long; other types do not compile. What a void pointer
+ * points to is taken for elements of `dtype`.
  *     float a[6];  ng_tensor_from_array(NG_F64, NG_SHAPE(3, 2), a) */
 #define ng_tensor_from_array(dtype, shape, array)                                                  \
     ng_tensor_from_array_with(dtype, shape, array, NG_ELEMENT(array))
@@ -162,9 +185,9 @@ NG_API int64_t ng_size(const ng_tensor *x);          /* elements; -1 for NULL */
 NG_API int64_t ng_dim(const ng_tensor *x, int axis); /* axis -1 is the last; -1 on error */
 NG_API ng_shape ng_shape_of(const ng_tensor *x);     /* NG_SCALAR for NULL */
 
-/* The elements, row by row; NULL with NG_EDTYPE if the tensor has another dtype. After writing to
- * an operand of a recorded op call ng_touch(x): a backward pass through that op is then an error.
- * */
+/* The elements, row by row, to read and to write; NULL with NG_EDTYPE if the tensor has another
+ * dtype. After writing call ng_touch(x): if x is an operand of a recorded op, a backward pass
+ * through that op is then an error. */
 NG_API float *ng_data_f32(const ng_tensor *x);
 NG_API double *ng_data_f64(const ng_tensor *x);
 NG_API int64_t *ng_data_i64(const ng_tensor *x);
@@ -189,7 +212,7 @@ typedef struct {
 #define ng_fprint(stream, ...) ng_fprint_with(stream, NG_NAMED(ng_print_options, x, __VA_ARGS__))
 NG_API void ng_fprint_with(FILE *stream, ng_print_options options);
 
-/* ---- Change (yours and a module's; a tape's tensors are read-only: NG_ESTATE) -------------- */
+/* ---- Change (tensors of yours and of modules; to change a tape's is NG_ESTATE) ------------- */
 
 /* Set one element by flat index, or all elements: to one value, or as ng_uniform_new and
  * ng_normal_new draw them. */
@@ -217,8 +240,8 @@ NG_API bool ng_has_grad(const ng_tensor *x);
  * a gradient of your own. */
 NG_API ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g);
 
-/* Sets the gradient to zero. Training loops need not call it: the first backward pass after an
- * optimizer's step overwrites the gradient. */
+/* Sets the gradient to zero. A training loop need not call it: after an optimizer's step the next
+ * backward pass overwrites the gradient. */
 NG_API void ng_zero_grad(ng_tensor *x);
 
 NG_END_C
