@@ -487,19 +487,17 @@ static void plant_faults(const options *chosen, totals *sum)
 
 static options parse_options(int argc, char **argv)
 {
-    options o = {0};
+    options o = {.order = 2};
     int seed = 0;
     const program_option known[] = {
         OPTION_TEXT("only", "NAME", "check only cases and faults whose name contains NAME",
                     &o.only),
-        OPTION_COUNT("order", "1|2", "1: gradients; 2: also gradients of gradients (2)", &o.order,
-                     1, 2),
+        OPTION_COUNT("order", "1|2", "1: gradients; 2: also gradients of gradients", &o.order, 1,
+                     2),
         OPTION_SWITCH("fast", "check cases along random directions only", &o.fast),
-        OPTION_COUNT("seed", "N", "seed of inputs, cotangents and directions (0)", &seed, 0,
-                     INT_MAX)};
+        OPTION_COUNT("seed", "N", "seed of inputs, cotangents and directions", &seed, 0, INT_MAX)};
     refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), examples));
     if (!o.only) o.only = "";
-    if (!o.order) o.order = 2;
     o.seed = (uint64_t)seed;
     return o;
 }

@@ -34,7 +34,7 @@ place() { # the directory of a program, from any directory
 }
 
 rm -rf "$folder/here" "$folder/prefix"
-mkdir -p "$folder/here/plots" "$folder/here/build" "$folder/prefix/bin" "$folder/prefix/share/normgrad/data"
+mkdir -p "$folder/here/plots" "$folder/here/build" "$folder/prefix/bin"
 for program; do
     "$program" --help >"$folder/output"
     grep -q usage "$folder/output" || fail "$program --help shows no usage"
@@ -141,7 +141,7 @@ mnist="$programs/mnist --threads 1 --epochs 4"
 $mnist --images images --labels labels --train 300 --out plain >"$folder/output"
 $mnist --images images.gz --labels labels.gz --train 300 --out packed >"$folder/output"
 cmp plain.dat packed.dat || fail 'mnist: compressed files give other results'
-grep -q '^BatchNorm .*lowest [89]' "$folder/output" || fail "mnist: accuracy below 80 %: $(cat "$folder/output")"
+awk '/^BatchNorm / && NF > 6 && $3 == 0.002 { exit !($6 > 80) }' "$folder/output" || fail "mnist: accuracy below 80 %: $(cat "$folder/output")"
 $mnist --images images --labels labels --test-images images --test-labels labels --norm none \
     --epochs 1 >"$folder/output"
 if [ -w /dev/full ]; then
@@ -170,7 +170,7 @@ printf '1,2,0\n3,4,1\n' >two.csv
     fail 'digits does not train on one sample'
 fails 1 'more than one value per channel' "$programs/digits" $small --norm batch --no-plot --data two.csv
 printf '1,2,0\n3,4,-1\n5,6,1\n7,8,0\n' >below.csv
-fails 1 'below.csv: label -1, expected 0 or more' "$programs/digits" $small --data below.csv
+fails 1 'label -1, expected 0 or more' "$programs/digits" $small --data below.csv
 
 curves() { # a .dat file without its first line and its times
     sed 1d "$1" | awk '{ print $1, $2, $3 }'
@@ -203,42 +203,29 @@ fails 1 '"optimizer: Adam", and here it is "optimizer: SGD' sh -c "
 # A training can be resumed only with the settings and the data that it was saved with.
 saved="$small --norm none --no-plot --lr 0.01"
 "$programs/digits" $saved --checkpoint other >"$folder/output"
-fails 1 'other.none-0: the batch is 64 in the file and 32 in this run' \
+fails 1 'the batch was 64 and is 32 in this run' \
     "$programs/digits" $saved --checkpoint other --resume --batch 32
 fails 1 'loss and accuracy by epoch" of shape (2, 1), expected (2, 3)' \
     "$programs/digits" $saved --checkpoint other --resume --epochs 3
-mnist="$mnist --images images --labels labels --norm none --epochs 1 --out saved"
-idx 'BEGIN { printf "\\0\\0\\010\\001\\0\\0\\001\\0220" } { printf "\\0%03o", 9 - $65 }' >other.labels
-$mnist --test-images images --test-labels labels --checkpoint mnist.state >"$folder/output"
-fails 1 'the digest of the samples that measure is .* in the file and ' $mnist --test-images images \
-    --test-labels other.labels --checkpoint mnist.state --resume
-{ head -c 16 images && tail -c +18 images && printf '\0'; } >other.images
-fails 1 'the digest of the samples that measure is .* in the file and ' $mnist --test-images other.images \
-    --test-labels labels --checkpoint mnist.state --resume
 head -n 200 "$tree/examples/data/opticks.txt" >text
-tac text >turned
+head -n 199 text >shorter
 "$programs/char_transformer" $tiny --checkpoint writer text >"$folder/output"
-fails 1 'writer.pre-layer-0: the batch is 8 in the file and 4 in this run' \
+fails 1 'the batch was 8 and is 4 in this run' \
     "$programs/char_transformer" $tiny --checkpoint writer --resume --batch 4 text
-fails 1 'writer.pre-layer-0: the digest of the text is .* in the file and ' \
-    "$programs/char_transformer" $tiny --checkpoint writer --resume turned
+fails 1 "the text's length was .* in this run" \
+    "$programs/char_transformer" $tiny --checkpoint writer --resume shorter
 
 # A learning rate at which every training diverges.
-fails 1 'no norm, seed 1/1, epoch 1: the loss is .*: the training has diverged' \
+fails 1 'no norm, seed 0, epoch 1: the loss is .*: the training has diverged' \
     "$programs/digits" $small --norm none,layer --optimizer sgd --lr 1e30 --no-plot
 fails 1 'the training has diverged' "$programs/digits_cnn" $small --norm none --lr 1e30
 fails 1 'the training has diverged' "$programs/char_transformer" $tiny --norm none --lr 999
 fails 1 "has a character that is not in the text: '~'" "$programs/char_transformer" $tiny --prompt 'a~'
 
-# Data: only in the directory that NORMGRAD_DATA names; below a prefix; or an error that lists where.
-fails 1 '/nowhere/' env NORMGRAD_DATA=/nowhere "$programs/digits"
+# Data: only in the directory that NORMGRAD_DATA names, or found from the current directory and the program's.
+fails 1 'there is no /nowhere/digits.csv' env NORMGRAD_DATA=/nowhere "$programs/digits"
 cp "$programs/digits" "$folder/prefix/bin"
-fails 1 '/usr/local/share/normgrad/data/' env NORMGRAD_DATA= HOME="$folder" "$folder/prefix/bin/digits"
-cp "$tree/examples/data/digits.csv" "$folder/prefix/share/normgrad/data"
-NORMGRAD_DATA= "$folder/prefix/bin/digits" $small --norm layer --no-plot >"$folder/output" ||
-    fail 'installed data are not found'
-NORMGRAD_DATA="$folder/prefix/share/normgrad/data" "$programs/digits" $small --norm layer --no-plot \
-    >"$folder/output" || fail 'NORMGRAD_DATA has no effect'
+fails 1 'there is no examples/data/digits.csv' env NORMGRAD_DATA= "$folder/prefix/bin/digits"
 mkdir -p few
 head -n 20 "$tree/examples/data/digits.csv" >few/digits.csv
 NORMGRAD_DATA=few "$programs/vae" --steps 2 --no-plot >"$folder/output" || fail 'vae fails with fewer digits than a batch'

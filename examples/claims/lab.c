@@ -3,7 +3,6 @@
 #include "../more/figure.h"
 #include "../more/numbers.h"
 #include "../more/options.h"
-#include "../more/pass.h"
 #include "../more/progress.h"
 
 enum { MOST_SIZES = 12, MOST_SEEDS = 1000, OWN_OPTIONS = 7, MOST_PARTS = 64, COLUMNS = 90 };
@@ -626,33 +625,24 @@ ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_tape *tape, ng_
     return x;
 }
 
-/* The callback of lab_watch_epoch. */
-typedef struct {
-    void (*after)(void *context);
-    void *context;
-} watcher;
-
-static bool after_step(void *context, double mean, double seen)
-{
-    const watcher *watching = context;
-    (void)mean, (void)seen; /* a diverged training goes on: divergence is a result */
-    if (watching->after) watching->after(watching->context);
-    return lab_goes_on();
-}
-
 double lab_watch_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
                        int64_t batch, uint64_t epoch, void after(void *context), void *context)
 {
     const bool single = ng_dataset_count(train) % batch == 1; /* BatchNorm cannot train on one */
-    watcher watching = {after, context};
-    const double loss = train_pass(net, optimizer, tape, train,
-                                   (pass_options){.batch = batch,
-                                                  .drop_last = single,
-                                                  .epoch = epoch,
-                                                  .after = after_step,
-                                                  .context = &watching});
+    double sum = 0, seen = 0;
+    ng_batch b;
+    ng_dataset_shuffle(train, epoch);
+    for (int i = 0; ng_dataset_batch(train, tape, i, batch, &b, .drop_last = single); i++) {
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
+        if (ng_backward(tape, loss) || ng_optimizer_step(optimizer)) break;
+        sum += ng_item(loss) * (double)b.size;
+        seen += (double)b.size;
+        ng_tape_reset(tape);
+        if (after) after(context); /* a diverged training goes on: divergence is a result */
+        lab_goes_on();
+    }
     lab_goes_on();
-    return loss;
+    return sum / seen;
 }
 
 double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,

@@ -45,4 +45,20 @@ static inline void number_bytes(characters *t)
     }
 }
 
+/* Fills ids and labels (count, length) with sequences drawn from the bytes first to last - 1. Each
+ * label is the byte after its id. */
+static inline void draw_text(const characters *t, ng_tensor *ids, ng_tensor *labels, ng_rng *rng,
+                             int64_t first, int64_t last)
+{
+    int64_t *id = ng_data_i64(ids), *label = ng_data_i64(labels);
+    if (!id || !label) return;
+    const int64_t length = ng_dim(ids, 1);
+    for (int64_t n = 0; n < ng_dim(ids, 0); n++) {
+        const int64_t from = first + ng_rng_below(rng, last - first - length);
+        for (int64_t i = from; i < from + length; i++)
+            *id++ = t->id[t->bytes[i]], *label++ = t->id[t->bytes[i + 1]];
+    }
+    ng_touch(ids), ng_touch(labels);
+}
+
 #endif

@@ -2,7 +2,7 @@
  *
  *     y = x / (1 + |x|)          softsign, a tanh with heavier tails
  *     dy/dx = 1 / (1 + |x|)^2 */
-#include "program.h"
+#include "options.h"
 #include <math.h>
 #include <normgrad.h>
 #include <stdio.h>
@@ -43,8 +43,9 @@ static ng_tensor *call_softsign(ng_tape *tape, ng_tensor *const *inputs, void *c
 
 int main(int argc, char **argv)
 {
-    program_without_options(argc, argv,
-                            "Checks a custom op, softsign, against finite differences.");
+    static const char usage[] =
+        "usage: custom_op\n\nChecks a custom op, softsign, against finite differences.\n";
+    refuse_more(argc, argv, read_options(argc, argv, usage, (option_table){0}, NULL));
     ng_rng rng = ng_rng_seeded(1);
     ng_tensor *x = ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(3, 4), 0, 2, &rng));
 

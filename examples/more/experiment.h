@@ -11,15 +11,16 @@
 #ifndef EXAMPLES_EXPERIMENT_H
 #define EXAMPLES_EXPERIMENT_H
 
+#include "figure.h"
 #include "options.h"
-#include "training.h"
+#include "progress.h"
 
 typedef struct {
     const char *name;
     int steps;
     uint64_t seed;
-    char out[1024];
-    bool draw;
+    char out[LONGEST_TEXT + 100];
+    bool no_plot;
     progress bar;
     ng_history *history;
 } experiment;
@@ -31,27 +32,23 @@ static inline experiment experiment_begin(int argc, char **argv, const char *nam
     experiment e = {.name = name, .steps = steps};
     const char *out = NULL;
     int seed = 0;
-    bool no_plot = false;
-    char usage[1024], steps_help[32], out_help[96];
+    char usage[512], out_help[96], title[128];
     snprintf(usage, sizeof usage, "usage: %s [options]\n\n%s\n", name, what);
-    snprintf(steps_help, sizeof steps_help, "training steps (%d)", steps);
     snprintf(out_help, sizeof out_help, "prefix of the .dat, .svg and .png (build/%s)", name);
     const program_option known[] = {
-        OPTION_COUNT("steps", "N", steps_help, &e.steps, 1, 100000000),
-        OPTION_COUNT("seed", "N", "seed of all random numbers (0)", &seed, 0, 1000000000),
+        OPTION_COUNT("steps", "N", "training steps", &e.steps, 1, 100000000),
+        OPTION_COUNT("seed", "N", "seed of all random numbers", &seed, 0, 1000000000),
         OPTION_TEXT("out", "PREFIX", out_help, &out),
-        OPTION_SWITCH("no-plot", "draw no figure", &no_plot)};
-    program_begin(argv);
+        OPTION_SWITCH("no-plot", "draw no figure", &e.no_plot)};
     refuse_more(
         argc, argv,
         read_options(argc, argv, usage, OPTIONS(known),
                      "Ctrl-C ends it after the current step and draws the results so far.\n"));
-    e.seed = (uint64_t)seed, e.draw = !no_plot;
+    e.seed = (uint64_t)seed;
     choose_prefix(e.out, sizeof e.out, out, name);
     if (!can_write("out", e.out)) exit(program_end(EXIT_FAILED));
     catch_signals();
-    char title[128];
-    snprintf(title, sizeof title, "%s, %d steps, seed %d", name, e.steps, (int)e.seed);
+    snprintf(title, sizeof title, "%s, %d steps, seed %d", name, e.steps, seed);
     e.history = ng_history_new(title);
     e.bar = progress_begin(name, "steps", e.steps, !progress_terminal());
     return e;
@@ -76,10 +73,10 @@ static inline bool experiment_goes_on(experiment *e, int step, const char *serie
 static inline int experiment_end(experiment *e)
 {
     char script[128];
-    bool ok = !ng_failed();
     progress_end(&e->bar);
     snprintf(script, sizeof script, "plots/%s.gp", e->name);
-    if (ok) ok = write_dat(e->history, e->out) && draw_figure(script, e->out, e->draw);
+    const bool ok =
+        !ng_failed() && write_dat(e->history, e->out) && draw_figure(script, e->out, !e->no_plot);
     ng_history_free(e->history);
     return program_end(!ok ? EXIT_FAILED : interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS);
 }

@@ -1,7 +1,7 @@
 /* Test-time adaptation by entropy minimization (TENT, Wang et al. 2021): a network trained on clean
  * digits adapts to corrupted ones without their labels. Only BatchNorm's scales and shifts learn;
  * its statistics are those of the corrupted digits. build/examples/tent --help */
-#include "program.h"
+#include "options.h"
 
 enum { SIDE = 8, BATCH = 128 };
 
@@ -52,7 +52,9 @@ static void report(const char *what, ng_module *net, ng_tape *tape, const ng_dat
 
 int main(int argc, char **argv)
 {
-    program_without_options(argc, argv, "Adapts a network to corrupted digits without labels.");
+    static const char usage[] =
+        "usage: tent\n\nAdapts a network to corrupted digits without labels.\n";
+    refuse_more(argc, argv, read_options(argc, argv, usage, (option_table){0}, NULL));
     ng_tape *tape = ng_tape_new();
     ng_dataset *digits = ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16);
     ng_dataset *clean = NULL, *test = NULL;

@@ -49,7 +49,7 @@ static ng_tensor *loss_of(ng_module *both, ng_tape *tape, const ng_batch *batch)
 /* Writes a sheet of images: one row per label, the same codes in each row. */
 static void write_sheet(const char *out, ng_module *both, ng_tape *tape)
 {
-    char path[1100];
+    char path[LONGEST_TEXT + 200];
     ng_tensor *codes = ng_normal(tape, NG_F32, NG_SHAPE(1, SHOWN, CODE), 0, 1);
     codes = ng_reshape(tape, ng_broadcast_to(tape, codes, NG_SHAPE(CLASSES, SHOWN, CODE)),
                        NG_SHAPE(CLASSES * SHOWN, CODE));

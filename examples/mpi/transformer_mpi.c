@@ -33,24 +33,10 @@ typedef struct {
     uint64_t digest;
 } rank_state;
 
-/* Draws sequences at random. Each label is the byte after its id. */
-static void draw_part(rank_state *m)
-{
-    const characters *t = &m->o->text;
-    int64_t *ids = ng_data_i64(m->ids), *labels = ng_data_i64(m->labels);
-    if (!ids || !labels) return;
-    for (int64_t n = 0; n < ng_dim(m->ids, 0); n++) {
-        const int64_t from = ng_rng_below(&m->rng, (int64_t)t->count - CONTEXT - 1);
-        for (int64_t i = from; i < from + CONTEXT; i++)
-            *ids++ = t->id[t->bytes[i]], *labels++ = t->id[t->bytes[i + 1]];
-    }
-    ng_touch(m->ids), ng_touch(m->labels);
-}
-
 /* Takes a step. Returns the mean loss of all ranks, the same bits on each. */
 static double step(rank_state *m)
 {
-    draw_part(m);
+    draw_text(&m->o->text, m->ids, m->labels, &m->rng, 0, (int64_t)m->o->text.count - 1);
     ng_tensor *loss = ng_cross_entropy(m->tape, ng_forward(m->net, m->tape, m->ids), m->labels);
     if (ng_parallel_backward(m->parallel, m->tape, loss)) return ng_item(NULL);
     ng_clip_grad_norm(m->net, 1);
