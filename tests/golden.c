@@ -9,7 +9,7 @@ typedef struct {
     ng_tensor *tensor;
 } golden_entry;
 
-static golden_entry entries[1024];
+static golden_entry entries[2048];
 static int n_entries;
 
 static ng_tensor *parse(const char *dimensions, char *numbers)

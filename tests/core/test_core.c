@@ -43,16 +43,13 @@ TEST(a_wrong_range_or_deviation_is_an_error)
     ng_tensor *x = own(ng_ones_new(NG_F64, NG_SHAPE(2)));
     ng_rng rng = ng_rng_seeded(1);
     const double nan = (double)NAN;
-    assert_fails(ng_fill_uniform(x, nan, 1, &rng), NG_EVALUE, "ng_fill_uniform: range [");
-    assert_fails(ng_fill_uniform(x, 0, nan, &rng), NG_EVALUE, "ng_fill_uniform: range [0, ");
-    assert_fails(ng_fill_uniform(x, 0, (double)INFINITY, &rng), NG_EVALUE, "a finite difference");
-    assert_fails(ng_fill_normal(x, 0, (double)INFINITY, &rng), NG_EVALUE,
-                 "deviation inf, expected at least 0, and finite");
-    assert_fails(ng_fill_normal(x, 0, nan, &rng), NG_EVALUE, "ng_fill_normal: deviation ");
-    assert_fails(ng_uniform_new(NG_F32, NG_SHAPE(2), 1, 0, &rng), NG_EVALUE,
-                 "ng_uniform_new: range [1, 0), expected low <= high");
-    assert_fails(ng_normal_new(NG_F32, NG_SHAPE(2), 0, -1, &rng), NG_EVALUE,
-                 "ng_normal_new: deviation -1, expected at least 0");
+    assert_fails(ng_fill_uniform(x, nan, 1, &rng), NG_EVALUE);
+    assert_fails(ng_fill_uniform(x, 0, nan, &rng), NG_EVALUE);
+    assert_fails(ng_fill_uniform(x, 0, (double)INFINITY, &rng), NG_EVALUE);
+    assert_fails(ng_fill_normal(x, 0, (double)INFINITY, &rng), NG_EVALUE);
+    assert_fails(ng_fill_normal(x, 0, nan, &rng), NG_EVALUE);
+    assert_fails(ng_uniform_new(NG_F32, NG_SHAPE(2), 1, 0, &rng), NG_EVALUE);
+    assert_fails(ng_normal_new(NG_F32, NG_SHAPE(2), 0, -1, &rng), NG_EVALUE);
     assert_values(x, 0, 1, 1);
 }
 
@@ -66,20 +63,18 @@ TEST(an_option_of_0_is_the_default_and_ng_zero_is_0)
     ck_assert_double_eq(ng_option(ng_exactly(3), 5), 3);
 }
 
-TEST(long_error_text_is_cut)
-{
-    char text[2000];
-    memset(text, 'a', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
-    ng_fail(NG_EVALUE, "%s", text);
-    ck_assert_uint_eq(strlen(ng_error_text()), 511);
-    ng_clear_error();
-}
-
 static void *fails_elsewhere(void *unused)
 {
     ng_fail(NG_EIO, "elsewhere");
     return unused;
+}
+
+TEST(error_record_belongs_to_its_thread)
+{
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, fails_elsewhere, NULL), 0);
+    pthread_join(thread, NULL);
+    ck_assert(!ng_failed());
 }
 
 /* The innermost module, which comes first, is named. */
@@ -97,9 +92,12 @@ TEST(an_error_is_located_once)
     ck_assert_str_eq(ng_error_text(), "Linear: x is (2,)");
     ng_clear_error();
 
-    char path[2 * NG_ERROR_BYTES];
+    char path[2 * NG_ERROR_BYTES]; /* texts are cut */
     memset(path, 'a', sizeof path);
     path[sizeof path - 1] = '\0';
+    ng_fail(NG_ESHAPE, "%s", path);
+    ck_assert_uint_eq(strlen(ng_error_text()), NG_ERROR_BYTES - 1);
+    ng_clear_error();
     ng_fail(NG_ESHAPE, "what happened");
     ng_locate_error(path, "Linear");
     ck_assert_uint_eq(strlen(ng_error_text()), NG_ERROR_BYTES - 1);
@@ -129,15 +127,6 @@ TEST(every_status_has_a_name)
     ck_assert_str_eq(ng_status_name(NG_ENULL), "NG_ENULL");
     ck_assert_str_eq(ng_status_name((ng_status)(NG_ENULL + 1)), "unknown status");
     ck_assert_str_eq(ng_status_name((ng_status)-1), "unknown status");
-}
-
-TEST(error_record_belongs_to_its_thread)
-{
-    pthread_t thread;
-    ng_clear_error();
-    ck_assert_int_eq(pthread_create(&thread, NULL, fails_elsewhere, NULL), 0);
-    pthread_join(thread, NULL);
-    ck_assert(!ng_failed());
 }
 
 /* ---- Shapes ------------------------------------------------------------------------------- */
@@ -175,81 +164,61 @@ TEST(broadcasting_follows_numpy)
     assert_error(NG_ESHAPE, "ng_add: shapes do not broadcast: (3, 4) and (5,)");
 }
 
+/* Shapes that are impossible stay so with a dimension of 0. */
 TEST(impossible_shapes_are_refused)
 {
-    assert_fails(ng_zeros_new(NG_F32, NG_SHAPE(3, -1)), NG_ESHAPE,
-                 "shape (3, -1), expected dimensions of at least 0");
-    assert_fails(ng_zeros_new(NG_F32, NG_SHAPE(INT64_MAX, 2)), NG_ESHAPE,
-                 "more elements than memory can hold");
-    assert_fails(ng_zeros_new(NG_F32, (ng_shape){.rank = 9}), NG_ESHAPE,
-                 "9 dimensions, expected 0 to 8");
-    assert_fails(ng_zeros_new(NG_F64, NG_SHAPE(PTRDIFF_MAX / 8)), NG_ENOMEM, "out of memory");
-    assert_fails(ng_zeros_new(NG_F32, (ng_shape){.rank = -1}), NG_ESHAPE,
-                 "-1 dimensions, expected 0 to 8");
-    /* Shapes that are impossible stay so with a dimension of 0. */
-    assert_fails(ng_zeros_new(NG_F32, NG_SHAPE(0, -1)), NG_ESHAPE,
-                 "shape (0, -1), expected dimensions");
-    assert_fails(ng_zeros_new(NG_F32, NG_SHAPE(0, INT64_C(1) << 61)), NG_ESHAPE,
-                 "more elements than memory can hold");
-    assert_fails(ng_zeros_new(NG_F32, NG_SHAPE(INT64_C(1) << 40, 0, INT64_C(1) << 40)), NG_ESHAPE,
-                 "more elements than memory can hold");
-    ng_tensor *empty = ng_zeros_new(NG_F32, NG_SHAPE(0, INT64_MAX / 8));
-    assert_ok(empty);
-    ck_assert_int_eq(ng_size(empty), 0);
-    ng_tensor_free(empty);
-    assert_fails(ng_zeros_new((ng_dtype)7, NG_SHAPE(1)), NG_EDTYPE, "dtype 7");
+    const int64_t large = INT64_C(1) << 40;
+    const ng_shape impossible[] = {NG_SHAPE(3, -1),
+                                   NG_SHAPE(INT64_MAX, 2),
+                                   {.rank = 9},
+                                   {.rank = -1},
+                                   NG_SHAPE(0, -1),
+                                   NG_SHAPE(0, INT64_C(1) << 61),
+                                   NG_SHAPE(large, 0, large)};
+    for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++)
+        assert_fails(ng_zeros_new(NG_F32, impossible[i]), NG_ESHAPE);
+    assert_fails(ng_zeros_new(NG_F64, NG_SHAPE(PTRDIFF_MAX / 8)), NG_ENOMEM);
+    assert_fails(ng_zeros_new((ng_dtype)7, NG_SHAPE(1)), NG_EDTYPE);
+    ck_assert_int_eq(ng_size(own(ng_zeros_new(NG_F32, NG_SHAPE(0, INT64_MAX / 8)))), 0);
 }
 
 /* ---- Tensors ------------------------------------------------------------------------------ */
 
 TEST(tensors_hold_the_given_values)
 {
-    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6));
+    ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6)));
     assert_values(x, 0.0, 1, 2, 3, 4, 5, 6);
     assert_close(ng_at(x, 1, 2), 6, 0);
-    ck_assert_int_eq(ng_rank(x), 2);
-    ck_assert_int_eq(ng_dim(x, -1), 3);
-    ck_assert_int_eq(ng_dim(x, 0), 2);
-    ng_tensor *labels = ng_copy_new(x, NG_I64);
-    ck_assert_int_eq(ng_data_i64(labels)[5], 6);
-    ng_tensor *ones = ng_ones_new(NG_F32, NG_SHAPE(2)), *full = ng_full_new(NG_F32, NG_SCALAR, 2.5);
-    assert_values(ones, 0.0, 1, 1);
-    assert_close(ng_item(full), 2.5, 0);
-    ng_tensor_free(x), ng_tensor_free(labels), ng_tensor_free(ones), ng_tensor_free(full);
-    ck_assert_int_eq(allocations_live(), 0);
+    ck_assert(ng_rank(x) == 2 && ng_dim(x, -1) == 3 && ng_dim(x, 0) == 2);
+    ck_assert_int_eq(ng_data_i64(own(ng_copy_new(x, NG_I64)))[5], 6);
+    assert_values(own(ng_ones_new(NG_F32, NG_SHAPE(2))), 0.0, 1, 1);
+    assert_close(ng_item(own(ng_full_new(NG_F32, NG_SCALAR, 2.5))), 2.5, 0);
 }
 
-TEST(wrong_access_names_what_came)
+TEST(wrong_access_is_an_error)
 {
     ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(2, 3)));
     ck_assert(isnan(ng_item(x)));
-    assert_error(NG_ESHAPE, "ng_item: a tensor of shape (2, 3), expected one element");
-    ck_assert(isnan(ng_at(x, 2, 0)));
-    assert_error(NG_ESHAPE, "ng_at: index (2, 0), expected one inside the shape (2, 3)");
-    ck_assert(isnan(ng_at(x, 1, INT64_MAX)));
-    assert_error(NG_ESHAPE, "ng_at: index (1, 9223372036854775807)");
-    ck_assert(isnan(ng_at(x, 1, -1))); /* which would be (0, 2) */
-    assert_error(NG_ESHAPE, "ng_at: index (1, -1)");
-    ck_assert(isnan(ng_get(x, -1)));
-    assert_error(NG_ESHAPE, "ng_get: index -1, expected at least 0 and below 6");
-    ck_assert(isnan(ng_get(x, 6)));
-    assert_error(NG_ESHAPE, "ng_get: index 6, expected at least 0 and below 6");
-    assert_fails(ng_data_f64(x), NG_EDTYPE, "ng_data_f64: the tensor is float32, expected float64");
-    assert_fails(ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3)), NG_ESHAPE,
-                 "3 values, expected 4 for shape (2, 2)");
-    assert_fails(ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4, 5)), NG_ESHAPE,
-                 "5 values, expected 4 for shape (2, 2)");
-    ng_tensor *few = ng_zeros_new(NG_F32, NG_SHAPE(5)), *many = ng_zeros_new(NG_F32, NG_SHAPE(7));
-    assert_fails(ng_copy_values(x, few), NG_ESHAPE,
-                 "from is (5,), expected as many elements as x, (2, 3)");
-    assert_fails(ng_copy_values(x, many), NG_ESHAPE, "from is (7,), expected as many");
-    ng_tensor_free(few), ng_tensor_free(many);
+    assert_error(NG_ESHAPE, "ng_item");
+    const int64_t wrong[][2] = {{2, 0}, {1, INT64_MAX}, {1, -1}}; /* the last would be (0, 2) */
+    for (int i = 0; i < 3; i++) {
+        ck_assert(isnan(ng_at(x, wrong[i][0], wrong[i][1])));
+        assert_error(NG_ESHAPE, "ng_at");
+    }
+    for (int64_t i = -1; i < 7; i += 7) {
+        ck_assert(isnan(ng_get(x, i)));
+        assert_error(NG_ESHAPE, "ng_get");
+    }
+    assert_fails(ng_data_f64(x), NG_EDTYPE);
+    assert_fails(ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3)), NG_ESHAPE);
+    assert_fails(ng_tensor_from(NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4, 5)), NG_ESHAPE);
+    assert_fails(ng_copy_values(x, own(ng_zeros_new(NG_F32, NG_SHAPE(5)))), NG_ESHAPE);
+    assert_fails(ng_copy_values(x, own(ng_zeros_new(NG_F32, NG_SHAPE(7)))), NG_ESHAPE);
     ck_assert_int_eq(ng_dim(x, 2), -1);
-    assert_error(NG_ESHAPE, "axis 2, expected -2 .. 1");
-    ng_tensor *labels = own(ng_zeros_new(NG_I64, NG_SHAPE(2)));
-    assert_fails(ng_require_grad(labels), NG_EDTYPE, "ng_require_grad: the tensor is int64");
-    assert_fails(ng_grad(x), NG_EGRAD, "no backward pass has reached");
-    assert_fails(ng_fill(NG_NONE, 0), NG_EVALUE, "NG_NONE");
+    assert_error(NG_ESHAPE, "ng_dim");
+    assert_fails(ng_require_grad(own(ng_zeros_new(NG_I64, NG_SHAPE(2)))), NG_EDTYPE);
+    assert_fails(ng_grad(x), NG_EGRAD);
+    assert_fails(ng_fill(NG_NONE, 0), NG_EVALUE);
 }
 
 TEST(integers_are_rounded_and_saturate)
@@ -264,11 +233,8 @@ TEST(integers_are_rounded_and_saturate)
 
 TEST(data_is_aligned_to_cache_lines)
 {
-    for (int64_t n = 1; n < 40; n++) {
-        ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(n));
-        ck_assert_uint_eq((uintptr_t)ng_data_f32(x) % 64, 0);
-        ng_tensor_free(x);
-    }
+    for (int64_t n = 1; n < 40; n++)
+        ck_assert_uint_eq((uintptr_t)ng_data_f32(own(ng_zeros_new(NG_F32, NG_SHAPE(n)))) % 64, 0);
 }
 
 static void expect_printed(ng_tensor *x, int digits, const char *expected)
@@ -405,19 +371,21 @@ TEST(numbers_below_a_large_bound_are_fair)
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
+/* Small pieces are packed, large ones begin on a cache line. */
 TEST(arena_settles_into_one_block)
 {
     ng_arena arena = {0};
     for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < 50; i++) {
-            char *memory = ng_arena_alloc("test", &arena, 10000);
-            ck_assert_uint_eq((uintptr_t)memory % 64, 0);
-            memset(memory, 1, 10000);
+        for (size_t bytes = 1; bytes < 300000; bytes += 37 + bytes) {
+            char *memory = ng_arena_alloc("test", &arena, bytes);
+            ck_assert_uint_eq((uintptr_t)memory % (bytes < 256 ? 16 : 64), 0);
+            memset(memory, 1, bytes);
         }
         ng_arena_reset(&arena);
     }
     const int64_t before = allocations_made();
-    for (int i = 0; i < 50; i++) ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 10000));
+    for (size_t bytes = 1; bytes < 300000; bytes += 37 + bytes)
+        ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, bytes));
     assert_none_allocated_since(before);
     ng_arena_release(&arena);
     ck_assert_int_eq(allocations_live(), 0);
@@ -457,18 +425,6 @@ TEST(arena_counts_what_it_holds)
 #endif
 }
 
-/* Small pieces are packed, large ones begin on a cache line. */
-TEST(arena_aligns_by_size)
-{
-    ng_arena arena = {0};
-    for (size_t bytes = 1; bytes < 600; bytes += 37) {
-        char *memory = ng_arena_alloc("test", &arena, bytes);
-        ck_assert_uint_eq((uintptr_t)memory % (bytes < 256 ? 16 : 64), 0);
-        memset(memory, 1, bytes);
-    }
-    ng_arena_release(&arena);
-}
-
 /* A new block is as large as all before it, or without memory for that as large as needed. */
 TEST(arena_asks_for_less_if_more_is_refused)
 {
@@ -491,12 +447,11 @@ TEST(sizes_that_overflow_are_out_of_memory)
     } cases[] = {
         {-1, 8},        {INT64_MIN, 1},      {INT64_MAX / 4, 8},         {INT64_C(1) << 61, 8},
         {INT64_MAX, 1}, {INT64_MAX - 62, 1}, {(INT64_C(1) << 61) + 1, 8}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_fails(ng_calloc("test", cases[i].count, cases[i].size), NG_ENOMEM,
-                     "test: out of memory");
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_fails(ng_calloc("test", cases[i].count, cases[i].size), NG_ENOMEM, "test");
+
     ng_arena arena = {0};
-    assert_fails(ng_arena_alloc("test", &arena, SIZE_MAX), NG_ENOMEM, "out of memory");
+    assert_fails(ng_arena_alloc("test", &arena, SIZE_MAX), NG_ENOMEM, "test");
     ck_assert_ptr_null(ng_allocate_quietly(SIZE_MAX));
     ck_assert_ptr_null(ng_allocate_quietly(SIZE_MAX - 63));
     ck_assert(!ng_failed());

@@ -226,12 +226,12 @@ TEST(a_group_that_has_failed_has_ended)
 
 TEST(wrong_settings_are_errors)
 {
-    assert_fails(ng_group_run(faulty_program, NULL, 0), NG_EVALUE, "ng_group_run");
+    assert_fails(ng_group_run(faulty_program, NULL, 0), NG_EVALUE);
     const ng_group_link bad = {.rank = 2, .size = 2};
-    assert_fails(ng_group_over(&bad), NG_EVALUE, "ng_group_over");
+    assert_fails(ng_group_over(&bad), NG_EVALUE);
     ng_group *group = ng_group_alone();
     ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2));
-    assert_fails(ng_group_broadcast(group, x, 1), NG_EVALUE, "ng_group_broadcast");
+    assert_fails(ng_group_broadcast(group, x, 1), NG_EVALUE);
     ck_assert_int_eq(ng_group_rank(group), 0);
     ck_assert_int_eq(ng_group_size(group), 1);
     ng_tensor_free(x), ng_group_free(group), ng_group_free(NULL);
@@ -253,8 +253,8 @@ LOOP_TEST(a_link_that_fails_is_an_error_and_ends_the_group, 3)
         &(ng_group_link){.size = 1, .with = &left, .all_to_all = breaking, .all_gather = breaking});
     ng_tape *tape = ng_tape_new();
     ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2));
-    assert_fails(ng_group_sum(tape, x, group), NG_EIO, "the cable is out");
-    assert_fails(ng_group_agree(group), NG_EIO, "the cable is out");
+    assert_fails(ng_group_sum(tape, x, group), NG_EIO);
+    assert_fails(ng_group_agree(group), NG_EIO);
     ck_assert_int_eq(left, -1);
     ng_tensor_free(x), ng_tape_free(tape), ng_group_free(group);
 }

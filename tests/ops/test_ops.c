@@ -29,7 +29,8 @@ static ng_tensor *zeros(ng_shape shape)
 
 FIXTURE(set_up, tear_down)
 
-TEST(arithmetic_gives_worked_values_and_gradients)
+/* Slopes are compared with differences for every case (gradcheck). */
+TEST(arithmetic_gives_worked_values)
 {
     ng_tensor *a = LEAF(NG_SHAPE(3), 1, 2, 4), *b = LEAF(NG_SHAPE(3), 2, -4, 0.5);
     assert_values(ng_add(tape, a, b), 0, 3, -2, 4.5);
@@ -39,21 +40,11 @@ TEST(arithmetic_gives_worked_values_and_gradients)
     assert_values(ng_pow(tape, a, b), 1e-15, 1, 1.0 / 16, 2);
     assert_values(ng_maximum(tape, a, b), 0, 2, 2, 4);
     assert_values(ng_minimum(tape, a, b), 0, 1, -4, 0.5);
-    assert_gradient(ng_sub(tape, a, b), b, 0, -1, -1, -1);
-    assert_gradient(ng_mul(tape, a, b), a, 0, 2, -4, 0.5);
-    assert_gradient(ng_div(tape, a, b), a, 0, 0.5, -0.25, 2);
-    assert_gradient(ng_div(tape, a, b), b, 0, -0.25, -0.125, -16);
-    assert_gradient(ng_maximum(tape, a, b), a, 0, 0, 1, 1);
-    assert_gradient(ng_minimum(tape, a, b), b, 0, 0, 1, 1);
-}
-
-/* d a^b / da = b a^(b-1), d a^b / db = ln(a) a^b. A few roundings of pow and log: 1e-14. */
-TEST(pow_has_the_gradient_of_its_formula)
-{
-    ng_tensor *a = LEAF(NG_SHAPE(3), 0.5, 2, 3), *b = LEAF(NG_SHAPE(3), -2, 3, 0.5);
-    ng_tensor *y = ng_pow(tape, a, b);
-    assert_gradient(y, a, 1e-14, -16, 12, 0.5 / sqrt(3.0));
-    assert_gradient(y, b, 1e-14, 4 * log(0.5), 8 * log(2.0), sqrt(3.0) * log(3.0));
+    assert_values(ng_add_scalar(tape, b, 1.5), 0, 3.5, -2.5, 2);
+    assert_values(ng_mul_scalar(tape, b, -3), 0, -6, 12, -1.5);
+    assert_values(ng_scalar_sub(tape, 1, b), 0, -1, 5, 0.5);
+    assert_values(ng_scalar_div(tape, 3, b), 0, 1.5, -0.75, 6);
+    assert_values(ng_pow_scalar(tape, b, 3), 0, 8, -64, 0.125);
 }
 
 /* The limit of ln(a) a^b, and PyTorch's choice at (0, 0); 0^-1 is infinite. */
@@ -68,21 +59,6 @@ TEST(powers_of_zero_have_a_gradient_to_the_exponent)
     ck_assert(!isfinite(ng_get(ng_gradient(tape, ng_pow(tape, zero, negative), negative), 0)));
     ng_tensor *slope = ng_gradient(tape, y, a, .record = true); /* b a^(b-1) */
     assert_values(ng_gradient(tape, ng_slice(tape, slope, 0, 3, 4), b), 1e-15, 0, 0, 0, 0.5);
-}
-
-TEST(a_number_stands_on_either_side)
-{
-    ng_tensor *x = LEAF(NG_SHAPE(2), 2, -4);
-    assert_values(ng_add_scalar(tape, x, 1.5), 0, 3.5, -2.5);
-    assert_values(ng_mul_scalar(tape, x, -3), 0, -6, 12);
-    assert_values(ng_scalar_sub(tape, 1, x), 0, -1, 5);
-    assert_values(ng_scalar_div(tape, 3, x), 0, 1.5, -0.75);
-    assert_values(ng_pow_scalar(tape, x, 3), 0, 8, -64);
-    assert_gradient(ng_add_scalar(tape, x, 1.5), x, 0, 1, 1);
-    assert_gradient(ng_mul_scalar(tape, x, -3), x, 0, -3, -3);
-    assert_gradient(ng_scalar_sub(tape, 1, x), x, 0, -1, -1);
-    assert_gradient(ng_scalar_div(tape, 3, x), x, 0, -0.75, -0.1875);
-    assert_gradient(ng_pow_scalar(tape, x, 3), x, 0, 12, 48);
 }
 
 TEST(whole_powers_have_finite_gradients_of_every_order_at_zero)
@@ -112,37 +88,21 @@ TEST(ties_share_the_gradient_equally)
 
 TEST(operands_broadcast_on_the_left_the_right_and_both)
 {
-    ng_tensor *matrix = LEAF(NG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+    ng_tensor *matrix = LEAF(NG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6), *scalar = LEAF(NG_SCALAR, 2);
     ng_tensor *row = LEAF(NG_SHAPE(3), 10, 20, 30), *column = LEAF(NG_SHAPE(2, 1), 100, 200);
-
-    ng_tensor *right = ng_mul(tape, matrix, row);
-    assert_values(right, 0, 10, 40, 90, 40, 100, 180);
-    assert_gradient(right, matrix, 0, 10, 20, 30, 10, 20, 30);
-    assert_gradient(right, row, 0, 5, 7, 9);
-
-    ng_tensor *left = ng_sub(tape, column, matrix);
+    ng_tensor *deep = LEAF(NG_SHAPE(2, 1, 3), 1, 2, 3, 4, 5, 6);
+    assert_values(ng_mul(tape, matrix, row), 0, 10, 40, 90, 40, 100, 180);
+    ng_tensor *left = ng_sub(tape, column, matrix), *both = ng_div(tape, column, row);
     assert_values(left, 0, 99, 98, 97, 196, 195, 194);
-    assert_gradient(left, column, 0, 3, 3);
     assert_shape(ng_gradient(tape, left, column), 2, 1);
-
-    ng_tensor *both = ng_div(tape, column, row);
     assert_shape(both, 2, 3);
     assert_values(both, 1e-15, 10, 5, 10.0 / 3, 20, 10, 20.0 / 3);
     assert_gradient(both, column, 1e-15, 11.0 / 60, 11.0 / 60);
     assert_gradient(both, row, 1e-15, -3, -0.75, -1.0 / 3);
-}
-
-TEST(broadcasting_adds_leading_dimensions)
-{
-    ng_tensor *scalar = LEAF(NG_SCALAR, 2), *row = LEAF(NG_SHAPE(2), 1, 3);
-    ng_tensor *deep = LEAF(NG_SHAPE(2, 1, 2), 1, 2, 3, 4);
-    ng_tensor *y = ng_mul(tape, row, deep);
-    assert_shape(y, 2, 1, 2);
-    assert_values(y, 0, 1, 6, 3, 12);
-    assert_gradient(y, row, 0, 4, 6);
-    ng_tensor *z = ng_mul(tape, scalar, deep);
-    assert_values(z, 0, 2, 4, 6, 8);
-    assert_gradient(z, scalar, 0, 10);
+    ng_tensor *y = ng_mul(tape, row, deep), *z = ng_mul(tape, scalar, deep);
+    assert_shape(y, 2, 1, 3);
+    assert_gradient(y, row, 0, 5, 7, 9);
+    assert_gradient(z, scalar, 0, 21);
     ck_assert_int_eq(ng_rank(ng_gradient(tape, z, scalar)), 0);
 }
 
@@ -153,9 +113,8 @@ TEST(sum_to_gives_back_what_has_the_shape_already)
     assert_values(ng_sum_to(tape, x, NG_SHAPE(2)), 0, 4, 6);
     assert_values(ng_sum_to(tape, x, NG_SHAPE(2, 1)), 0, 3, 7);
     assert_values(ng_sum_to(tape, x, NG_SHAPE(1, 1)), 0, 10);
-    assert_fails(ng_sum_to(tape, x, NG_SHAPE(3)), NG_ESHAPE,
-                 "ng_sum_to: (3,) does not broadcast to (2, 2)");
-    assert_fails(ng_sum_to(tape, x, NG_SHAPE(1, 2, 2)), NG_ESHAPE, "does not broadcast");
+    assert_fails(ng_sum_to(tape, x, NG_SHAPE(3)), NG_ESHAPE);
+    assert_fails(ng_sum_to(tape, x, NG_SHAPE(1, 2, 2)), NG_ESHAPE);
 }
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
@@ -164,16 +123,15 @@ TEST(wrong_operands_are_named_and_the_program_goes_on)
 {
     ng_tensor *a = zeros(NG_SHAPE(3, 4)), *b = zeros(NG_SHAPE(5)), *labels = INDEX(NG_SHAPE(1), 1);
     ng_tensor *single = own(ng_zeros_new(NG_F32, NG_SHAPE(3, 4)));
-    assert_fails(ng_add(tape, a, b), NG_ESHAPE, "ng_add: shapes do not broadcast: (3, 4) and (5,)");
-    assert_fails(ng_greater(tape, a, b), NG_ESHAPE, "ng_greater: shapes do not broadcast");
-    assert_fails(ng_mul(tape, a, single), NG_EDTYPE,
-                 "ng_mul: dtypes differ: operand 1 is float64, operand 2 is float32");
-    assert_fails(ng_exp(tape, labels), NG_EDTYPE, "ng_exp");
-    assert_fails(ng_mul_scalar(tape, labels, 2), NG_EDTYPE, "ng_mul_scalar");
-    assert_fails(ng_scalar_div(tape, 2, labels), NG_EDTYPE, "ng_scalar_div");
-    assert_refused(ng_add(tape, a, NG_NONE), "ng_add: operand 2 is NG_NONE");
-    assert_refused(ng_clamp(tape, a, 2, 1), "ng_clamp: bounds 2 .. 1");
-    assert_refused(ng_clamp(tape, a, (double)NAN, 1), "ng_clamp");
+    assert_fails(ng_add(tape, a, b), NG_ESHAPE);
+    assert_fails(ng_greater(tape, a, b), NG_ESHAPE);
+    assert_fails(ng_mul(tape, a, single), NG_EDTYPE);
+    assert_fails(ng_exp(tape, labels), NG_EDTYPE);
+    assert_fails(ng_mul_scalar(tape, labels, 2), NG_EDTYPE);
+    assert_fails(ng_scalar_div(tape, 2, labels), NG_EDTYPE);
+    assert_refused(ng_add(tape, a, NG_NONE));
+    assert_refused(ng_clamp(tape, a, 2, 1));
+    assert_refused(ng_clamp(tape, a, (double)NAN, 1));
     ck_assert_int_eq(ng_tape_used(tape).ops, 0);
     assert_ok(ng_add(tape, a, a));
     ck_assert(!ng_failed());
@@ -219,52 +177,32 @@ LOOP_TEST(functions_are_those_of_the_c_library, 2 * FUNCTIONS)
     }
 }
 
-static double d_gelu(double x)
+/* Of elu with alpha 0.7, and of gelu, whose second slope is phi(x) (2 - x^2): both recorded. The
+ * condition of erfc and of the exponential is x^2. */
+LOOP_TEST(slopes_keep_their_digits_far_from_zero, 2)
 {
-    return erfc(-x / sqrt(2.0)) / 2 + x * exp(-x * x / 2) / sqrt(2 * acos(-1.0));
-}
-
-/* Also where the value has rounded to its limit. */
-TEST(slopes_of_elu_keep_their_digits_far_from_zero)
-{
-    static const double far[] = {-1e-9, -3, -20, -50, -85, 1e-9, 30, 1000};
-    for (int d = 0; d < 2; d++) {
-        const ng_dtype dtype = d ? NG_F64 : NG_F32;
-        const double tolerance = 64 * (d ? DBL_EPSILON : (double)FLT_EPSILON);
-        ng_tensor *x = own(ng_require_grad(ng_zeros_new(dtype, NG_SHAPE(8))));
-        for (int i = 0; i < 8; i++) ng_set(x, i, far[i]);
-        ng_tensor *slope = ng_gradient(tape, ng_elu(tape, x, 0.7), x, .record = true);
-        ng_tensor *curvature = ng_gradient(tape, slope, x);
-        for (int i = 0; i < 8; i++) {
-            const double left = 0.7 * exp(ng_get(x, i));
-            assert_close(ng_get(slope, i), far[i] > 0 ? 1 : left, tolerance);
-            assert_close(ng_get(curvature, i), far[i] > 0 ? 0 : left, tolerance);
-        }
+    static const double far[] = {-1e-9, -3, -20, -50, -85, 1e-9, 30, 1000,
+                                 -12.5, -9, -5,  -2,  2,   5,    9,  12.5};
+    const double ulp = _i ? DBL_EPSILON : (double)FLT_EPSILON;
+    ng_tensor *x = own(ng_require_grad(ng_zeros_new(_i ? NG_F64 : NG_F32, NG_SHAPE(16))));
+    for (int i = 0; i < 16; i++) ng_set(x, i, far[i]);
+    ng_tensor *elu = ng_gradient(tape, ng_elu(tape, x, 0.7), x, .record = true);
+    ng_tensor *gelu = ng_gradient(tape, ng_gelu(tape, x), x, .record = true);
+    ng_tensor *elus = ng_gradient(tape, elu, x), *gelus = ng_gradient(tape, gelu, x);
+    for (int i = 0; i < 16; i++) {
+        const double t = far[i], left = 0.7 * exp(ng_get(x, i)), t2 = t * t;
+        const double phi = exp(-t2 / 2) / sqrt(2 * acos(-1.0));
+        assert_close(ng_get(elu, i), t > 0 ? 1 : left, 64 * ulp);
+        assert_close(ng_get(elus, i), t > 0 ? 0 : left, 64 * ulp);
+        if (i < 8) continue;
+        assert_close(ng_get(gelu, i), erfc(-t / sqrt(2.0)) / 2 + t * phi, 4 * t2 * ulp);
+        assert_close(ng_get(gelus, i), phi * (2 - t2), 4 * t2 * t2 * ulp);
     }
 }
 
-/* The recorded slope and its derivative phi(x) (2 - x^2). The condition of erfc and of the
- * exponential is x^2. */
-TEST(slopes_of_gelu_keep_their_digits_in_the_tails)
+TEST(nan_and_infinities_go_through)
 {
-    static const double far[] = {-12.5, -9, -5, -3.25, -2, 2, 5, 12.5};
-    for (int d = 0; d < 2; d++) {
-        const ng_dtype dtype = d ? NG_F64 : NG_F32;
-        ng_tensor *x = own(ng_require_grad(ng_zeros_new(dtype, NG_SHAPE(8))));
-        for (int i = 0; i < 8; i++) ng_set(x, i, far[i]);
-        ng_tensor *slope = ng_gradient(tape, ng_gelu(tape, x), x, .record = true);
-        ng_tensor *curvature = ng_gradient(tape, slope, x);
-        for (int i = 0; i < 8; i++) {
-            const double t = far[i], phi = exp(-t * t / 2) / sqrt(2 * acos(-1.0));
-            const double tolerance = 4 * t * t * (d ? DBL_EPSILON : (double)FLT_EPSILON);
-            assert_close(ng_get(slope, i), d_gelu(t), tolerance);
-            assert_close(ng_get(curvature, i), phi * (2 - t * t), t * t * tolerance);
-        }
-    }
-}
-
-TEST(nan_goes_through_choices_and_reductions)
-{
+    const double inf = (double)INFINITY;
     ng_tensor *x = LEAF(NG_SHAPE(2), (double)NAN, 1), *one = LEAF(NG_SCALAR, 1);
     ck_assert(isnan(ng_get(ng_maximum(tape, one, x), 0)));
     ck_assert(isnan(ng_get(ng_clamp(tape, x, 0, 2), 0)));
@@ -272,19 +210,18 @@ TEST(nan_goes_through_choices_and_reductions)
     ck_assert(isnan(ng_item(ng_sum(tape, x))));
     ck_assert(isnan(ng_item(ng_max(tape, x))));
     ck_assert(isnan(ng_item(ng_logsumexp(tape, x))));
-}
-
-TEST(infinities_have_their_limits)
-{
-    const double inf = (double)INFINITY;
-    ng_tensor *x = LEAF(NG_SHAPE(3), -inf, 0, inf);
-    assert_values(ng_exp(tape, x), 0, 0, 1, inf);
-    assert_values(ng_clamp(tape, x, -1, inf), 0, -1, 0, inf);
-    ng_tensor *edge = LEAF(NG_SHAPE(2), 0, -1);
+    ng_tensor *ends = LEAF(NG_SHAPE(3), -inf, 0, inf), *edge = LEAF(NG_SHAPE(2), 0, -1);
+    assert_values(ng_exp(tape, ends), 0, 0, 1, inf);
+    assert_values(ng_clamp(tape, ends, -1, inf), 0, -1, 0, inf);
     ck_assert(ng_get(ng_log(tape, edge), 0) == -inf);
     ck_assert(isnan(ng_get(ng_log(tape, edge), 1)));
     ck_assert(isnan(ng_get(ng_sqrt(tape, edge), 1)));
     ck_assert(ng_get(ng_reciprocal(tape, edge), 0) == inf);
+    assert_gradient(ng_relu(tape, x), x, 0, 1, 1);
+    assert_gradient(ng_leaky_relu(tape, x, 0.25), x, 0, 0.25, 1);
+    assert_gradient(ng_clamp(tape, x, 0, 2), x, 0, 1, 1);
+    for (int record = 0; record < 2; record++)
+        ck_assert(isnan(ng_get(ng_gradient(tape, ng_abs(tape, x), x, .record = record), 0)));
 }
 
 /* Values of sigmoid below the smallest normal number are not 0. */
@@ -324,16 +261,6 @@ TEST(slopes_at_kinks_are_the_documented_ones)
     assert_gradient(ng_clamp(tape, x, -0.5, 0), x, 0, 0, 1, 0);
     ng_tensor *corner = LEAF(NG_SHAPE(2), -3, 3);
     assert_gradient(ng_hardswish(tape, corner), corner, 1e-15, -0.5, 1.5);
-}
-
-TEST(gradients_of_nan_are_the_same_recorded_or_not)
-{
-    ng_tensor *x = LEAF(NG_SHAPE(2), (double)NAN, 1);
-    assert_gradient(ng_relu(tape, x), x, 0, 1, 1);
-    assert_gradient(ng_leaky_relu(tape, x, 0.25), x, 0, 0.25, 1);
-    assert_gradient(ng_clamp(tape, x, 0, 2), x, 0, 1, 1);
-    ck_assert(isnan(ng_get(ng_gradient(tape, ng_abs(tape, x), x), 0)));
-    ck_assert(isnan(ng_get(ng_gradient(tape, ng_abs(tape, x), x, .record = true), 0)));
 }
 
 /* ---- Reductions ---------------------------------------------------------------------------- */
@@ -489,9 +416,8 @@ TEST(row_norms_have_the_eps_that_is_theirs)
     assert_values(ng_row_norm(tape, x, NG_NONE, NG_NONE), 1e-14, layer, -layer);
     const double wrong[] = {HUGE_VAL, (double)NAN, -1e-5};
     for (int i = 0; i < 3; i++) {
-        assert_refused(ng_layer_norm(tape, x, NG_NONE, NG_NONE, wrong[i]),
-                       "expected a finite number of at least 0");
-        assert_refused(ng_rms_norm(tape, x, NG_NONE, wrong[i]), "ng_rms_norm: eps is ");
+        assert_refused(ng_layer_norm(tape, x, NG_NONE, NG_NONE, wrong[i]));
+        assert_refused(ng_rms_norm(tape, x, NG_NONE, wrong[i]));
     }
 }
 
@@ -510,25 +436,23 @@ TEST(argmax_is_the_first_of_equals)
 TEST(reductions_name_wrong_axes)
 {
     ng_tensor *x = zeros(NG_SHAPE(3, 4)), *empty = zeros(NG_SHAPE(3, 0));
-    assert_fails(ng_sum(tape, x, .axes = NG_AXES(2)), NG_ESHAPE, "ng_sum: axis 2");
-    assert_refused(ng_mean(tape, x, .unbiased = true),
-                   "ng_mean: .unbiased is set, which has an effect only in ng_variance");
-    assert_refused(ng_prod(tape, x, .unbiased = true), "ng_prod: .unbiased is set");
-    assert_refused(ng_norm(tape, x, .unbiased = true), "ng_norm: .unbiased is set");
-    assert_fails(ng_variance(tape, x, .axes = NG_AXES(-3)), NG_ESHAPE, "ng_variance: axis -3");
-    assert_fails(ng_mean(tape, x, .axes = NG_AXES(1, -1)), NG_ESHAPE, "ng_mean: axis -1 is named");
-    assert_fails(ng_argmax(tape, x, .axes = NG_AXES(5)), NG_ESHAPE, "ng_argmax: axis 5");
+    assert_fails(ng_sum(tape, x, .axes = NG_AXES(2)), NG_ESHAPE);
+    assert_refused(ng_mean(tape, x, .unbiased = true));
+    assert_refused(ng_prod(tape, x, .unbiased = true));
+    assert_refused(ng_norm(tape, x, .unbiased = true));
+    assert_fails(ng_variance(tape, x, .axes = NG_AXES(-3)), NG_ESHAPE);
+    assert_fails(ng_mean(tape, x, .axes = NG_AXES(1, -1)), NG_ESHAPE);
+    assert_fails(ng_argmax(tape, x, .axes = NG_AXES(5)), NG_ESHAPE);
     const ng_axes nine = {.count = 9}, minus = {.count = -1};
-    assert_fails(ng_sum(tape, x, .axes = nine), NG_ESHAPE, "ng_sum: 9 axes, expected 0 to 8");
-    assert_fails(ng_mean(tape, x, .axes = minus), NG_ESHAPE, "ng_mean: -1 axes, expected 0 to 8");
-    assert_fails(ng_variance(tape, x, .axes = nine), NG_ESHAPE, "ng_variance: 9 axes");
-    assert_fails(ng_max(tape, x, .axes = nine), NG_ESHAPE, "ng_max: 9 axes");
-    assert_fails(ng_logsumexp(tape, x, .axes = nine), NG_ESHAPE, "ng_logsumexp: 9 axes");
-    assert_fails(ng_permute(tape, x, nine), NG_ESHAPE, "ng_permute: 9 axes");
-    assert_fails(ng_sum(tape, x, .axes = NG_AXES(0, 0)), NG_ESHAPE,
-                 "ng_sum: axis 0 is named twice");
-    assert_fails(ng_max(tape, empty), NG_ESHAPE, "ng_max: (3, 0) has no elements");
-    assert_fails(ng_argmax(tape, empty, .axes = NG_AXES(1)), NG_ESHAPE, "ng_argmax: (3, 0)");
+    assert_fails(ng_sum(tape, x, .axes = nine), NG_ESHAPE);
+    assert_fails(ng_mean(tape, x, .axes = minus), NG_ESHAPE);
+    assert_fails(ng_variance(tape, x, .axes = nine), NG_ESHAPE);
+    assert_fails(ng_max(tape, x, .axes = nine), NG_ESHAPE);
+    assert_fails(ng_logsumexp(tape, x, .axes = nine), NG_ESHAPE);
+    assert_fails(ng_permute(tape, x, nine), NG_ESHAPE);
+    assert_fails(ng_sum(tape, x, .axes = NG_AXES(0, 0)), NG_ESHAPE);
+    assert_fails(ng_max(tape, empty), NG_ESHAPE);
+    assert_fails(ng_argmax(tape, empty, .axes = NG_AXES(1)), NG_ESHAPE);
 }
 
 /* ---- Matrix products ----------------------------------------------------------------------- */
@@ -561,22 +485,19 @@ TEST(matmul_names_shapes_that_do_not_fit)
 {
     ng_tensor *a = zeros(NG_SHAPE(32, 64)), *b = zeros(NG_SHAPE(128, 10)), *v = zeros(NG_SHAPE(5));
     ng_tensor *p = zeros(NG_SHAPE(3, 2, 2)), *q = zeros(NG_SHAPE(4, 2, 2));
-    assert_fails(ng_matmul(tape, a, b), NG_ESHAPE,
-                 "ng_matmul: inner dimensions differ: (32, 64) x (128, 10)");
-    assert_fails(ng_matmul(tape, a, b, .transpose_a = true), NG_ESHAPE, "(32, 64)^T x (128, 10)");
-    assert_fails(ng_matmul(tape, v, b), NG_ESHAPE, "inner dimensions differ: (1, 5) x (128, 10)");
-    assert_fails(ng_matmul(tape, p, q), NG_ESHAPE,
-                 "ng_matmul: leading dimensions do not broadcast: (3, 2, 2) x (4, 2, 2)");
+    assert_fails(ng_matmul(tape, a, b), NG_ESHAPE);
+    assert_fails(ng_matmul(tape, a, b, .transpose_a = true), NG_ESHAPE);
+    assert_fails(ng_matmul(tape, v, b), NG_ESHAPE);
+    assert_fails(ng_matmul(tape, p, q), NG_ESHAPE);
 }
 
 TEST(linear_names_shapes_that_do_not_fit)
 {
     ng_tensor *x = zeros(NG_SHAPE(32, 64)), *w = zeros(NG_SHAPE(10, 128)), *b = zeros(NG_SHAPE(9));
-    assert_fails(ng_linear(tape, x, w, NG_NONE), NG_ESHAPE,
-                 "ng_linear: x is (32, 64) and weight (10, 128), expected x (..., 128)");
-    assert_fails(ng_linear(tape, w, w, b), NG_ESHAPE, "ng_linear: bias is (9,), expected (10,)");
-    assert_fails(ng_linear(tape, x, b, NG_NONE), NG_ESHAPE, "weight is (9,), expected (out, in)");
-    assert_refused(ng_linear(tape, x, NG_NONE, NG_NONE), "ng_linear");
+    assert_fails(ng_linear(tape, x, w, NG_NONE), NG_ESHAPE);
+    assert_fails(ng_linear(tape, w, w, b), NG_ESHAPE);
+    assert_fails(ng_linear(tape, x, b, NG_NONE), NG_ESHAPE);
+    assert_refused(ng_linear(tape, x, NG_NONE, NG_NONE));
     assert_shape(ng_linear(tape, zeros(NG_SHAPE(128)), w, NG_NONE), 10);
 }
 
@@ -599,18 +520,13 @@ TEST(reshape_shares_memory_and_finds_an_open_dimension)
 TEST(reshape_names_sizes_that_differ)
 {
     ng_tensor *x = zeros(NG_SHAPE(3, 4));
-    assert_fails(ng_reshape(tape, x, NG_SHAPE(5, 2)), NG_ESHAPE,
-                 "ng_reshape: x is (3, 4) with 12 elements, but shape (5, 2) has 10");
-    assert_fails(ng_reshape(tape, x, NG_SHAPE(5, 3)), NG_ESHAPE,
-                 "ng_reshape: x is (3, 4) with 12 elements, but shape (5, 3) has 15");
-    assert_fails(
-        ng_reshape(tape, x, NG_SHAPE(5, -1)), NG_ESHAPE,
-        "ng_reshape: x is (3, 4) with 12 elements, expected a multiple of the rest of (5, -1)");
-    assert_fails(ng_reshape(tape, x, NG_SHAPE(0, -1)), NG_ESHAPE, "expected a multiple");
-    assert_fails(ng_reshape(tape, x, NG_SHAPE(-1, -1)), NG_ESHAPE, "at most one dimension -1");
-    assert_fails(ng_reshape(tape, x, NG_SHAPE(-2, 6)), NG_ESHAPE,
-                 "ng_reshape: shape (-2, 6), expected dimensions");
-    assert_fails(ng_reshape(tape, x, (ng_shape){.rank = 9}), NG_ESHAPE, "ng_reshape: 9 dimensions");
+    assert_fails(ng_reshape(tape, x, NG_SHAPE(5, 2)), NG_ESHAPE);
+    assert_fails(ng_reshape(tape, x, NG_SHAPE(5, 3)), NG_ESHAPE);
+    assert_fails(ng_reshape(tape, x, NG_SHAPE(5, -1)), NG_ESHAPE);
+    assert_fails(ng_reshape(tape, x, NG_SHAPE(0, -1)), NG_ESHAPE);
+    assert_fails(ng_reshape(tape, x, NG_SHAPE(-1, -1)), NG_ESHAPE);
+    assert_fails(ng_reshape(tape, x, NG_SHAPE(-2, 6)), NG_ESHAPE);
+    assert_fails(ng_reshape(tape, x, (ng_shape){.rank = 9}), NG_ESHAPE);
 }
 
 TEST(permute_and_transpose_move_axes)
@@ -625,10 +541,9 @@ TEST(permute_and_transpose_move_axes)
     ng_tensor *t = ng_transpose(tape, x, 0, -1);
     assert_shape(t, 3, 2, 1);
     assert_values(t, 0, 1, 4, 2, 5, 3, 6);
-    assert_fails(ng_permute(tape, x, NG_AXES(0, 1)), NG_ESHAPE,
-                 "ng_permute: 2 axes for (1, 2, 3), expected 3");
-    assert_fails(ng_permute(tape, x, NG_AXES(0, 1, 1)), NG_ESHAPE, "axis 1 is named twice");
-    assert_fails(ng_transpose(tape, x, 0, 3), NG_ESHAPE, "ng_transpose: axis 3");
+    assert_fails(ng_permute(tape, x, NG_AXES(0, 1)), NG_ESHAPE);
+    assert_fails(ng_permute(tape, x, NG_AXES(0, 1, 1)), NG_ESHAPE);
+    assert_fails(ng_transpose(tape, x, 0, 3), NG_ESHAPE);
 }
 
 TEST(broadcast_to_repeats)
@@ -637,11 +552,9 @@ TEST(broadcast_to_repeats)
     ng_tensor *y = ng_broadcast_to(tape, x, NG_SHAPE(2, 2, 3));
     assert_values(y, 0, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2);
     assert_gradient(y, x, 0, 6, 6);
-    assert_fails(ng_broadcast_to(tape, x, NG_SHAPE(3, 3)), NG_ESHAPE,
-                 "ng_broadcast_to: (2, 1) does not broadcast to (3, 3)");
-    assert_fails(ng_broadcast_to(tape, x, NG_SHAPE(2)), NG_ESHAPE, "does not broadcast to (2,)");
-    assert_fails(ng_broadcast_to(tape, LEAF(NG_SHAPE(1, 2), 1, 2), NG_SHAPE(2)), NG_ESHAPE,
-                 "ng_broadcast_to: (1, 2) does not broadcast to (2,)");
+    assert_fails(ng_broadcast_to(tape, x, NG_SHAPE(3, 3)), NG_ESHAPE);
+    assert_fails(ng_broadcast_to(tape, x, NG_SHAPE(2)), NG_ESHAPE);
+    assert_fails(ng_broadcast_to(tape, LEAF(NG_SHAPE(1, 2), 1, 2), NG_SHAPE(2)), NG_ESHAPE);
 }
 
 TEST(slices_count_from_either_end)
@@ -652,13 +565,11 @@ TEST(slices_count_from_either_end)
     assert_values(ng_slice(tape, x, 0, 1, 2), 0, 5, 6, 7, 8);
     assert_gradient(ng_slice(tape, x, 1, -4, -2), x, 0, 1, 1, 0, 0, 1, 1, 0, 0);
     assert_shape(ng_slice(tape, x, 1, 2, 2), 2, 0);
-    assert_fails(ng_slice(tape, x, 1, 2, 9), NG_ESHAPE,
-                 "ng_slice: 2:9 along axis 1 of (2, 4), expected bounds -4 .. 4");
-    assert_fails(ng_slice(tape, x, 1, -5, 2), NG_ESHAPE, "-5:2");
-    assert_fails(ng_slice(tape, x, 1, 5, NG_END), NG_ESHAPE,
-                 "ng_slice: 5:4 along axis 1 of (2, 4), expected bounds -4 .. 4");
-    assert_fails(ng_slice(tape, x, 1, 3, 1), NG_ESHAPE, "3:1 along axis 1 of (2, 4) ends before");
-    assert_fails(ng_slice(tape, x, 2, 0, 1), NG_ESHAPE, "ng_slice: axis 2");
+    assert_fails(ng_slice(tape, x, 1, 2, 9), NG_ESHAPE);
+    assert_fails(ng_slice(tape, x, 1, -5, 2), NG_ESHAPE);
+    assert_fails(ng_slice(tape, x, 1, 5, NG_END), NG_ESHAPE);
+    assert_fails(ng_slice(tape, x, 1, 3, 1), NG_ESHAPE);
+    assert_fails(ng_slice(tape, x, 2, 0, 1), NG_ESHAPE);
 }
 
 TEST(slices_of_one_tensor_add_up_in_its_gradient)
@@ -675,11 +586,10 @@ TEST(pad_puts_zeros_around)
     ng_tensor *y = ng_pad(tape, x, 1, 1, 2);
     assert_values(y, 0, 0, 3, 0, 0, 0, 4, 0, 0);
     assert_gradient(ng_square(tape, y), x, 0, 6, 8);
-    assert_refused(ng_pad(tape, x, 1, -1, 2), "ng_pad: -1 before");
-    assert_refused(ng_pad(tape, x, 1, 2, -1), "ng_pad: 2 before and -1 after");
-    assert_refused(ng_pad(tape, x, 1, INT64_MAX, 2),
-                   "ng_pad: 9223372036854775807 before and 2 after");
-    assert_fails(ng_pad(tape, x, 1, 0, INT64_MAX - 1), NG_ESHAPE, "more elements than memory");
+    assert_refused(ng_pad(tape, x, 1, -1, 2));
+    assert_refused(ng_pad(tape, x, 1, 2, -1));
+    assert_refused(ng_pad(tape, x, 1, INT64_MAX, 2));
+    assert_fails(ng_pad(tape, x, 1, 0, INT64_MAX - 1), NG_ESHAPE);
 }
 
 TEST(concat_joins_and_its_gradient_parts)
@@ -690,11 +600,9 @@ TEST(concat_joins_and_its_gradient_parts)
     ng_tensor *z = ng_square(tape, y);
     assert_gradient(z, a, 0, 2, 4);
     assert_gradient(z, b, 0, 6, 8, 10, 12);
-    assert_fails(ng_concat(tape, (ng_tensor *[]){a, b}, 2, 0), NG_ESHAPE,
-                 "ng_concat: (2, 1) and (2, 2), expected shapes that differ along axis 0 only");
-    assert_fails(ng_concat(tape, (ng_tensor *[]){a, LEAF(NG_SHAPE(2), 1, 2)}, 2, 1), NG_ESHAPE,
-                 "(2, 1) and (2,)");
-    assert_refused(ng_concat(tape, &a, 0, 0), "ng_concat: 0 parts");
+    assert_fails(ng_concat(tape, (ng_tensor *[]){a, b}, 2, 0), NG_ESHAPE);
+    assert_fails(ng_concat(tape, (ng_tensor *[]){a, LEAF(NG_SHAPE(2), 1, 2)}, 2, 1), NG_ESHAPE);
+    assert_refused(ng_concat(tape, &a, 0, 0));
 }
 
 TEST(int64_tensors_move_as_they_are)
@@ -710,8 +618,8 @@ TEST(int64_tensors_move_as_they_are)
     assert_values(ng_gather_rows(tape, x, INDEX(NG_SHAPE(1), 1)), 0, 3, big);
     ck_assert_int_eq(ng_dtype_of(ng_transpose(tape, x, 0, 1)), NG_I64);
     ng_tensor *y = zeros(NG_SHAPE(2, 2));
-    assert_fails(ng_concat(tape, (ng_tensor *[]){x, y}, 2, 0), NG_EDTYPE, "float64");
-    assert_fails(ng_concat(tape, (ng_tensor *[]){y, x}, 2, 0), NG_EDTYPE, "int64");
+    assert_fails(ng_concat(tape, (ng_tensor *[]){x, y}, 2, 0), NG_EDTYPE);
+    assert_fails(ng_concat(tape, (ng_tensor *[]){y, x}, 2, 0), NG_EDTYPE);
 }
 
 /* ---- Selection ----------------------------------------------------------------------------- */
@@ -755,25 +663,20 @@ TEST(scatter_counts_beyond_the_digits_of_float)
 TEST(gather_names_a_wrong_index)
 {
     ng_tensor *table = zeros(NG_SHAPE(10, 2)), *none = zeros(NG_SHAPE(0, 2));
-    assert_fails(ng_gather_rows(tape, table, INDEX(NG_SHAPE(4), 0, 1, 9, 12)), NG_ESHAPE,
-                 "ng_gather_rows: index[3] is 12, expected 0 .. 9");
-    assert_fails(ng_gather_rows(tape, table, INDEX(NG_SHAPE(1), -1)), NG_ESHAPE, "index[0] is -1");
-    assert_fails(ng_gather_rows(tape, none, INDEX(NG_SHAPE(1), 0)), NG_ESHAPE, "no rows");
-    assert_fails(ng_gather_rows(tape, table, table), NG_EDTYPE,
-                 "ng_gather_rows: index is float64, expected int64");
-    assert_refused(ng_gather_rows(tape, table, NG_NONE), "index is NG_NONE");
-    assert_fails(ng_gather_rows(tape, LEAF(NG_SCALAR, 1), INDEX(NG_SCALAR, 0)), NG_ESHAPE,
-                 "table is ()");
-    assert_fails(ng_scatter_add_rows(tape, table, INDEX(NG_SHAPE(3), 0, 1, 2), 4), NG_ESHAPE,
-                 "ng_scatter_add_rows: x is (10, 2) and index (3,)");
+    assert_fails(ng_gather_rows(tape, table, INDEX(NG_SHAPE(4), 0, 1, 9, 12)), NG_ESHAPE);
+    assert_fails(ng_gather_rows(tape, table, INDEX(NG_SHAPE(1), -1)), NG_ESHAPE);
+    assert_fails(ng_gather_rows(tape, none, INDEX(NG_SHAPE(1), 0)), NG_ESHAPE);
+    assert_fails(ng_gather_rows(tape, table, table), NG_EDTYPE);
+    assert_refused(ng_gather_rows(tape, table, NG_NONE));
+    assert_fails(ng_gather_rows(tape, LEAF(NG_SCALAR, 1), INDEX(NG_SCALAR, 0)), NG_ESHAPE);
+    assert_fails(ng_scatter_add_rows(tape, table, INDEX(NG_SHAPE(3), 0, 1, 2), 4), NG_ESHAPE);
     assert_fails(ng_scatter_add_rows(tape, LEAF(NG_SHAPE(1), 1), INDEX(NG_SHAPE(1), 4), 4),
-                 NG_ESHAPE, "ng_scatter_add_rows: index[0] is 4, expected 0 .. 3");
+                 NG_ESHAPE);
     assert_fails(ng_scatter_add_rows(tape, LEAF(NG_SHAPE(1), 1), INDEX(NG_SHAPE(1), 0), -1),
-                 NG_ESHAPE, "expected dimensions of at least 0");
+                 NG_ESHAPE);
     ng_tensor *high = zeros(NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 1));
-    assert_fails(ng_gather_rows(tape, high, INDEX(NG_SHAPE(1, 1), 0)), NG_ESHAPE, "9 dimensions");
-    assert_fails(ng_scatter_add_rows(tape, high, INDEX(NG_SCALAR, 0), 1), NG_ESHAPE,
-                 "9 dimensions");
+    assert_fails(ng_gather_rows(tape, high, INDEX(NG_SHAPE(1, 1), 0)), NG_ESHAPE);
+    assert_fails(ng_scatter_add_rows(tape, high, INDEX(NG_SCALAR, 0), 1), NG_ESHAPE);
 }
 
 TEST(where_chooses_with_all_three_broadcasting)
@@ -784,8 +687,7 @@ TEST(where_chooses_with_all_three_broadcasting)
     assert_values(y, 0, 1, 2, 3, 9, 9, 9);
     assert_gradient(y, a, 0, 1, 1, 1);
     assert_gradient(y, b, 0, 3);
-    assert_fails(ng_where(tape, zeros(NG_SHAPE(4)), a, b), NG_ESHAPE,
-                 "ng_where: shapes do not broadcast: (4,) and (3,)");
+    assert_fails(ng_where(tape, zeros(NG_SHAPE(4)), a, b), NG_ESHAPE);
 }
 
 /* ln x at x = 0 has an infinite slope, which must not turn into 0 x inf for what is not chosen. */
@@ -815,9 +717,9 @@ TEST(the_gradient_of_a_comparison_fails_loudly)
 {
     ng_tensor *x = LEAF(NG_SHAPE(2), 1, 2);
     ng_tensor *y = ng_mul(tape, x, ng_greater(tape, x, CONSTANT(NG_SCALAR, 1.5)));
-    assert_fails(ng_gradient(tape, y, x), NG_EGRAD, "greater has no gradient");
-    assert_fails(ng_gradient(tape, y, x, .record = true), NG_EGRAD, "greater has no gradient");
-    assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_EGRAD, "greater has no gradient");
+    assert_fails(ng_gradient(tape, y, x), NG_EGRAD);
+    assert_fails(ng_gradient(tape, y, x, .record = true), NG_EGRAD);
+    assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_EGRAD);
     ck_assert(!ng_has_grad(x));
     ng_tensor *z = ng_mul(tape, x, ng_greater(tape, ng_detach(tape, x), CONSTANT(NG_SCALAR, 1.5)));
     assert_gradient(z, x, 0, 0, 1);
@@ -833,8 +735,7 @@ TEST(constants_have_the_asked_dtype_and_shape)
     assert_values(ng_ones_like(tape, x), 0, 1, 1);
     ck_assert_int_eq(ng_dtype_of(ng_ones_like(tape, x)), NG_F32);
     assert_values(ng_full(tape, NG_I64, NG_SHAPE(2), 7), 0, 7, 7);
-    assert_fails(ng_full(tape, NG_F32, NG_SHAPE(2, -1), 1), NG_ESHAPE,
-                 "ng_full: shape (2, -1), expected dimensions");
+    assert_fails(ng_full(tape, NG_F32, NG_SHAPE(2, -1), 1), NG_ESHAPE);
 }
 
 TEST(cast_keeps_values_and_hands_its_gradient_back)
@@ -850,8 +751,8 @@ TEST(cast_keeps_values_and_hands_its_gradient_back)
     ck_assert_int_eq(ng_dtype_of(dx), NG_F64);
     assert_values(dx, 0, 3, -4);
     assert_values(ng_gradient(tape, ng_sum(tape, ng_square(tape, dx)), x), 0, 12, -16);
-    assert_fails(ng_cast(tape, x, (ng_dtype)9), NG_EDTYPE, "ng_cast: dtype 9");
-    assert_fails(ng_full(tape, (ng_dtype)9, NG_SCALAR, 0), NG_EDTYPE, "ng_full: dtype 9");
+    assert_fails(ng_cast(tape, x, (ng_dtype)9), NG_EDTYPE);
+    assert_fails(ng_full(tape, (ng_dtype)9, NG_SCALAR, 0), NG_EDTYPE);
 }
 
 /* The partial sums 1e8 + 1 and 6e38 cannot be held in float. */
@@ -875,36 +776,29 @@ TEST(sums_over_axes_apart_are_in_double_on_the_way)
 
 TEST(nothing_sums_to_zero)
 {
-    ng_tensor *x = zeros(NG_SHAPE(0, 3));
+    ng_tensor *x = zeros(NG_SHAPE(0, 3)), *z = zeros(NG_SHAPE(3, 0));
     assert_values(ng_sum(tape, x), 0, 0);
     assert_values(ng_sum(tape, x, .axes = NG_AXES(0)), 0, 0, 0, 0);
     assert_shape(ng_sum(tape, x, .axes = NG_AXES(1)), 0);
     assert_shape(ng_max(tape, x, .axes = NG_AXES(1)), 0);
     ck_assert(isnan(ng_item(ng_mean(tape, x))));
     assert_shape(ng_gradient(tape, ng_sum(tape, x), x), 0, 3);
-}
-
-/* Empty products and norms have empty gradients. */
-TEST(products_and_norms_of_nothing_have_gradients_of_nothing)
-{
-    ng_tensor *x = ng_require_grad(zeros(NG_SHAPE(3, 0)));
-    ng_tensor *const y[] = {ng_prod(tape, x),
-                            ng_prod(tape, x, .axes = NG_AXES(1)),
-                            ng_prod(tape, x, .axes = NG_AXES(0)),
-                            ng_norm(tape, x),
-                            ng_norm(tape, x, .axes = NG_AXES(1), .keepdim = true),
-                            ng_norm(tape, x, .axes = NG_AXES(0))};
+    ng_tensor *const y[] = {ng_prod(tape, z),
+                            ng_prod(tape, z, .axes = NG_AXES(1)),
+                            ng_prod(tape, z, .axes = NG_AXES(0)),
+                            ng_norm(tape, z),
+                            ng_norm(tape, z, .axes = NG_AXES(1), .keepdim = true),
+                            ng_norm(tape, z, .axes = NG_AXES(0))};
     assert_values(y[0], 0, 1);
     assert_values(y[1], 0, 1, 1, 1);
-    assert_shape(y[2], 0);
     assert_values(y[3], 0, 0);
     assert_shape(y[4], 3, 1);
     assert_values(y[4], 0, 0, 0, 0);
-    assert_shape(y[5], 0);
+    for (int k = 2; k < 6; k += 3) assert_shape(y[k], 0);
     for (int k = 0; k < 6; k++) {
-        ng_tensor *dx = ng_gradient(tape, y[k], x, .record = true);
+        ng_tensor *dx = ng_gradient(tape, y[k], z, .record = true);
         assert_shape(dx, 3, 0);
-        assert_shape(ng_gradient(tape, dx, x, .allow_unused = true), 3, 0);
+        assert_shape(ng_gradient(tape, dx, z, .allow_unused = true), 3, 0);
     }
 }
 
@@ -913,19 +807,18 @@ TEST(an_empty_shape_is_refused_where_its_strides_would_overflow)
 {
     const int64_t huge = INT64_C(1) << 40;
     ng_tensor *row = zeros(NG_SHAPE(1, huge, 0)), *column = zeros(NG_SHAPE(huge, 1, 0));
-    assert_fails(ng_full(tape, NG_F64, NG_SHAPE(PTRDIFF_MAX / 8, 2), 1), NG_ESHAPE,
-                 "more elements");
-    assert_fails(ng_full(tape, NG_F64, NG_SHAPE(0, huge, huge), 1), NG_ESHAPE, "more elements");
-    assert_fails(ng_full(tape, NG_F64, NG_SHAPE(huge, huge, 0), 1), NG_ESHAPE, "more elements");
-    assert_fails(ng_reshape(tape, row, NG_SHAPE(0, huge, huge)), NG_ESHAPE, "more elements");
-    assert_fails(ng_add(tape, row, column), NG_ESHAPE, "ng_add: ");
-    assert_fails(ng_where(tape, row, column, row), NG_ESHAPE, "ng_where: ");
-    assert_fails(ng_broadcast_to(tape, row, NG_SHAPE(huge, huge, 0)), NG_ESHAPE, "more elements");
+    assert_fails(ng_full(tape, NG_F64, NG_SHAPE(PTRDIFF_MAX / 8, 2), 1), NG_ESHAPE);
+    assert_fails(ng_full(tape, NG_F64, NG_SHAPE(0, huge, huge), 1), NG_ESHAPE);
+    assert_fails(ng_full(tape, NG_F64, NG_SHAPE(huge, huge, 0), 1), NG_ESHAPE);
+    assert_fails(ng_reshape(tape, row, NG_SHAPE(0, huge, huge)), NG_ESHAPE);
+    assert_fails(ng_add(tape, row, column), NG_ESHAPE);
+    assert_fails(ng_where(tape, row, column, row), NG_ESHAPE);
+    assert_fails(ng_broadcast_to(tape, row, NG_SHAPE(huge, huge, 0)), NG_ESHAPE);
     ng_tensor *wide = zeros(NG_SHAPE(0, INT64_C(1) << 59)), *parts[17];
     for (int i = 0; i < 17; i++) parts[i] = wide;
     assert_shape(ng_concat(tape, parts, 1, 1), 0, INT64_C(1) << 59);
-    assert_fails(ng_concat(tape, parts, 3, 1), NG_ESHAPE, "more elements");
-    assert_fails(ng_concat(tape, parts, 17, 1), NG_ESHAPE, "ng_concat: axis 1 has more elements");
+    assert_fails(ng_concat(tape, parts, 3, 1), NG_ESHAPE);
+    assert_fails(ng_concat(tape, parts, 17, 1), NG_ESHAPE);
 }
 
 TEST(empty_operands_give_empty_results)
@@ -1095,28 +988,6 @@ LOOP_TEST(every_case_in_float_is_near_double, case_count(op_case))
         assert_float_near_double(spec->name, single.gradients[i], exact.gradients[i]);
 }
 
-/* The tape's memory is full of NaN. */
-LOOP_TEST(every_case_has_the_same_bits_in_memory_that_was_used, case_count(op_case))
-{
-    enum { BYTES = 1 << 20 };
-    const gradient_case *spec = op_case(_i);
-    for (int k = 0; k < 2; k++) {
-        const ng_dtype dtype = k ? NG_F32 : NG_F64;
-        const run fresh = run_case(spec, dtype);
-        const ng_tensor *y = own(ng_copy_new(fresh.y, dtype)), *gradients[CASE_INPUTS];
-        for (int i = 0; i < fresh.n_wanted; i++)
-            gradients[i] = own(ng_copy_new(fresh.gradients[i], dtype));
-        for (int i = 0; i < 3; i++) { /* by then it is one piece */
-            ng_tape_reset(tape);
-            memset(ng_tape_memory(tape, BYTES), 0xff, BYTES);
-        }
-        ng_tape_reset(tape);
-        const run used = run_case(spec, dtype);
-        assert_same_bits(used.y, y);
-        for (int i = 0; i < used.n_wanted; i++) assert_same_bits(used.gradients[i], gradients[i]);
-    }
-}
-
 /* The gradient to y itself: nothing before y is needed. */
 static void assert_stops_at_itself(const run *r, bool record)
 {
@@ -1170,7 +1041,6 @@ LOOP_TEST(every_case_passes_over_leaves_that_were_frozen_since, case_count(op_ca
 {
     const run r = run_case(op_case(_i), NG_F64);
     for (int i = 0; i < r.n_wanted; i++) r.wanted[i]->requires_grad = false;
-    assert_fails(ng_backward_from(tape, r.y, r.dy), NG_EGRAD,
-                 "ng_backward_from: every parameter that it depends on is frozen now");
+    assert_fails(ng_backward_from(tape, r.y, r.dy), NG_EGRAD);
     for (int i = 0; i < r.n_wanted; i++) ck_assert(!ng_has_grad(r.wanted[i]));
 }

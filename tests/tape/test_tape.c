@@ -8,14 +8,16 @@
 
 static ng_tensor *leaf(double value)
 {
-    return ng_require_grad(ng_full_new(NG_F64, NG_SCALAR, value));
+    return ng_require_grad(own(ng_full_new(NG_F64, NG_SCALAR, value)));
 }
 
-static ng_tensor *leaf_of(int n)
+/* Which the test frees. */
+static ng_tensor *loose(int n)
 {
     ng_rng rng = ng_rng_seeded((uint64_t)n);
     return ng_require_grad(ng_uniform_new(NG_F64, NG_SHAPE(n), 0.5, 1.5, &rng));
 }
+static ng_tensor *leaf_of(int n) { return own(loose(n)); }
 
 /* ---- ng_backward -------------------------------------------------------------------------- */
 
@@ -24,7 +26,7 @@ FIXTURE(set_up, tear_down)
 /* One op uses x twice. Several ops use h. */
 TEST(gradients_of_a_shared_tensor_add_up)
 {
-    ng_tensor *x = own(leaf(0.7));
+    ng_tensor *x = leaf(0.7);
     ng_tensor *h = ng_add(tape, x, x);
     ng_tensor *y = ng_add(tape, ng_tanh(tape, h), ng_add(tape, ng_mul(tape, h, h), h));
     assert_ok(ng_backward(tape, y));
@@ -34,7 +36,7 @@ TEST(gradients_of_a_shared_tensor_add_up)
 
 TEST(backward_accumulates_over_calls)
 {
-    ng_tensor *x = own(leaf(3));
+    ng_tensor *x = leaf(3);
     ng_tensor *y = ng_square(tape, x);
     for (int i = 1; i <= 3; i++) {
         assert_ok(ng_backward(tape, y));
@@ -48,10 +50,13 @@ TEST(backward_accumulates_over_calls)
 
 TEST(backward_from_contracts_with_the_cotangent)
 {
-    ng_tensor *x = own(ng_require_grad(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, 2, 3))));
-    ng_tensor *dy = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(10, 20, 30)));
+    ng_tensor *x = leaf_of(3),
+              *dy = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(10, 20, 30)));
     assert_ok(ng_backward_from(tape, ng_square(tape, x), dy));
-    assert_values(ng_grad(x), 0.0, 20, 80, 180);
+    for (int i = 0; i < 3; i++) assert_close(ng_get(ng_grad(x), i), 20 * (i + 1) * ng_get(x, i), 0);
+    ng_tensor *y = leaf(2);
+    assert_ok(ng_backward(tape, y));
+    assert_close(ng_item(ng_grad(y)), 1, 0);
 }
 
 static int visits;
@@ -69,25 +74,18 @@ static ng_tensor *counting(ng_tape *on, ng_tensor *x)
     return ng_record(on, &counting_op, y, &x, 1, NULL, 0);
 }
 
-TEST(backward_walks_only_what_the_loss_reaches)
+TEST(a_sweep_visits_only_what_lies_between)
 {
-    ng_tensor *x = own(leaf(1));
-    ng_tensor *loss = counting(tape, x);
+    ng_tensor *x = leaf(1), *z = leaf(2), *loss = counting(tape, x);
     for (int i = 0; i < 5; i++) counting(tape, loss);
     visits = 0;
     assert_ok(ng_backward(tape, loss));
     ck_assert_int_eq(visits, 1);
-}
-
-TEST(an_earlier_ng_gradients_selects_nothing_for_a_later_one)
-{
-    ng_tensor *x = own(leaf(1)), *z = own(leaf(2)), *gradient;
-    ng_tensor *y = ng_add(tape, counting(tape, counting(tape, x)), z);
-    visits = 0;
-    assert_ok(ng_gradients(tape, &y, 1, &x, 1, &gradient));
-    ck_assert_int_eq(visits, 2);
-    assert_ok(ng_gradients(tape, &y, 1, &z, 1, &gradient)); /* not through `counting` */
-    ck_assert_int_eq(visits, 2);
+    ng_tensor *y = ng_add(tape, counting(tape, loss), z);
+    assert_ok(ng_gradient(tape, y, x));
+    ck_assert_int_eq(visits, 3);
+    assert_ok(ng_gradient(tape, y, z)); /* not through `counting`, nor what was asked for before */
+    ck_assert_int_eq(visits, 3);
 }
 
 /* Each step has another mask. Seeding restarts the stream. */
@@ -109,91 +107,62 @@ TEST(a_reset_does_not_restart_the_random_numbers)
     for (int i = 0; i < 3; i++) ng_tensor_free(masks[i]);
 }
 
-TEST(backward_of_a_leaf_is_one)
+TEST(an_output_that_requires_no_gradient_is_an_error)
 {
-    ng_tensor *x = own(leaf(2));
-    assert_ok(ng_backward(tape, x));
-    assert_close(ng_item(ng_grad(x)), 1, 0);
-}
-
-TEST(the_error_says_why_an_output_requires_no_gradient)
-{
-    ng_tensor *x = own(leaf_of(3)), *constant = own(ng_ones_new(NG_F64, NG_SHAPE(3)));
-    assert_ok(ng_backward(tape, ng_sum(tape, x)));
-    assert_fails(ng_backward(tape, ng_sum(tape, constant)), NG_EGRAD,
-                 "requires a gradient: all that it depends on is frozen or constant");
+    ng_tensor *x = leaf_of(3), *constant = own(ng_ones_new(NG_F64, NG_SHAPE(3)));
+    assert_fails(ng_backward(tape, ng_sum(tape, constant)), NG_EGRAD);
     ng_tape_set_recording(tape, false);
-    assert_fails(ng_backward(tape, ng_sum(tape, x)), NG_EGRAD,
-                 "requires a gradient: recording is off");
+    assert_fails(ng_backward(tape, ng_sum(tape, x)), NG_EGRAD);
 }
 
 /* AddressSanitizer stops at the read itself: tests/lifetimes.sh. */
 #ifndef NG_ARENA_FORGETS
 TEST(a_result_from_before_the_reset_is_refused)
 {
-    ng_tensor *x = own(leaf_of(3));
+    ng_tensor *x = leaf_of(3);
     ng_tensor *b = ng_exp(tape, x), *a = ng_exp(tape, ng_exp(tape, b));
     ng_tape_reset(tape);
     b = ng_mul_scalar(tape, x, 5);
-    assert_fails(ng_add(tape, b, a), NG_ESTATE,
-                 "ng_add: operand 2 was computed before ng_tape_reset");
+    assert_fails(ng_add(tape, b, a), NG_ESTATE);
 }
 #endif
 
 TEST(wrong_use_of_backward_is_an_error)
 {
-    ng_tape *other = ng_tape_new();
-    ng_tensor *x = own(leaf_of(3)), *y = ng_exp(tape, x);
-    assert_fails(ng_backward(tape, y), NG_ESHAPE,
-                 "ng_backward: the loss has shape (3,), expected one element");
-    assert_fails(ng_backward(other, ng_sum(tape, y)), NG_ESTATE, "another tape");
-    assert_fails(ng_add(other, y, x), NG_ESTATE, "ng_add: operand 1 lives on another tape");
-    assert_fails(ng_backward_from(tape, y, ng_sum(tape, y)), NG_ESHAPE,
-                 "the cotangent is float64 (), expected float64 (3,)");
+    ng_tape *other = own(ng_tape_new());
+    ng_tensor *x = leaf_of(3), *y = ng_exp(tape, x);
+    assert_fails(ng_backward(tape, y), NG_ESHAPE);
+    assert_fails(ng_backward(other, ng_sum(tape, y)), NG_ESTATE);
+    assert_fails(ng_add(other, y, x), NG_ESTATE);
+    assert_fails(ng_backward_from(tape, y, ng_sum(tape, y)), NG_ESHAPE);
     ng_tensor *floats = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
-    assert_fails(ng_backward_from(tape, y, floats), NG_EDTYPE,
-                 "the cotangent is float32 (3,), expected float64 (3,)");
+    assert_fails(ng_backward_from(tape, y, floats), NG_EDTYPE);
     ck_assert_int_eq(ng_backward(tape, NULL), NG_ENULL);
     ck_assert(!ng_has_grad(x));
     assert_ok(ng_backward(tape, ng_sum(tape, y)));
-    ng_tape_free(other);
-}
-
-TEST(an_op_of_int64_is_an_error)
-{
-    ng_tensor *labels = own(ng_ones_new(NG_I64, NG_SHAPE(2)));
-    assert_fails(ng_exp(tape, labels), NG_EDTYPE,
-                 "ng_exp: operand 1 is int64, expected float32 or float64");
 }
 
 TEST(an_operand_changed_since_it_was_recorded_is_noticed)
 {
-    ng_tensor *x = own(leaf(3));
-    ng_tensor *y = ng_square(tape, x);
+    ng_tensor *x = leaf_of(3), *c = leaf_of(3),
+              *view = ng_reshape(tape, ng_detach(tape, c), NG_SHAPE(3));
+    ng_tensor *squares = ng_sum(tape, ng_square(tape, x)),
+              *product = ng_sum(tape, ng_mul(tape, x, view));
+    ng_set(c, 0, 4); /* with which its view has changed */
+    assert_fails(ng_backward(tape, product), NG_ESTATE);
     ng_set(x, 0, 4);
-    assert_fails(ng_backward(tape, y), NG_ESTATE,
-                 "an operand of square was changed after the op was recorded");
+    assert_fails(ng_backward(tape, squares), NG_ESTATE);
     ck_assert(!ng_has_grad(x));
-}
-
-TEST(a_view_changes_with_its_base)
-{
-    ng_tensor *x = own(leaf_of(3)), *c = own(leaf_of(3));
-    ng_tensor *view = ng_reshape(tape, ng_detach(tape, c), NG_SHAPE(3));
-    ng_tensor *y = ng_sum(tape, ng_mul(tape, x, view));
-    ng_set(c, 0, 4);
-    assert_fails(ng_backward(tape, y), NG_ESTATE,
-                 "an operand of mul was changed after the op was recorded");
 }
 
 TEST(an_op_without_gradient_is_an_error_and_changes_nothing)
 {
-    ng_tensor *x = own(leaf_of(3)), *w = own(leaf_of(3));
+    ng_tensor *x = leaf_of(3), *w = leaf_of(3);
     assert_ok(ng_backward(tape, ng_sum(tape, ng_mul(tape, x, w))));
     ng_tensor *before = own(ng_copy_new(ng_grad(w), NG_F64));
     ng_tensor *mask = ng_greater(tape, x, ng_zeros_like(tape, x));
     ng_tensor *y = ng_sum(tape, ng_add(tape, mask, ng_mul(tape, w, w)));
-    assert_fails(ng_backward(tape, y), NG_EGRAD, "greater has no gradient");
+    assert_fails(ng_backward(tape, y), NG_EGRAD);
     assert_same_bits(ng_grad(w), before);
     assert_ok(ng_backward(tape, ng_sum(tape, ng_mul(tape, w, w))));
 }
@@ -226,18 +195,14 @@ static const ng_op joint_op = {.name = "first", .backward = first_backward, .joi
 TEST(the_kernel_of_an_empty_output_is_called_for_joint_ops_only)
 {
     static const ng_op *const ops[] = {&first_op, &joint_op};
+    ng_tensor *x = leaf_of(3);
     for (int k = 0; k < 4; k++) {
-        ng_tape *on = ng_tape_new();
-        ng_tensor *x = ng_require_grad(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, 2, 3)));
         const int64_t count = k / 2;
-        ng_tensor *y = ng_result(on, NG_F64, NG_SHAPE(count)), *gradient;
-        if (count > 0) ng_data_f64(y)[0] = 1;
-        y = ng_record(on, ops[k % 2], y, &x, 1, NULL, 0);
+        ng_tensor *y = ng_result_full(tape, NG_F64, NG_SHAPE(count), 1);
+        y = ng_record(tape, ops[k % 2], y, &x, 1, NULL, 0);
         first_calls = 0;
-        assert_ok(ng_gradients(on, &y, 1, &x, 1, &gradient));
+        assert_values(ng_gradient(tape, y, x), 0, count > 0, 0, 0);
         ck_assert_int_eq(first_calls, count > 0 || k % 2 == 1);
-        assert_values(gradient, 0, count > 0, 0, 0);
-        ng_tape_free(on), ng_tensor_free(x);
     }
 }
 
@@ -245,14 +210,12 @@ TEST(a_wrong_rule_is_an_error)
 {
     const ng_op forgetful = {.name = "forgetful", .gradient = forgetful_rule};
     const ng_op misshapen = {.name = "misshapen", .gradient = misshapen_rule};
-    ng_tensor *x = own(leaf_of(3));
+    ng_tensor *x = leaf_of(3);
     ng_tensor *same = ng_result_view(tape, x, NG_SHAPE(3));
     ng_tensor *y = ng_record(tape, &forgetful, same, &x, 1, NULL, 0);
-    assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_EGRAD,
-                 "the gradient rule of forgetful gave no gradient of operand 1");
+    assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_EGRAD);
     y = ng_record(tape, &misshapen, ng_result_view(tape, x, NG_SHAPE(3)), &x, 1, NULL, 0);
-    assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_EGRAD,
-                 "misshapen gave float64 (), expected float64 (3,)");
+    assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_EGRAD);
     ck_assert(!ng_has_grad(x));
 }
 
@@ -261,7 +224,7 @@ TEST(a_wrong_rule_is_an_error)
 /* d^n/dx^n x^5 at 2: 80, 160, 240, 240, 120, and then 0. */
 TEST(gradients_of_any_order)
 {
-    ng_tensor *x = own(leaf(2)), *y = ng_pow_scalar(tape, x, 5);
+    ng_tensor *x = leaf(2), *y = ng_pow_scalar(tape, x, 5);
     const double expected[] = {80, 160, 240, 240, 120, 0};
     for (int order = 0; order < 6; order++) {
         y = ng_gradient(tape, y, x, .record = true, .allow_unused = true);
@@ -273,7 +236,7 @@ TEST(gradients_of_any_order)
 
 TEST(gradients_to_intermediates_and_of_several_outputs)
 {
-    ng_tensor *x = own(leaf(3));
+    ng_tensor *x = leaf(3);
     ng_tensor *h = ng_square(tape, x);
     ng_tensor *outputs[] = {ng_mul(tape, h, x), ng_exp(tape, ng_mul_scalar(tape, h, 0.1)), h};
     ng_tensor *cotangents[] = {leaf(2), leaf(1), leaf(5)};
@@ -283,22 +246,19 @@ TEST(gradients_to_intermediates_and_of_several_outputs)
     assert_close(ng_item(found[1]), dh, 1e-14);
     assert_close(ng_item(found[0]), dh * 6 + 2 * 9, 1e-14);
     ck_assert(!ng_has_grad(x));
-    for (int i = 0; i < 3; i++) ng_tensor_free(cotangents[i]);
 }
 
 TEST(an_input_that_is_named_twice_gets_its_gradient_twice)
 {
-    ng_tensor *x = own(leaf(3));
-    ng_tensor *h = ng_square(tape, x), *y = ng_mul(tape, h, x);
-    ng_tensor *inputs[] = {x, h, x, h}, *found[4];
-    assert_ok(ng_gradients(tape, &y, 1, inputs, 4, found));
+    ng_tensor *x = leaf(3), *h = ng_square(tape, x), *y = ng_mul(tape, h, x), *found[4];
+    assert_ok(ng_gradients(tape, &y, 1, ((ng_tensor *[]){x, h, x, h}), 4, found));
     for (int i = 0; i < 4; i++) assert_close(ng_item(found[i]), i % 2 ? 3 : 27, 0);
 }
 
 /* x itself, sums and views pass a cotangent on without a copy. */
 TEST(a_gradient_stays_when_its_cotangent_is_changed_or_freed)
 {
-    ng_tensor *x = own(leaf_of(2)), *u = own(leaf_of(2));
+    ng_tensor *x = leaf_of(2), *u = leaf_of(2);
     for (int which = 0; which < 6; which++) {
         const bool record = which % 2;
         ng_tensor *y = which < 2   ? x
@@ -357,14 +317,11 @@ TEST(a_recorded_gradient_computes_only_what_was_asked_for)
 {
     ng_tensor *(*const calls[])(ng_tape *, ng_tensor *const *) = {product, normalized,
                                                                   by_definition};
-    ng_rng rng = ng_rng_seeded(1);
-    ng_tensor *in[] = {ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(3, 4), 0, 1, &rng)),
-                       ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(4), 0, 1, &rng))};
+    ng_tensor *in[] = {normal(NG_F64, NG_SHAPE(3, 4), 1), normal(NG_F64, NG_SHAPE(4), 2)};
     for (int i = 0; i < 3; i++)
         ck_assert_int_lt(ops_of_gradient(calls[i], in, 1), ops_of_gradient(calls[i], in, 2));
     ck_assert_int_eq(ops_of_gradient(product, in, 1), 1);
     ck_assert_int_eq(ops_of_gradient(normalized, in, 1), 1);
-    for (int i = 0; i < 2; i++) ng_tensor_free(in[i]);
 }
 
 static ng_tensor *product_definition(ng_tape *on, const ng_node *node)
@@ -382,7 +339,7 @@ static ng_tensor *defined_product(ng_tape *on, ng_tensor *a, ng_tensor *b)
 
 TEST(definitions_give_gradients_to_what_required_them_when_recorded)
 {
-    ng_tensor *x = own(leaf(3)), *w = own(ng_full_new(NG_F64, NG_SCALAR, 4));
+    ng_tensor *x = leaf(3), *w = own(ng_full_new(NG_F64, NG_SCALAR, 4));
     ng_tensor *square = defined_product(tape, x, x), *y = defined_product(tape, square, w);
     ng_require_grad(w);
     assert_ok(ng_backward(tape, y));
@@ -391,79 +348,61 @@ TEST(definitions_give_gradients_to_what_required_them_when_recorded)
     ng_tensor *first = ng_gradient(tape, y, x, .record = true);
     assert_close(ng_item(first), 24, 0);
     assert_close(ng_item(ng_gradient(tape, first, x)), 8, 0);
-    assert_fails(ng_gradient(tape, first, w), NG_EGRAD, "no output depends on input 1");
+    assert_fails(ng_gradient(tape, first, w), NG_EGRAD);
 }
 
 TEST(an_unused_input_is_an_error_or_zero)
 {
-    ng_tensor *x = own(leaf_of(2)), *unused = own(leaf_of(2)),
+    ng_tensor *x = leaf_of(2), *unused = leaf_of(2),
               *constant = own(ng_ones_new(NG_F64, NG_SHAPE(2)));
     ng_tensor *y = ng_exp(tape, x), *before = y;
-    assert_fails(ng_gradient(tape, y, unused), NG_EGRAD,
-                 "ng_gradients: no output depends on input 1");
+    assert_fails(ng_gradient(tape, y, unused), NG_EGRAD);
     assert_values(ng_gradient(tape, y, unused, .allow_unused = true), 0.0, 0, 0);
-    assert_fails(ng_gradient(tape, y, constant), NG_EGRAD, "input 1 does not require a gradient");
+    assert_fails(ng_gradient(tape, y, constant), NG_EGRAD);
     ck_assert_ptr_null(ng_gradient(tape, NULL, x));
     assert_tensors_close(ng_gradient(tape, y, x), before, 1e-15);
 }
 
 TEST(wrong_use_of_gradients_is_an_error)
 {
-    ng_tape *other = ng_tape_new();
-    ng_tensor *x = own(leaf(3)), *y = ng_square(tape, x), *g = NULL;
+    ng_tape *other = own(ng_tape_new());
+    ng_tensor *x = leaf(3), *y = ng_square(tape, x), *g = NULL;
     for (int n = -1; n < 1; n++) {
-        assert_fails(ng_gradients(tape, &y, n, &x, 1, &g), NG_EVALUE,
-                     "outputs and 1 inputs, expected at least one of each");
-        assert_fails(ng_gradients(tape, &y, 1, &x, n, &g), NG_EVALUE, "1 outputs and");
+        assert_fails(ng_gradients(tape, &y, n, &x, 1, &g), NG_EVALUE);
+        assert_fails(ng_gradients(tape, &y, 1, &x, n, &g), NG_EVALUE);
     }
-    assert_fails(ng_gradient(tape, y, ng_square(other, x)), NG_ESTATE,
-                 "ng_gradients: input 1 lives on another tape");
-    assert_fails(ng_gradient(tape, y, NG_NONE), NG_EVALUE, "ng_gradients: input 1 is NG_NONE");
-    assert_fails(ng_gradient(tape, y, x, .cotangent = ng_square(other, x)), NG_ESTATE,
-                 "ng_gradients: the cotangent lives on another tape");
-    assert_fails(ng_backward_from(tape, y, ng_square(other, x)), NG_ESTATE,
-                 "ng_backward_from: the cotangent lives on another tape");
+    assert_fails(ng_gradient(tape, y, ng_square(other, x)), NG_ESTATE);
+    assert_fails(ng_gradient(tape, y, NG_NONE), NG_EVALUE);
+    assert_fails(ng_gradient(tape, y, x, .cotangent = ng_square(other, x)), NG_ESTATE);
+    assert_fails(ng_backward_from(tape, y, ng_square(other, x)), NG_ESTATE);
+    assert_fails(ng_backward_from(tape, y, NG_NONE), NG_EVALUE);
     ck_assert(!ng_has_grad(x));
     assert_close(ng_item(ng_gradient(tape, y, x)), 6, 0);
-    ng_tape_free(other);
-}
-
-/* NG_NONE has the dtype and rank of this y. */
-TEST(ng_none_as_a_setting_is_a_cotangent_of_ones)
-{
-    ng_tensor *x = own(ng_require_grad(ng_full_new(NG_F32, NG_SCALAR, 3))), *y = ng_square(tape, x);
-    assert_fails(ng_backward_from(tape, y, NG_NONE), NG_EVALUE,
-                 "ng_backward_from: the cotangent is NG_NONE, expected a tensor");
-    assert_values(ng_gradient(tape, y, x, .cotangent = NG_NONE), 0, 6);
+    assert_close(ng_item(ng_gradient(tape, y, x, .cotangent = NG_NONE)), 6, 0); /* of ones */
 }
 
 TEST(wrong_use_of_record_is_an_error)
 {
     static const ng_op nameless = {.gradient = NULL};
-    ng_tape *other = ng_tape_new();
-    ng_tensor *x = own(leaf(3)), *foreign = ng_square(other, x);
+    ng_tape *other = own(ng_tape_new());
+    ng_tensor *x = leaf(3), *foreign = ng_square(other, x);
     ng_tensor *y = ng_result(tape, NG_F64, NG_SCALAR), *null = NULL;
-    assert_fails(ng_record(tape, &counting_op, x, &x, 1, NULL, 0), NG_ESTATE,
-                 "ng_record: the output of counting is not from ng_result on this tape");
+    assert_fails(ng_record(tape, &counting_op, x, &x, 1, NULL, 0), NG_ESTATE);
     assert_fails(ng_record(tape, &counting_op, y, (ng_tensor *[]){x, foreign}, 2, NULL, 0),
-                 NG_ESTATE, "ng_record: input 2 lives on another tape");
+                 NG_ESTATE);
     ck_assert_ptr_null(ng_record(tape, &counting_op, y, (ng_tensor *[]){x, null}, 2, NULL, 0));
     ng_clear_error();
-    assert_fails(ng_record(tape, &counting_op, y, &x, -1, NULL, 0), NG_EVALUE,
-                 "ng_record: -1 inputs of counting");
-    assert_fails(ng_record(tape, &nameless, y, &x, 1, NULL, 0), NG_ENULL,
-                 "ng_record: the op's name is NULL");
+    assert_fails(ng_record(tape, &counting_op, y, &x, -1, NULL, 0), NG_EVALUE);
+    assert_fails(ng_record(tape, &nameless, y, &x, 1, NULL, 0), NG_ENULL);
     assert_ok(ng_record(tape, &counting_op, y, &x, 1, NULL, 0));
-    assert_fails(ng_record(tape, &counting_op, y, &x, 1, NULL, 0), NG_ESTATE,
-                 "ng_record: the output of counting was recorded before");
-    assert_fails(ng_result(tape, (ng_dtype)9, NG_SCALAR), NG_EDTYPE, "ng_result: dtype 9");
+    assert_fails(ng_record(tape, &counting_op, y, &x, 1, NULL, 0), NG_ESTATE);
+    assert_fails(ng_result(tape, (ng_dtype)9, NG_SCALAR), NG_EDTYPE);
     ck_assert_int_eq(ng_tape_used(tape).ops, 1);
-    ng_tape_free(other);
 }
 
 TEST(recorded_gradient_depends_on_its_cotangent)
 {
-    ng_tensor *x = own(leaf(3)), *u = own(leaf(7));
+    ng_tensor *x = leaf(3), *u = leaf(7);
     ng_tensor *g = ng_gradient(tape, ng_square(tape, x), x, .cotangent = u, .record = true);
     assert_ok(ng_backward(tape, g));
     assert_close(ng_item(ng_grad(x)), 2 * 7, 0);
@@ -474,7 +413,7 @@ TEST(recorded_gradient_depends_on_its_cotangent)
 
 TEST(nothing_is_recorded_while_recording_is_off)
 {
-    ng_tensor *x = own(leaf(3));
+    ng_tensor *x = leaf(3);
     ck_assert(ng_tape_set_recording(tape, false));
     ng_tensor *y = ng_square(tape, x);
     ck_assert(!ng_tape_set_recording(tape, true));
@@ -482,13 +421,12 @@ TEST(nothing_is_recorded_while_recording_is_off)
     ck_assert(!ng_requires_grad(y));
     ck_assert_ptr_null(ng_node_of(y));
     ck_assert_int_eq(ng_tape_used(tape).ops, 0);
-    ck_assert_int_eq(ng_backward(tape, y), NG_EGRAD);
-    ng_clear_error();
+    assert_fails(ng_backward(tape, y), NG_EGRAD);
 }
 
 TEST(no_gradient_flows_through_detach)
 {
-    ng_tensor *x = own(leaf(3));
+    ng_tensor *x = leaf(3);
     ng_tensor *y = ng_mul(tape, ng_detach(tape, ng_square(tape, x)), x);
     assert_ok(ng_backward(tape, y));
     assert_close(ng_item(y), 27, 0);
@@ -498,45 +436,43 @@ TEST(no_gradient_flows_through_detach)
 /* By number, shape and dtype. */
 TEST(replay_returns_the_detached_values_of_the_first_run)
 {
-    ng_tensor *x = own(leaf(3)), *longer = own(leaf_of(2)), *in_float = own(ng_copy_new(x, NG_F32));
+    ng_tensor *x = leaf(3), *longer = leaf_of(2), *in_float = own(ng_copy_new(x, NG_F32));
     ng_tape_set_mode(tape, NG_TAPE_REMEMBER);
     assert_close(ng_item(ng_detach(tape, ng_square(tape, x))), 9, 0);
     ng_tape_set_mode(tape, NG_TAPE_REPLAY);
     for (int i = 0; i < 2; i++) {
         ng_tape_reset(tape);
         ng_set(x, 0, 4 + i);
-        assert_fails(ng_detach(tape, longer), NG_ESTATE, "has no counterpart in the first run");
-        assert_fails(ng_detach(tape, in_float), NG_ESTATE, "has no counterpart in the first run");
+        assert_fails(ng_detach(tape, longer), NG_ESTATE);
+        assert_fails(ng_detach(tape, in_float), NG_ESTATE);
         assert_close(ng_item(ng_detach(tape, ng_square(tape, x))), 9, 0);
     }
-    assert_fails(ng_detach(tape, x), NG_ESTATE, "has no counterpart in the first run");
+    assert_fails(ng_detach(tape, x), NG_ESTATE);
     ng_tape_set_mode(tape, NG_TAPE_LIVE);
     assert_close(ng_item(ng_detach(tape, x)), 5, 0);
 }
 
 TEST(reset_keeps_memory_and_ends_all_results)
 {
-    ng_tape *on = ng_tape_new();
     ng_tensor *x = leaf_of(1000);
     int64_t made = 0;
     for (int step = 0; step < 5; step++) {
         ng_tensor *y = x;
-        for (int i = 0; i < 100; i++) y = ng_sin(on, y);
-        assert_ok(ng_backward(on, ng_sum(on, y)));
-        ck_assert_int_eq(ng_tape_used(on).ops, 101);
-        ng_tape_reset(on);
-        ck_assert_int_eq(ng_tape_used(on).ops, 0);
-        ck_assert_int_eq(ng_tape_used(on).bytes_used, 0);
+        for (int i = 0; i < 100; i++) y = ng_sin(tape, y);
+        assert_ok(ng_backward(tape, ng_sum(tape, y)));
+        ck_assert_int_eq(ng_tape_used(tape).ops, 101);
+        ng_tape_reset(tape);
+        ck_assert_int_eq(ng_tape_used(tape).ops, 0);
+        ck_assert_int_eq(ng_tape_used(tape).bytes_used, 0);
         if (step == 1) made = allocations_made();
     }
     assert_none_allocated_since(made);
-    ng_tape_free(on), ng_tensor_free(x);
 }
 
 TEST(tensors_of_a_tape_are_read_only)
 {
-    ng_tensor *x = own(leaf(1)), *y = ng_exp(tape, x);
-    assert_fails(ng_fill(y, 0), NG_ESTATE, "belongs to a tape and is read-only");
+    ng_tensor *x = leaf(1), *y = ng_exp(tape, x);
+    assert_fails(ng_fill(y, 0), NG_ESTATE);
     ng_tensor_free(y);
     assert_close(ng_item(y), exp(1), 1e-15);
 }
@@ -545,47 +481,39 @@ TEST(tensors_of_a_tape_are_read_only)
 
 TEST(a_tape_frees_what_it_was_given)
 {
-    ng_tape *on = ng_tape_new();
     int64_t kept = 0; /* the memory of the tape itself */
     for (int step = 0; step < 3; step++) {
-        ng_tensor *x = ng_tape_own(on, leaf(3)),
-                  *c = ng_tape_own(on, ng_full_new(NG_F64, NG_SCALAR, 2));
-        ck_assert_ptr_eq(ng_tape_own(on, x), x);
-        assert_ok(ng_backward(on, ng_mul(on, ng_square(on, x), c)));
-        assert_close(ng_item(ng_grad(x)), 12, 0);
+        ng_tensor *x = ng_tape_own(tape, loose(3)), *twice = ng_mul_scalar(tape, x, 2);
+        ck_assert_ptr_eq(ng_tape_own(tape, x), x);
+        assert_ok(ng_backward(tape, ng_sum(tape, twice)));
         ng_tensor_free(x);
-        assert_close(ng_item(x), 3, 0);
-        assert_fails(ng_set(x, 0, 4), NG_ESTATE, "belongs to a tape and is read-only");
-        ng_tape_reset(on);
+        assert_values(ng_grad(x), 0, 2, 2, 2);
+        assert_fails(ng_set(x, 0, 4), NG_ESTATE);
+        ng_tape_reset(tape);
         if (step == 0) kept = allocations_live();
     }
     ck_assert_int_eq(allocations_live(), kept);
-    assert_ok(ng_tape_own(on, leaf(1)));
-    ng_tape_free(on);
+    assert_ok(ng_tape_own(tape, loose(1)));
 }
 
 TEST(a_tape_takes_only_what_is_yours)
 {
-    ng_tape *on_tape = ng_tape_new(), *other = ng_tape_new();
-    ng_tensor *x = leaf(3), *y = ng_square(other, x);
-    ng_module *layer = ng_linear_new(2, 1);
+    ng_tape *other = own(ng_tape_new());
+    ng_tensor *x = loose(1), *y = ng_sum(other, x);
+    ng_module *layer = own(ng_linear_new(2, 1));
     assert_ok(ng_backward(other, y));
-    assert_fails(ng_tape_own(on_tape, y), NG_ESTATE,
-                 "ng_tape_own: the tensor lives on another tape");
-    assert_fails(ng_tape_own(on_tape, ng_module_find(layer, "weight")), NG_ESTATE,
-                 "ng_tape_own: the tensor belongs to a module or is a gradient");
-    assert_fails(ng_tape_own(on_tape, ng_grad(x)), NG_ESTATE,
-                 "ng_tape_own: the tensor belongs to a module or is a gradient");
-    assert_fails(ng_tape_own(on_tape, NG_NONE), NG_EVALUE, "ng_tape_own: the tensor is NG_NONE");
-    ck_assert_ptr_null(ng_tape_own(on_tape, NULL));
+    assert_fails(ng_tape_own(tape, y), NG_ESTATE);
+    assert_fails(ng_tape_own(tape, ng_module_find(layer, "weight")), NG_ESTATE);
+    assert_fails(ng_tape_own(tape, ng_grad(x)), NG_ESTATE);
+    assert_fails(ng_tape_own(tape, NG_NONE), NG_EVALUE);
+    ck_assert_ptr_null(ng_tape_own(tape, NULL));
     ck_assert_ptr_null(ng_tape_own(NULL, x));
     ng_clear_error();
     assert_ok(ng_set(x, 0, 4)); /* x is still the test's */
     allocations_fail_after(0);
-    ck_assert_ptr_eq(ng_tape_own(on_tape, x), x);
+    ck_assert_ptr_eq(ng_tape_own(tape, x), x);
     allocations_succeed();
-    assert_fails(ng_square(other, x), NG_ESTATE, "ng_square: operand 1 lives on another tape");
-    ng_module_free(layer), ng_tape_free(other), ng_tape_free(on_tape);
+    assert_fails(ng_square(other, x), NG_ESTATE);
 }
 
 /* Every allocation of a backward pass fails in turn. The pass adds to one leaf's gradient and
@@ -593,9 +521,9 @@ TEST(a_tape_takes_only_what_is_yours)
  * them. */
 LOOP_TEST(out_of_memory_shows_no_part_of_a_gradient, 2)
 {
-    ng_tensor *leaves[] = {leaf_of(3), leaf_of(5)}, *before[2];
-    ng_module *both = ng_parameters_new(leaves, 2);
-    ng_optimizer *sgd = ng_sgd_new(both);
+    ng_tensor *leaves[] = {loose(3), loose(5)}, *before[2];
+    ng_module *both = own(ng_parameters_new(leaves, 2));
+    ng_optimizer *sgd = own(ng_sgd_new(both));
     const bool used = _i;
     int dropped = 0;
     bool refused = true;
@@ -633,14 +561,13 @@ LOOP_TEST(out_of_memory_shows_no_part_of_a_gradient, 2)
     ck_assert_int_eq(dropped > 0, used);
     assert_values(ng_grad(leaves[1]), 0.0, 1, 1, 1, 1, 1);
     assert_ok(ng_optimizer_step(sgd));
-    ng_optimizer_free(sgd), ng_module_free(both);
 }
 
 /* ---- The graph ----------------------------------------------------------------------------- */
 
 TEST(graph_shows_ops_and_shapes)
 {
-    ng_tensor *x = own(leaf_of(3)), *other = own(leaf_of(4));
+    ng_tensor *x = leaf_of(3), *other = leaf_of(4);
     ng_exp(tape, other);
     ng_tensor *norm = ng_rms_norm(tape, ng_sin(tape, x), NG_NONE, 1e-6);
     ng_tensor *y = ng_sum(tape, ng_mul(tape, x, norm));
@@ -648,10 +575,9 @@ TEST(graph_shows_ops_and_shapes)
     close(mkstemp(path));
     assert_ok(ng_tape_write_dot(tape, y, path));
     FILE *file = fopen(path, "r");
-    const size_t bytes = fread(text, 1, sizeof text - 1, file);
+    ck_assert_uint_gt(fread(text, 1, sizeof text - 1, file), 0);
     fclose(file);
     remove(path);
-    ck_assert_uint_gt(bytes, 0);
     ck_assert_ptr_nonnull(strstr(text, "digraph"));
     ck_assert_ptr_nonnull(strstr(text, "label=\"sin\\n(3,)\""));
     ck_assert_ptr_nonnull(strstr(text, "label=\"mul\\n(3,)\""));
@@ -660,8 +586,6 @@ TEST(graph_shows_ops_and_shapes)
     int edges = 0; /* none for NG_NONE */
     for (const char *edge = text; (edge = strstr(edge, "->")); edge++) edges++;
     ck_assert_int_eq(edges, 5);
-    assert_fails(ng_tape_write_dot(tape, y, "/nowhere/graph.dot"), NG_EIO,
-                 "ng_tape_write_dot: cannot write /nowhere/graph.dot");
-    ck_assert_int_eq(ng_tape_write_dot(tape, x, path), NG_EGRAD);
-    ng_clear_error();
+    assert_fails(ng_tape_write_dot(tape, y, "/nowhere/graph.dot"), NG_EIO);
+    assert_fails(ng_tape_write_dot(tape, x, path), NG_EGRAD);
 }
