@@ -431,7 +431,7 @@ TEST(layers_refuse_options_without_sense)
     assert_refused(ng_conv2d_new(4, 6, 3, .groups = 3));
     assert_refused(ng_conv2d_new(4, 6, 3, .groups = -2));
     assert_refused(ng_conv2d_new(INT64_MAX, 6, 3));
-    assert_fails(ng_conv2d_new(1 << 30, 4, 1 << 15), NG_ESHAPE);
+    assert_fails(ng_conv2d_new(1 << 30, 4, 1 << 15), NG_ESHAPE, "");
     assert_refused(ng_max_pool2d_new(0));
     assert_refused(ng_avg_pool2d_new(2, .padding_h = -1));
     assert_refused(ng_max_pool2d_new(3, .padding = 2));
