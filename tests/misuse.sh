@@ -24,104 +24,77 @@ fail() {
 # not for the structs of recurrent networks.
 cat include/normgrad/*.h | awk -v folder="$folder" '
 function value(type) {
-    if (type ~ /\*$/ || type ~ /^ng_norm_maker/) return "0"
-    if (type == "ng_shape") return "NG_SHAPE(2, 3)"
-    if (type == "ng_axes") return "NG_AXES(0)"
-    if (type == "double") return "0.5"
-    if (type == "bool") return "true"
-    if (type ~ /^(int|int64_t|uint64_t|size_t|char)$/) return "1"
-    return type in enums ? "(" type ")1" : ""
+    if (type ~ /\*|ng_norm_maker/) return "0"
+    if (type ~ /ng_shape/) return "NG_SHAPE(2, 3)"
+    if (type ~ /ng_axes/) return "NG_AXES(0)"
+    gsub(/ /, "", type)
+    return type ~ /^(double|bool|int|int64_t|uint64_t|size_t|char)$/ ? "1" : type in enums ? "(" type ")1" : ""
 }
 # Remembers each member of a struct, in order, with its type.
-function read_struct(text, name,    part, n, k, j, type, m) {
-    n = split(text, part, ";")
+function read_struct(name,    part, n, k, j, type, names, m) {
+    n = split(body, part, ";")
     for (k = 1; k <= n; k++) {
-        gsub(/^ +| +$/, "", part[k])
-        if (part[k] == "" || part[k] ~ /\(/) continue
-        m = split(part[k], names, / *, */)
-        type = names[1]
-        sub(/.*[ *]/, "", names[1])
-        type = substr(type, 1, length(type) - length(names[1]))
-        gsub(/ +$/, "", type)
+        m = part[k] ~ /\(/ ? 0 : split(part[k], names, ",")
         for (j = 1; j <= m; j++) {
-            gsub(/\*/, "", names[j])
-            members[name] = members[name] " " names[j]
+            if (j == 1) { type = names[1]; sub(/[a-z_0-9]+ *$/, "", type) }
+            gsub(/.*[ *]|[^a-z_0-9]/, "", names[j])
+            if (names[j] != "") members[name] = members[name] " " names[j]
             types[name, names[j]] = type
         }
     }
 }
-function call(macro, required, type, member, tail,    k, s) {
-    s = "    (void)" macro "("
+function call(file, tail,    k, s) {
     for (k = 1; k <= required; k++)
-        s = s (given[k] == "state" ? "NG_NO_STATE" : given[k] == "weights" ? \
-            "NG_NAMED(ng_recurrent_weights, bias_hh, 0)" : "0") ", "
-    return s value(types[type, member]) tail ");"
+        s = s (given[k] == "state" ? "NG_NO_STATE, " : given[k] == "weights" ? \
+            "NG_NAMED(ng_recurrent_weights, bias_hh, 0), " : "0, ")
+    print "    (void)" macro "(" s value(types[type, member]) tail ");" > (folder "/" file)
 }
-{
-    text = text " " $0
-    if ($0 ~ /\\$/) sub(/\\$/, "", text)
-    else text = text "\n"
-}
+{ text = text $0 (sub(/\\$/, "") ? " " : "\n") }
 END {
     while ((a = index(text, "/*")) > 0) {
         b = index(substr(text, a), "*/")
         text = substr(text, 1, a - 1) substr(text, a + b + 1)
     }
+    gsub(/\\/, " ", text)
     n = split(text, lines, "\n")
     for (k = 1; k <= n; k++) {
-        line = lines[k]
-        if (line ~ /^ *typedef struct *{/) { inside = 1; body = ""; continue }
-        if (line ~ /^ *typedef enum/) enum_open = 1
-        if (enum_open && match(line, /} *[a-z_0-9]+;/)) {
-            name = substr(line, RSTART + 1, RLENGTH - 2)
-            gsub(/ /, "", name)
-            enums[name]
-            enum_open = 0
+        if (lines[k] ~ /^ *typedef (struct|enum)/) { is_enum = lines[k] ~ /enum/; body = "" }
+        else body = body lines[k]
+        if (match(lines[k], /} *[a-z_0-9]+;/)) {
+            name = substr(lines[k], RSTART, RLENGTH)
+            gsub(/[ };]/, "", name)
+            if (is_enum) enums[name]
+            else { sub(/}.*/, "", body); read_struct(name) }
         }
-        if (inside && line ~ /^ *}/) {
-            inside = 0
-            gsub(/[ };]/, "", line)
-            read_struct(body, line)
-        } else if (inside) body = body line
-        if (line ~ /^ *# *define ng_[a-z0-9_]+\(.*NG_(NAMED|LISTED)(_TWO)?\(/) definitions[++count] = line
-    }
-    for (k = 1; k <= count; k++) { # two macros over one struct may begin with different members
-        split(substr(definitions[k], index(definitions[k], definitions[k] ~ /NG_NAMED/ ? "NG_NAMED" : "NG_LISTED")), \
-            written, / *[(,] */)
-        argument[written[2], written[written[1] ~ /_TWO/ ? 5 : 3]]
+        if (lines[k] !~ /^ *# *define ng_[a-z0-9_]+\(.*NG_(NAMED|LISTED)(_TWO)?\(/) continue
+        definitions[++count] = substr(lines[k], index(lines[k], "ng_"))
+        split(substr(lines[k], match(lines[k], /NG_(NAMED|LISTED)/)), written, / *[(,] */)
+        argument[written[2], written[written[1] ~ /_TWO/ ? 5 : 3]] # two macros over one struct may differ in it
     }
     for (k = 1; k <= count; k++) {
-        line = definitions[k]
-        sub(/^ *# *define /, "", line)
-        macro = parameters = type = line
+        macro = parameters = definitions[k]
+        split(substr(macro, match(macro, /NG_(NAMED|LISTED)/)), written, / *[(,] */)
+        type = written[2]
+        two = written[1] ~ /_TWO/
+        member = written[two ? 5 : 3]
+        listed = written[1] ~ /LISTED/
         sub(/\(.*/, "", macro)
         if (macro in seen) continue
         seen[macro]
-        sub(/^[^(]*\(/, "", parameters)
-        sub(/\).*/, "", parameters)
-        two = line ~ /NG_(NAMED|LISTED)_TWO\(/
-        listed = line ~ /NG_LISTED/
-        sub(/.*NG_(NAMED|LISTED)(_TWO)?\(/, "", type)
-        gsub(/ /, "", type)
-        split(type, written, ",")
-        type = written[1]
-        before = two ? written[2] : ""
-        member = written[two ? 4 : 2]
+        gsub(/^[^(]*\(|\).*/, "", parameters)
         required = split(parameters, given, / *, */) - 1
         options = ""
         m = split(members[type], names, " ")
         for (j = 1; j <= m; j++)
-            if (!((type, names[j]) in argument) && names[j] != before && value(types[type, names[j]]) != "")
+            if (!((type, names[j]) in argument) && !(two && names[j] == written[3]) && value(types[type, names[j]]) != "")
                 options = options ", ." names[j] " = " value(types[type, names[j]])
-        print call(macro, required, type, member, "") > (folder "/right")
-        print call(macro, required, type, member, options) > (folder "/right")
-        print call(macro, required, type, member, ", 1") > (folder (listed ? "/listed" : "/wrong"))
-        if (listed) continue
-        if (options != "") print call(macro, required, type, member, options ", 1") > (folder "/wrong")
-        for (j = 1; j <= m; j++)
-            if (types[type, names[j]] == "ng_axes")
-                for (number = 0; number < 2; number++)
-                    print call(macro, required, type, member, ", ." names[j] " = " number) > (folder "/wrong")
+        call("right", "")
+        call("right", options)
+        call(listed ? "listed" : "wrong", ", 1")
+        if (options != "" && !listed) call("wrong", options ", 1")
+        for (j = 1; j <= m && !listed; j++)
+            for (number = 0; number < 2 && types[type, names[j]] ~ /ng_axes/; number++)
+                call("wrong", ", ." names[j] " = " number)
     }
 }'
 [ -s "$folder/right" ] || fail 'no macro of the headers uses NG_NAMED'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Programs outside the tree find the installed library: through pkg-config and through CMake, shared
 # and static, and that for MPI, where it was installed and where the installation has been moved to, with a space in
-# the path. When it is uninstalled, nothing is left of it.
+# the path. When it is uninstalled, nothing is left of it. The lines of README.md install in an empty home.
 #
 #     tests/outside.sh FOLDER [make's arguments]
 set -eu
@@ -71,4 +71,11 @@ by_cmake by_cmake_moved "$folder/moved"
 mv "$folder/moved" "$root/usr"
 make "$@" uninstall DESTDIR="$root" PREFIX=/usr >/dev/null
 [ -z "$(find "$root" ! -type d)" ] || fail "left behind: $(find "$root" ! -type d)"
+
+rm -rf "$folder/tree" "$folder/home"
+mkdir -p "$folder/tree" "$folder/home"
+ln -s "$PWD"/* "$folder/tree"
+sed -n '/^make install PREFIX=\$HOME\/\.local/,/^```$/p' README.md | sed '$d' >"$folder/lines"
+(cd "$folder/tree" && HOME=$folder/home sh -eu "$folder/lines") >"$folder/output" 2>&1 &&
+    grep -q '^loaded: 9' "$folder/output" || fail "the lines of README.md: $(tail -n 5 "$folder/output")"
 echo 'outside: found by pkg-config and CMake, shared and static, with a space in the path, and moved'

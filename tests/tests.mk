@@ -92,10 +92,9 @@ cxx: $(SHARED)
 check-cxx: $(SHARED)
 	$(Q)tests/misuse.sh $(OUT)/misuse full
 	$(Q)tests/cxx.sh $(OUT)/cxx full '$(BUILT_HERE)'
-## check-install: programs outside the tree by pkg-config and CMake; README's lines without root
+## check-install: programs outside the tree by pkg-config and CMake; README's lines
 check-install: needs-pkg-config all
 	+$(Q)CC='$(CC)' tests/outside.sh $(OUT)/outside
-	+$(Q)tests/rootless.sh $(OUT)/rootless '$(MAKEOVERRIDES)'
 
 headers:
 	$(Q)CC='$(CC) $(WARNINGS)' CXX='$(CXX_FOUND)' tests/headers.sh
