@@ -202,6 +202,24 @@ double *lab_numbers(int64_t count)
     return lab.numbers[lab.number_blocks++] = numbers;
 }
 
+double *lab_table(const char *name, int columns, int *rows)
+{
+    enum { MOST_ROWS = 10000 };
+    const char *path = find_in_project(name);
+    FILE *file = path ? fopen(path, "r") : NULL;
+    double *numbers = lab_numbers((int64_t)MOST_ROWS * columns);
+    char line[1024];
+    if (!file) give_up("a file of the project is missing");
+    for (*rows = 0; *rows < MOST_ROWS && fgets(line, sizeof line, file);) {
+        char *at = line;
+        if (*at == '#') continue;
+        for (int i = 0; i < columns; i++) numbers[*rows * columns + i] = strtod(at, &at);
+        ++*rows;
+    }
+    fclose(file);
+    return numbers;
+}
+
 /* ---- The data file ------------------------------------------------------------------------ */
 
 void lab_data(const char *format, ...)

@@ -83,6 +83,10 @@ bool lab_goes_on(void);
 /* Returns `count` zeros that live until the program ends. */
 double *lab_numbers(int64_t count);
 
+/* Returns the numbers of a text file of the project, `columns` in each line but those with #, and
+ * sets how many lines there are. They live until the program ends. */
+double *lab_table(const char *name, int columns, int *rows);
+
 /* ---- The data file ------------------------------------------------------------------------
  *
  * PREFIX.dat has a first line with its content, the seeds, the dtype and the version, then blocks,
