@@ -1,50 +1,47 @@
-# The largest eigenvalues of the Hessian at equal loss, by norm. Data: build/examples/sharpness.
+# The ten largest eigenvalues of the Hessian at equal loss, and the largest during gradient descent,
+# by norm. Data: build/examples/sharpness.
 
 load 'plots/style.gp'
 out = given('plots/sharpness'); data = out.'.dat'
 
 array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
-shown = "0.1"
 array ends[4]
-array values[4]
-most = 0.0
-least = 1e9
-seeds = 0
-do for [i = 1:4] {
-    stats data index norms[i] using (seeds = column("seeds") > seeds ? column("seeds") : seeds, \
-        values[i] = column("value_high"), values[i]) nooutput
-    most = STATS_max > most ? STATS_max : most
-    stats data index norms[i]." at ".shown using (column("value_low")) nooutput
-    least = STATS_min < least ? STATS_min : least
-}
-top = most * 1.4
-bottom = least / 1.4
+gap = 0.065
+stats data index "edge, ".norms[1] using (seeds = column("seeds"), edge = column("edge"), 1) nooutput
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
+    eval canvas(kind, out, 1200, 480, 0.21, 0.88)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half.   ", seeds).what_of(data) \
-        at screen 0.065,0.035 tc rgb faint font fine(kind)
+        at screen 0.065,0.03 tc rgb faint font fine(kind)
     set logscale y
-    set yrange [bottom:top]
-    set ytics (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)
-    set lmargin at screen 0.065; set rmargin at screen 0.47
-    eval headline("Sharpness, as training comes to lower losses")
-    set logscale x
-    set xrange [1.25:0.025]
-    set xtics (1, 0.3, 0.1, 0.03)
-    set xlabel "training loss" offset 0,0.4
-    set ylabel "largest eigenvalue of the Hessian"
-    do for [i = 1:4] { set label 10 + i norms[i] at graph 0.03, graph 0.30 - 0.065 * i tc ls 10 + i point ls i offset 1,0 }
-    plot for [i = 1:4] data index norms[i] using "loss":"value_low":"value_high" with filledcurves ls i @BAND, \
-         for [i = 1:4] data index norms[i] using "loss":"value" with linespoints ls i
-    unset label 1
-    unset logscale x
-    set lmargin at screen 0.55; set rmargin at screen 0.965
-    eval headline("The ten largest eigenvalues at a loss of ".shown)
+    set lmargin at screen 0.065; set rmargin at screen 0.4
+    eval headline("The ten largest eigenvalues at a loss of 0.1")
     set xrange [0.5:10.5]
     set xtics 1
-    set xlabel "number"
+    set xlabel "number" offset 0,0.4
+    set ylabel "eigenvalue of the Hessian"
+    set yrange [0.5:50]
+    set ytics (0.5, 1, 2, 5, 10, 20, 50)
+    do for [i = 1:4] {
+        stats data index norms[i]." at 0.1" using (ends[i] = log(column("value") / 0.5) / log(100), 1) nooutput
+    }
+    eval SPREAD
+    do for [i = 1:4] { set label 10 + i norms[i] at graph 1.02, graph ends[i] tc ls 10 + i }
+    plot for [i = 1:4] data index norms[i]." at 0.1" using "index":"value_low":"value_high" with filledcurves ls i @BAND, \
+         for [i = 1:4] data index norms[i]." at 0.1" using "index":"value" with linespoints ls i
+    unset label 1
+    set lmargin at screen 0.56; set rmargin at screen 0.965
+    eval headline("The largest, during gradient descent")
+    set xrange [0:1000]
+    set xtics autofreq
+    set xlabel "step"
     set ylabel ""
-    plot for [i = 1:4] data index norms[i]." at ".shown using "index":"value_low":"value_high" with filledcurves ls i @BAND, \
-         for [i = 1:4] data index norms[i]." at ".shown using "index":"value" with linespoints ls i
+    set yrange [4:150]
+    set ytics (5, 10, 20, 50, 100)
+    set label 2 "2 / rate" at 990, edge * 1.35 right tc rgb faint
+    do for [i = 1:4] { set label 10 + i norms[i] at graph 0.6, graph 1.04 - 0.065 * i tc ls 10 + i point ls i offset 1,0 }
+    plot edge with lines ls 8, \
+         for [i = 1:4] data index "edge, ".norms[i] using "step":"sharpness_low":"sharpness_high" with filledcurves ls i @BAND, \
+         for [i = 1:4] data index "edge, ".norms[i] using "step":"sharpness" with linespoints ls i @MARKED
+    unset label 2
 }
