@@ -5,14 +5,14 @@ load 'plots/style.gp'
 out = given('plots/effective_rate'); data = out.'.dat'
 
 array norms[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
-array rates[3] = ["0.02", "0.1", "0.5"]
-array right[3] = [60, 15, 60]
-array high[3] = [0.0017, 0.0073, 0.15]
+array rates[2] = ["0.02", "0.5"]
+array right[2] = [60, 60]
+array high[2] = [0.0017, 0.15]
 seeds = 0
 steps = 1
 long = 1
 stats data index "BatchNorm" using (seeds = column("seeds"), steps = column("step"), 1) nooutput
-stats data index "BatchNorm, rate 0.1" using (theory = column("theory"), long = column("step"), 1) nooutput
+stats data index "BatchNorm, rate 0.5" using (theory = column("theory"), long = column("step"), 1) nooutput
 
 do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 470, 0.22, 0.87)
@@ -35,7 +35,7 @@ do for [kind in "svg png"] {
     unset label 1
     do for [i = 11:14] { unset label i }
 
-    array dashes[3] = [3, 2, 1]
+    array dashes[2] = [3, 1]
     set lmargin at screen 0.40; set rmargin at screen 0.645
     eval headline("Rate × decay the same: rate / |w|²")
     set xrange [0:long]
@@ -44,21 +44,21 @@ do for [kind in "svg png"] {
     set xtics 1000
     set ylabel ""
     do for [i = 2:3] { set label 10 + i norms[i] at graph 0.5, graph 0.32 - 0.068 * i tc ls 10 + i point ls i offset 1,0 }
-    do for [k = 1:3] { set label 14 + k sprintf("%s%s", k == 3 ? "rate " : "", rates[k]) at right[k],high[k] left tc rgb ink font fine(kind) }
-    plot for [i = 2:3] for [k = 1:3] data index norms[i].", rate ".rates[k] \
+    do for [k = 1:2] { set label 14 + k sprintf("%s%s", k == 2 ? "rate " : "", rates[k]) at right[k],high[k] left tc rgb ink font fine(kind) }
+    plot for [i = 2:3] for [k = 1:2] data index norms[i].", rate ".rates[k] \
              using "step":"effective_low":"effective_high" with filledcurves ls i @BAND, \
-         for [i = 2:3] for [k = 1:3] data index norms[i].", rate ".rates[k] \
+         for [i = 2:3] for [k = 1:2] data index norms[i].", rate ".rates[k] \
              using "step":"effective" with linespoints ls i dt dashes[k] @MARKED
-    do for [k = 15:17] { unset label k }
+    do for [k = 15:16] { unset label k }
 
     set lmargin at screen 0.72; set rmargin at screen 0.965
     eval headline("... and how far a step turns w")
     set yrange [2e-3:0.5]
     set ylabel "radians" offset 1,0
     set label 2 "dashed, grey: √(2 rate decay)" at graph 0.97,graph 0.9 right tc rgb faint
-    plot for [i = 2:3] for [k = 1:3] data index norms[i].", rate ".rates[k] \
+    plot for [i = 2:3] for [k = 1:2] data index norms[i].", rate ".rates[k] \
              using "step":"angle_low":"angle_high" with filledcurves ls i @BAND, \
-         for [i = 2:3] for [k = 1:3] data index norms[i].", rate ".rates[k] \
+         for [i = 2:3] for [k = 1:2] data index norms[i].", rate ".rates[k] \
              using "step":"angle" with linespoints ls i dt dashes[k] @MARKED, \
          theory with lines ls 8 lw 2
     set xtics auto
