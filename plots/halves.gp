@@ -5,7 +5,7 @@ out = given('plots/halves'); data = out.'.dat'
 
 array parts[3] = ["centring", "scaling", "both"]
 array over[2] = ["batch", "features"]
-array titles[2] = ["Over the batch: halves of BatchNorm", "Over the features: halves of LayerNorm"]
+array titles[2] = ["Over the batch: parts of BatchNorm", "Over the features: parts of LayerNorm"]
 array styles[2] = [2, 3]
 array dashes[3] = [3, 2, 1]
 array signs[3] = [6, 1, 7]
@@ -35,10 +35,12 @@ do for [kind in "svg png"] {
             set label 11 + p parts[p].(p < 3 ? " alone" : "") at graph 0.68, graph 0.96 - 0.068 * p tc ls 10 + styles[k] \
                 point ls styles[k] pt signs[p] offset 1,0
         }
+        if (k == 2) { set label 15 "with gamma, beta" at graph 0.68, graph 0.69 tc ls 14 point ls 4 offset 1,0 }
         plot for [p = 1:3] data index over[k].", ".parts[p] using "epoch":"loss_low":"loss_high" \
                  with filledcurves ls styles[k] @BAND, \
              data index "no norm" using "epoch":"loss" with linespoints ls 1, \
              for [p = 1:3] data index over[k].", ".parts[p] using "epoch":"loss" \
-                 with linespoints ls styles[k] pt signs[p] dt dashes[p]
+                 with linespoints ls styles[k] pt signs[p] dt dashes[p], \
+             data index "LayerNorm" using "epoch":(k == 2 ? column("loss") : NaN) with linespoints ls 4
     }
 }

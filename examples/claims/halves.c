@@ -1,5 +1,5 @@
-/* The two halves of BatchNorm and LayerNorm separately: centring without scaling, and scaling
- * without centring. */
+/* The parts of a norm separately: centring without scaling, scaling without centring, and both without
+ * gamma and beta. */
 #include "lab.h"
 
 enum { WIDTH, DEPTH, EPOCHS };
@@ -11,17 +11,21 @@ static lab_size sizes[] = {
 
 static const lab_experiment experiment = {
     .id = "halves",
-    .source = "document 000; Zhang & Sennrich 2019, section 3",
-    .claim = "most of what normalization does comes from scaling; shifting by the mean adds little",
+    .source = "document 000; Zhang & Sennrich 2019, section 3; Xu et al. 2019",
+    .claim =
+        "over the features scaling is what a norm does, and neither the mean nor gamma and beta "
+        "are needed; over the batch scaling alone is not enough",
     .method =
         "64 - (Linear, half of a norm, ReLU) x 8 - 10 learns the digits by gradient descent in\n"
         "batches of 64, 6 epochs, each kind at its own best rate. Over the batch (BatchNorm) or\n"
         "over the features (LayerNorm): subtract the mean, divide by the root mean square, or\n"
-        "both, without gamma and beta. Compared: the training loss of the last epoch from the\n"
-        "same seed.\n",
-    .rule = "the loss with scaling alone is below that with centring alone; and it is within a "
-            "quarter of that with both",
-    .seeds = 41,
+        "both, without gamma and beta; and RMSNorm and LayerNorm with them. Compared: the\n"
+        "training loss of the last epoch from the same seed.\n",
+    .rule =
+        "over the features the loss with scaling alone is below that with centring alone, and "
+        "within a quarter of that with both; over the batch it is above that with both; without "
+        "gamma and beta the loss is less than a quarter above that with them",
+    .seeds = 31,
     .quick_seeds = 1,
     .sizes = sizes};
 
@@ -63,7 +67,18 @@ MAKER(row_centre)
 MAKER(row_scale)
 MAKER(row_both)
 
-enum { NONE, BATCH_CENTRE, BATCH_SCALE, BATCH_BOTH, ROW_CENTRE, ROW_SCALE, ROW_BOTH, KINDS };
+enum {
+    NONE,
+    BATCH_CENTRE,
+    BATCH_SCALE,
+    BATCH_BOTH,
+    ROW_CENTRE,
+    ROW_SCALE,
+    ROW_BOTH,
+    RMS,
+    LAYER,
+    KINDS
+};
 static const lab_norm kinds[KINDS] = {
     [NONE] = {"none", "no norm", NULL},
     [BATCH_CENTRE] = {"batch-centre", "batch, centring", make_batch_centre},
@@ -71,7 +86,9 @@ static const lab_norm kinds[KINDS] = {
     [BATCH_BOTH] = {"batch-both", "batch, both", make_batch_both},
     [ROW_CENTRE] = {"row-centre", "features, centring", make_row_centre},
     [ROW_SCALE] = {"row-scale", "features, scaling", make_row_scale},
-    [ROW_BOTH] = {"row-both", "features, both", make_row_both}};
+    [ROW_BOTH] = {"row-both", "features, both", make_row_both},
+    [RMS] = {"rms", "RMSNorm", ng_norm_rms},
+    [LAYER] = {"layer", "LayerNorm", ng_norm_layer}};
 
 /* ---- Training ---- */
 
@@ -120,14 +137,10 @@ static void measure(int kind)
     }
 }
 
-static void judge(const char *norm, int centre, int scale, int both, const char *over)
+static void judge(const char *norm, int kind, int with, lab_part part, const char *what)
 {
-    lab_judge((lab_part){norm, lab_quotients(last[scale], last[centre]), .side = LAB_BELOW,
-                         .threshold = 1},
-              "last loss, scaling alone over centring alone, by %s", over);
-    lab_judge((lab_part){norm, lab_quotients(last[scale], last[both]), .side = LAB_WITHIN,
-                         .around = 1, .threshold = 0.25},
-              "last loss, scaling alone over both, by %s", over);
+    part.norm = norm, part.values = lab_quotients(last[kind], last[with]);
+    lab_judge(part, "last loss, %s", what);
 }
 
 int main(int argc, char **argv)
@@ -136,7 +149,16 @@ int main(int argc, char **argv)
     lab_data("64-(%d)x%d-10, ReLU, %d epochs", lab_whole(WIDTH), lab_whole(DEPTH),
              lab_whole(EPOCHS));
     for (int kind = 0; kind < KINDS; kind++) measure(kind);
-    judge("BatchNorm", BATCH_CENTRE, BATCH_SCALE, BATCH_BOTH, "the batch");
-    judge("LayerNorm", ROW_CENTRE, ROW_SCALE, ROW_BOTH, "the features");
+    judge("LayerNorm", ROW_SCALE, ROW_CENTRE, (lab_part){.side = LAB_BELOW, .threshold = 1},
+          "scaling alone over centring alone, by the features");
+    judge("LayerNorm", ROW_SCALE, ROW_BOTH,
+          (lab_part){.side = LAB_WITHIN, .around = 1, .threshold = 0.25},
+          "scaling alone over both, by the features");
+    judge("BatchNorm", BATCH_SCALE, BATCH_BOTH, (lab_part){.side = LAB_ABOVE, .threshold = 1},
+          "scaling alone over both, by the batch");
+    judge("RMSNorm", ROW_SCALE, RMS, (lab_part){.side = LAB_BELOW, .threshold = 1.25},
+          "without gamma over that with it");
+    judge("LayerNorm", ROW_BOTH, LAYER, (lab_part){.side = LAB_BELOW, .threshold = 1.25},
+          "without gamma and beta over that with them");
     return lab_end();
 }
