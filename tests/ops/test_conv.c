@@ -431,12 +431,12 @@ TEST(layers_refuse_options_without_sense)
     assert_refused(ng_conv2d_new(4, 6, 3, .groups = 3));
     assert_refused(ng_conv2d_new(4, 6, 3, .groups = -2));
     assert_refused(ng_conv2d_new(INT64_MAX, 6, 3));
-    assert_fails(ng_conv2d_new(1 << 30, 4, 1 << 15), NG_ESHAPE, "");
+    assert_fails(ng_conv2d_new(1 << 30, 4, 1 << 15), NG_ESHAPE, "ng_module_add_parameter");
     assert_refused(ng_max_pool2d_new(0));
     assert_refused(ng_avg_pool2d_new(2, .padding_h = -1));
     assert_refused(ng_max_pool2d_new(3, .padding = 2));
     assert_refused(ng_avg_pool2d_new(4, .padding = 2, .kernel_w = 2));
     ng_module *layer = own(ng_conv2d_new(3, 2, 1));
-    assert_fails(ng_forward(layer, tape, image(NG_SHAPE(2, 4, 5, 5))), NG_ESHAPE);
-    assert_fails(ng_forward(layer, tape, image(NG_SHAPE(3))), NG_ESHAPE);
+    assert_fails(ng_forward(layer, tape, image(NG_SHAPE(2, 4, 5, 5))), NG_ESHAPE, "Conv2d");
+    assert_fails(ng_forward(layer, tape, image(NG_SHAPE(3))), NG_ESHAPE, "Conv2d");
 }
