@@ -37,15 +37,6 @@ TEST(a_setting_that_is_a_tensor_may_be_none)
     assert_same_bits(ng_gradient(tape, y, x, .cotangent = NG_NONE), ng_gradient(tape, y, x));
 }
 
-TEST(labels_of_another_dtype_are_told_what_was_expected)
-{
-    ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(2, 3), 0);
-    ng_tensor *labels = ng_full(tape, NG_F64, NG_SHAPE(2), 0);
-    assert_fails(ng_cross_entropy(tape, x, labels), NG_EDTYPE);
-    assert_fails(ng_nll(tape, x, labels), NG_EDTYPE);
-    assert_fails(ng_hinge(tape, x, labels), NG_EDTYPE);
-}
-
 LOOP_TEST(softmax_is_finite_at_extremes, 2)
 {
     const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
@@ -104,22 +95,7 @@ LOOP_TEST(softmax_of_floats_keeps_its_digits, 6)
     }
 }
 
-TEST(softmax_says_what_is_wrong)
-{
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 1), *scalar = VALUES(NG_F32, NG_SCALAR, 1);
-    assert_fails(ng_softmax(tape, x, .axes = NG_AXES(2)), NG_ESHAPE);
-    assert_fails(ng_log_softmax(tape, scalar), NG_ESHAPE);
-    assert_fails(ng_softmax(tape, LABELS(1, 2)), NG_EDTYPE);
-}
-
 /* ---- Losses against a target -------------------------------------------------------------- */
-
-TEST(mse_against_itself_has_no_gradient)
-{
-    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(3), 1, 2, 3);
-    assert_ok(ng_backward(tape, ng_mse(tape, x, x)));
-    assert_values(ng_grad(x), 0, 0, 0, 0);
-}
 
 TEST(huber_by_hand)
 {
@@ -128,22 +104,16 @@ TEST(huber_by_hand)
     assert_values(ng_huber(tape, x, t, .reduction = NG_EACH), 0, 0.125, 2.5, 1.5, 0);
     assert_values(ng_huber(tape, x, t, .reduction = NG_EACH, .delta = 2), 0, 0.125, 4, 2, 0);
     assert_values(ng_huber(tape, x, t), 0, 4.125 / 4);
-    assert_ok(ng_backward(tape, ng_huber(tape, x, t, .reduction = NG_SUM)));
-    assert_values(ng_grad(x), 0, 0.5, -1, 1, 0);
-}
-
-/* The second derivative of the parabola, where prediction and target are equal. */
-TEST(huber_has_curvature_at_zero)
-{
-    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(1), 0), *t = VALUES(NG_F64, NG_SHAPE(1), 0);
-    ng_tensor *dx = ng_gradient(tape, ng_huber(tape, x, t), x, .record = true);
-    assert_values(ng_gradient(tape, dx, x), 0, 1);
+    ng_tensor *dx = ng_gradient(tape, ng_huber(tape, x, t, .reduction = NG_SUM), x, .record = true);
+    assert_values(dx, 0, 0.5, -1, 1, 0);
+    assert_values(ng_gradient(tape, dx, x), 0, 1, 0, 0, 1); /* of the parabola, also at 0 */
+    assert_values(ng_gradient(tape, ng_mse(tape, x, x), x), 0, 0, 0, 0, 0);
 }
 
 TEST(losses_say_what_is_wrong)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 1), *t = normal(NG_F32, NG_SHAPE(3), 2);
-    ng_tensor *doubles = normal(NG_F64, NG_SHAPE(2, 3), 3);
+    ng_tensor *doubles = normal(NG_F64, NG_SHAPE(2, 3), 3), *none = VALUES(NG_F32, NG_SCALAR, 1);
     assert_fails(ng_mse(tape, x, t), NG_ESHAPE);
     assert_fails(ng_l1(tape, x, t), NG_ESHAPE);
     assert_fails(ng_huber(tape, x, t), NG_ESHAPE);
@@ -152,9 +122,26 @@ TEST(losses_say_what_is_wrong)
     assert_refused(ng_huber(tape, x, x, .delta = -1));
     assert_refused(ng_huber(tape, x, x, .delta = NG_ZERO));
     assert_refused(ng_mse(tape, x, x, .reduction = (ng_reduction)7));
-    const char *of_huber = ".delta is set, which has an effect only in ng_huber";
-    assert_refused(ng_mse(tape, x, x, .delta = 2), of_huber);
-    assert_refused(ng_kl_divergence(tape, x, x, .delta = NG_ZERO), of_huber);
+    assert_refused(ng_mse(tape, x, x, .delta = 2));
+    assert_refused(ng_kl_divergence(tape, x, x, .delta = NG_ZERO));
+    assert_fails(ng_softmax(tape, x, .axes = NG_AXES(2)), NG_ESHAPE);
+    assert_fails(ng_log_softmax(tape, none), NG_ESHAPE);
+    assert_fails(ng_softmax(tape, LABELS(1, 2)), NG_EDTYPE);
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .ignored = 1));
+    assert_refused(ng_nll(tape, x, LABELS(0, 1), .ignored = -1));
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 3)));
+    assert_refused(ng_cross_entropy(tape, x, LABELS(-1, 0)));
+    assert_fails(ng_cross_entropy(tape, x, LABELS(0, 1, 2)), NG_ESHAPE);
+    assert_fails(ng_cross_entropy(tape, x, VALUES(NG_F64, NG_SHAPE(2), 0, 1)), NG_EDTYPE);
+    assert_fails(ng_nll(tape, x, VALUES(NG_F64, NG_SHAPE(2), 0, 1)), NG_EDTYPE);
+    assert_fails(ng_hinge(tape, x, VALUES(NG_F64, NG_SHAPE(2), 0, 1)), NG_EDTYPE);
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = 1.5));
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = (double)NAN));
+    assert_fails(ng_cross_entropy(tape, none, LABELS(0)), NG_ESHAPE);
+    assert_fails(ng_cross_entropy(tape, LABELS(0, 1), LABELS(0, 1)), NG_EDTYPE);
+    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .reduction = (ng_reduction)-1));
+    const double wrong[] = {1, 1.5, -0.1, (double)NAN};
+    for (int i = 0; i < 4; i++) assert_refused(ng_dropout(tape, x, wrong[i]));
 }
 
 static ng_tensor *of_computed_targets(ng_tape *t, ng_tensor *const *in, void *context)
@@ -230,17 +217,20 @@ TEST(an_ignored_row_may_hold_anything)
     }
 }
 
-TEST(a_mean_over_no_row_has_the_gradient_0_recorded_or_not)
+TEST(a_mean_over_no_row_is_nan_and_has_the_gradient_0_recorded_or_not)
 {
-    for (int weighted = 0; weighted < 2; weighted++) {
+    ng_tensor *x = known_logits(NG_F64);
+    for (int i = 0; i < 4; i++) {
         ng_cross_entropy_options options = {.ignore = true, .ignored = -1};
         options.labels = LABELS(-1, -1);
-        if (weighted) options.weights = VALUES(NG_F64, NG_SHAPE(3), 1, 2, 3);
-        ng_tensor *x = known_logits(NG_F64);
+        if (i % 2) options.weights = VALUES(NG_F64, NG_SHAPE(3), 1, 2, 3);
         ng_tensor *loss = ng_cross_entropy_with(tape, x, options);
-        assert_values(ng_gradient(tape, loss, x), 0, 0, 0, 0, 0, 0, 0);
-        assert_values(ng_gradient(tape, loss, x, .record = true), 0, 0, 0, 0, 0, 0, 0);
+        ck_assert(isnan(ng_item(loss)));
+        assert_values(ng_gradient(tape, loss, x, .record = i / 2), 0, 0, 0, 0, 0, 0, 0);
+        options.reduction = NG_SUM;
+        assert_values(ng_cross_entropy_with(tape, x, options), 0, 0);
     }
+    ck_assert(!ng_failed());
 }
 
 TEST(ignored_label_may_be_a_class)
@@ -248,16 +238,6 @@ TEST(ignored_label_may_be_a_class)
     ng_tensor *x = known_logits(NG_F64), *labels = LABELS(0, 2);
     assert_values(ng_cross_entropy(tape, x, labels, .ignore = true), 1e-14, log(3));
     assert_values(ng_cross_entropy(tape, x, labels), 1e-14, (log(8) + log(3)) / 2);
-}
-
-TEST(mean_over_no_row_is_nan_and_sum_is_zero)
-{
-    ng_tensor *x = known_logits(NG_F32), *labels = LABELS(-1, -1);
-    ck_assert(isnan(ng_item(ng_cross_entropy(tape, x, labels, .ignore = true, .ignored = -1))));
-    assert_values(
-        ng_cross_entropy(tape, x, labels, .reduction = NG_SUM, .ignore = true, .ignored = -1), 0,
-        0);
-    ck_assert(!ng_failed());
 }
 
 /* A mean over rows of weight 0 is a mean over no row; a class of weight 0 adds nothing. */
@@ -319,22 +299,6 @@ TEST(changed_labels_are_noticed)
     assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
 
-TEST(cross_entropy_says_what_is_wrong)
-{
-    ng_tensor *x = known_logits(NG_F32);
-    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .ignored = 1));
-    assert_refused(ng_nll(tape, x, LABELS(0, 1), .ignored = -1));
-    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 3)));
-    assert_refused(ng_cross_entropy(tape, x, LABELS(-1, 0)));
-    assert_fails(ng_cross_entropy(tape, x, LABELS(0, 1, 2)), NG_ESHAPE);
-    assert_fails(ng_cross_entropy(tape, x, VALUES(NG_F32, NG_SHAPE(2), 0, 1)), NG_EDTYPE);
-    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = 1.5));
-    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .smoothing = (double)NAN));
-    assert_fails(ng_cross_entropy(tape, VALUES(NG_F32, NG_SCALAR, 1), LABELS(0)), NG_ESHAPE);
-    assert_fails(ng_cross_entropy(tape, LABELS(0, 1), LABELS(0, 1)), NG_EDTYPE);
-    assert_refused(ng_cross_entropy(tape, x, LABELS(0, 1), .reduction = (ng_reduction)-1));
-}
-
 /* ---- Dropout ------------------------------------------------------------------------------ */
 
 /* The share of zeros of 40,000 draws has deviation sqrt(p (1 - p) / 40000) = 0.0023; five are
@@ -377,13 +341,4 @@ TEST(dropout_of_nothing_changes_nothing_and_draws_nothing)
     ng_tape_seed(tape, 5);
     assert_same_bits(ng_dropout(tape, x, 0), x);
     assert_same_bits(ng_dropout(tape, x, 0.5), first);
-}
-
-TEST(dropout_says_what_is_wrong)
-{
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(3), 1);
-    const double wrong[] = {1, 1.5, -0.1, (double)NAN};
-    for (int i = 0; i < 4; i++) {
-        assert_refused(ng_dropout(tape, x, wrong[i]));
-    }
 }
