@@ -113,18 +113,17 @@ TEST(sum_to_gives_back_what_has_the_shape_already)
     assert_values(ng_sum_to(tape, x, NG_SHAPE(2)), 0, 4, 6);
     assert_values(ng_sum_to(tape, x, NG_SHAPE(2, 1)), 0, 3, 7);
     assert_values(ng_sum_to(tape, x, NG_SHAPE(1, 1)), 0, 10);
-    assert_fails(ng_sum_to(tape, x, NG_SHAPE(3)), NG_ESHAPE);
-    assert_fails(ng_sum_to(tape, x, NG_SHAPE(1, 2, 2)), NG_ESHAPE);
 }
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
-TEST(wrong_operands_are_named_and_the_program_goes_on)
+TEST(wrong_operands_are_errors_and_the_program_goes_on)
 {
     ng_tensor *a = zeros(NG_SHAPE(3, 4)), *b = zeros(NG_SHAPE(5)), *labels = INDEX(NG_SHAPE(1), 1);
-    ng_tensor *single = own(ng_zeros_new(NG_F32, NG_SHAPE(3, 4)));
+    ng_tensor *single = own(ng_zeros_new(NG_F32, NG_SHAPE(3, 4))), *empty = zeros(NG_SHAPE(3, 0));
     assert_fails(ng_add(tape, a, b), NG_ESHAPE);
     assert_fails(ng_greater(tape, a, b), NG_ESHAPE);
+    assert_fails(ng_where(tape, b, a, a), NG_ESHAPE);
     assert_fails(ng_mul(tape, a, single), NG_EDTYPE);
     assert_fails(ng_exp(tape, labels), NG_EDTYPE);
     assert_fails(ng_mul_scalar(tape, labels, 2), NG_EDTYPE);
@@ -132,9 +131,83 @@ TEST(wrong_operands_are_named_and_the_program_goes_on)
     assert_refused(ng_add(tape, a, NG_NONE));
     assert_refused(ng_clamp(tape, a, 2, 1));
     assert_refused(ng_clamp(tape, a, (double)NAN, 1));
+    assert_fails(ng_sum_to(tape, a, NG_SHAPE(3)), NG_ESHAPE);
+    assert_fails(ng_sum_to(tape, a, NG_SHAPE(1, 3, 4)), NG_ESHAPE);
+    assert_fails(ng_broadcast_to(tape, a, NG_SHAPE(3, 3)), NG_ESHAPE);
+    assert_fails(ng_broadcast_to(tape, a, NG_SHAPE(4)), NG_ESHAPE);
+    assert_fails(ng_cast(tape, a, (ng_dtype)9), NG_EDTYPE);
+    assert_fails(ng_full(tape, (ng_dtype)9, NG_SCALAR, 0), NG_EDTYPE);
+    assert_fails(ng_full(tape, NG_F32, NG_SHAPE(2, -1), 1), NG_ESHAPE);
+    const ng_axes nine = {.count = 9}, minus = {.count = -1};
+    assert_fails(ng_sum(tape, a, .axes = NG_AXES(2)), NG_ESHAPE);
+    assert_fails(ng_variance(tape, a, .axes = NG_AXES(-3)), NG_ESHAPE);
+    assert_fails(ng_mean(tape, a, .axes = NG_AXES(1, -1)), NG_ESHAPE);
+    assert_fails(ng_sum(tape, a, .axes = NG_AXES(0, 0)), NG_ESHAPE);
+    assert_fails(ng_argmax(tape, a, .axes = NG_AXES(5)), NG_ESHAPE);
+    assert_fails(ng_sum(tape, a, .axes = nine), NG_ESHAPE);
+    assert_fails(ng_mean(tape, a, .axes = minus), NG_ESHAPE);
+    assert_fails(ng_logsumexp(tape, a, .axes = nine), NG_ESHAPE);
+    assert_fails(ng_permute(tape, a, nine), NG_ESHAPE);
+    assert_refused(ng_mean(tape, a, .unbiased = true));
+    assert_refused(ng_prod(tape, a, .unbiased = true));
+    assert_refused(ng_norm(tape, a, .unbiased = true));
+    assert_fails(ng_max(tape, empty), NG_ESHAPE);
+    assert_fails(ng_argmax(tape, empty, .axes = NG_AXES(1)), NG_ESHAPE);
     ck_assert_int_eq(ng_tape_used(tape).ops, 0);
     assert_ok(ng_add(tape, a, a));
     ck_assert(!ng_failed());
+}
+
+TEST(shapes_that_do_not_fit_are_errors)
+{
+    ng_tensor *a = zeros(NG_SHAPE(3, 4)), *b = zeros(NG_SHAPE(5, 2)), *v = zeros(NG_SHAPE(5));
+    ng_tensor *p = zeros(NG_SHAPE(3, 2, 2)), *q = zeros(NG_SHAPE(4, 2, 2));
+    assert_fails(ng_matmul(tape, a, b), NG_ESHAPE);
+    assert_fails(ng_matmul(tape, a, b, .transpose_a = true), NG_ESHAPE);
+    assert_fails(ng_matmul(tape, v, a), NG_ESHAPE);
+    assert_fails(ng_matmul(tape, p, q), NG_ESHAPE);
+    assert_fails(ng_linear(tape, a, b, NG_NONE), NG_ESHAPE);
+    assert_fails(ng_linear(tape, a, a, v), NG_ESHAPE);
+    assert_fails(ng_linear(tape, a, v, NG_NONE), NG_ESHAPE);
+    assert_refused(ng_linear(tape, a, NG_NONE, NG_NONE));
+    assert_shape(ng_linear(tape, zeros(NG_SHAPE(4)), a, NG_NONE), 3);
+    const ng_shape shapes[] = {NG_SHAPE(5, 2),   NG_SHAPE(5, 3),   NG_SHAPE(5, -1), NG_SHAPE(0, -1),
+                               NG_SHAPE(-1, -1), NG_SHAPE(-2, -6), {.rank = 9}};
+    for (int i = 0; i < 7; i++) assert_fails(ng_reshape(tape, a, shapes[i]), NG_ESHAPE);
+    assert_fails(ng_permute(tape, p, NG_AXES(0, 1)), NG_ESHAPE);
+    assert_fails(ng_permute(tape, p, NG_AXES(0, 1, 1)), NG_ESHAPE);
+    assert_fails(ng_transpose(tape, p, 0, 3), NG_ESHAPE);
+    const int64_t bounds[][2] = {{2, 9}, {-5, 2}, {5, NG_END}, {3, 1}};
+    for (int i = 0; i < 4; i++)
+        assert_fails(ng_slice(tape, a, 1, bounds[i][0], bounds[i][1]), NG_ESHAPE);
+    assert_fails(ng_slice(tape, a, 2, 0, 1), NG_ESHAPE);
+    assert_refused(ng_pad(tape, a, 1, -1, 2));
+    assert_refused(ng_pad(tape, a, 1, 2, -1));
+    assert_refused(ng_pad(tape, a, 1, INT64_MAX, 2));
+    assert_fails(ng_pad(tape, a, 1, 0, INT64_MAX - 4), NG_ESHAPE);
+    assert_fails(ng_concat(tape, (ng_tensor *[]){a, b}, 2, 0), NG_ESHAPE);
+    assert_fails(ng_concat(tape, (ng_tensor *[]){a, v}, 2, 1), NG_ESHAPE);
+    assert_refused(ng_concat(tape, &a, 0, 0));
+    ng_tensor *whole = INDEX(NG_SHAPE(1, 2), 1, 2);
+    assert_fails(ng_concat(tape, (ng_tensor *[]){whole, b}, 2, 0), NG_EDTYPE);
+    assert_fails(ng_concat(tape, (ng_tensor *[]){b, whole}, 2, 0), NG_EDTYPE);
+}
+
+TEST(a_wrong_index_is_an_error)
+{
+    ng_tensor *table = zeros(NG_SHAPE(10, 2)), *none = zeros(NG_SHAPE(0, 2));
+    ng_tensor *high = zeros(NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 1)), *one = LEAF(NG_SHAPE(1), 1);
+    assert_fails(ng_gather_rows(tape, table, INDEX(NG_SHAPE(4), 0, 1, 9, 12)), NG_ESHAPE);
+    assert_fails(ng_gather_rows(tape, table, INDEX(NG_SHAPE(1), -1)), NG_ESHAPE);
+    assert_fails(ng_gather_rows(tape, none, INDEX(NG_SHAPE(1), 0)), NG_ESHAPE);
+    assert_fails(ng_gather_rows(tape, table, table), NG_EDTYPE);
+    assert_refused(ng_gather_rows(tape, table, NG_NONE));
+    assert_fails(ng_gather_rows(tape, LEAF(NG_SCALAR, 1), INDEX(NG_SCALAR, 0)), NG_ESHAPE);
+    assert_fails(ng_scatter_add_rows(tape, table, INDEX(NG_SHAPE(3), 0, 1, 2), 4), NG_ESHAPE);
+    assert_fails(ng_scatter_add_rows(tape, one, INDEX(NG_SHAPE(1), 4), 4), NG_ESHAPE);
+    assert_fails(ng_scatter_add_rows(tape, one, INDEX(NG_SHAPE(1), 0), -1), NG_ESHAPE);
+    assert_fails(ng_gather_rows(tape, high, INDEX(NG_SHAPE(1, 1), 0)), NG_ESHAPE);
+    assert_fails(ng_scatter_add_rows(tape, high, INDEX(NG_SCALAR, 0), 1), NG_ESHAPE);
 }
 
 /* ---- Functions of each element ------------------------------------------------------------- */
@@ -433,28 +506,6 @@ TEST(argmax_is_the_first_of_equals)
     ck_assert(!ng_requires_grad(rows));
 }
 
-TEST(reductions_name_wrong_axes)
-{
-    ng_tensor *x = zeros(NG_SHAPE(3, 4)), *empty = zeros(NG_SHAPE(3, 0));
-    assert_fails(ng_sum(tape, x, .axes = NG_AXES(2)), NG_ESHAPE);
-    assert_refused(ng_mean(tape, x, .unbiased = true));
-    assert_refused(ng_prod(tape, x, .unbiased = true));
-    assert_refused(ng_norm(tape, x, .unbiased = true));
-    assert_fails(ng_variance(tape, x, .axes = NG_AXES(-3)), NG_ESHAPE);
-    assert_fails(ng_mean(tape, x, .axes = NG_AXES(1, -1)), NG_ESHAPE);
-    assert_fails(ng_argmax(tape, x, .axes = NG_AXES(5)), NG_ESHAPE);
-    const ng_axes nine = {.count = 9}, minus = {.count = -1};
-    assert_fails(ng_sum(tape, x, .axes = nine), NG_ESHAPE);
-    assert_fails(ng_mean(tape, x, .axes = minus), NG_ESHAPE);
-    assert_fails(ng_variance(tape, x, .axes = nine), NG_ESHAPE);
-    assert_fails(ng_max(tape, x, .axes = nine), NG_ESHAPE);
-    assert_fails(ng_logsumexp(tape, x, .axes = nine), NG_ESHAPE);
-    assert_fails(ng_permute(tape, x, nine), NG_ESHAPE);
-    assert_fails(ng_sum(tape, x, .axes = NG_AXES(0, 0)), NG_ESHAPE);
-    assert_fails(ng_max(tape, empty), NG_ESHAPE);
-    assert_fails(ng_argmax(tape, empty, .axes = NG_AXES(1)), NG_ESHAPE);
-}
-
 /* ---- Matrix products ----------------------------------------------------------------------- */
 
 /* Sums of 5 products in another order differ in a few roundings of values below 30. */
@@ -481,26 +532,6 @@ TEST(matmul_multiplies_broadcast_batches_read_either_way)
     for (int flags = 0; flags < 4; flags++) multiply_plainly(flags & 1, flags & 2);
 }
 
-TEST(matmul_names_shapes_that_do_not_fit)
-{
-    ng_tensor *a = zeros(NG_SHAPE(32, 64)), *b = zeros(NG_SHAPE(128, 10)), *v = zeros(NG_SHAPE(5));
-    ng_tensor *p = zeros(NG_SHAPE(3, 2, 2)), *q = zeros(NG_SHAPE(4, 2, 2));
-    assert_fails(ng_matmul(tape, a, b), NG_ESHAPE);
-    assert_fails(ng_matmul(tape, a, b, .transpose_a = true), NG_ESHAPE);
-    assert_fails(ng_matmul(tape, v, b), NG_ESHAPE);
-    assert_fails(ng_matmul(tape, p, q), NG_ESHAPE);
-}
-
-TEST(linear_names_shapes_that_do_not_fit)
-{
-    ng_tensor *x = zeros(NG_SHAPE(32, 64)), *w = zeros(NG_SHAPE(10, 128)), *b = zeros(NG_SHAPE(9));
-    assert_fails(ng_linear(tape, x, w, NG_NONE), NG_ESHAPE);
-    assert_fails(ng_linear(tape, w, w, b), NG_ESHAPE);
-    assert_fails(ng_linear(tape, x, b, NG_NONE), NG_ESHAPE);
-    assert_refused(ng_linear(tape, x, NG_NONE, NG_NONE));
-    assert_shape(ng_linear(tape, zeros(NG_SHAPE(128)), w, NG_NONE), 10);
-}
-
 /* ---- Shape --------------------------------------------------------------------------------- */
 
 TEST(reshape_shares_memory_and_finds_an_open_dimension)
@@ -517,18 +548,6 @@ TEST(reshape_shares_memory_and_finds_an_open_dimension)
     ck_assert_ptr_eq(ng_reshape(tape, y, NG_SHAPE(-1, y->shape.dim[1])), y);
 }
 
-TEST(reshape_names_sizes_that_differ)
-{
-    ng_tensor *x = zeros(NG_SHAPE(3, 4));
-    assert_fails(ng_reshape(tape, x, NG_SHAPE(5, 2)), NG_ESHAPE);
-    assert_fails(ng_reshape(tape, x, NG_SHAPE(5, 3)), NG_ESHAPE);
-    assert_fails(ng_reshape(tape, x, NG_SHAPE(5, -1)), NG_ESHAPE);
-    assert_fails(ng_reshape(tape, x, NG_SHAPE(0, -1)), NG_ESHAPE);
-    assert_fails(ng_reshape(tape, x, NG_SHAPE(-1, -1)), NG_ESHAPE);
-    assert_fails(ng_reshape(tape, x, NG_SHAPE(-2, 6)), NG_ESHAPE);
-    assert_fails(ng_reshape(tape, x, (ng_shape){.rank = 9}), NG_ESHAPE);
-}
-
 TEST(permute_and_transpose_move_axes)
 {
     ng_tensor *x = LEAF(NG_SHAPE(1, 2, 3), 1, 2, 3, 4, 5, 6);
@@ -541,9 +560,6 @@ TEST(permute_and_transpose_move_axes)
     ng_tensor *t = ng_transpose(tape, x, 0, -1);
     assert_shape(t, 3, 2, 1);
     assert_values(t, 0, 1, 4, 2, 5, 3, 6);
-    assert_fails(ng_permute(tape, x, NG_AXES(0, 1)), NG_ESHAPE);
-    assert_fails(ng_permute(tape, x, NG_AXES(0, 1, 1)), NG_ESHAPE);
-    assert_fails(ng_transpose(tape, x, 0, 3), NG_ESHAPE);
 }
 
 TEST(broadcast_to_repeats)
@@ -552,8 +568,6 @@ TEST(broadcast_to_repeats)
     ng_tensor *y = ng_broadcast_to(tape, x, NG_SHAPE(2, 2, 3));
     assert_values(y, 0, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2);
     assert_gradient(y, x, 0, 6, 6);
-    assert_fails(ng_broadcast_to(tape, x, NG_SHAPE(3, 3)), NG_ESHAPE);
-    assert_fails(ng_broadcast_to(tape, x, NG_SHAPE(2)), NG_ESHAPE);
     assert_fails(ng_broadcast_to(tape, LEAF(NG_SHAPE(1, 2), 1, 2), NG_SHAPE(2)), NG_ESHAPE);
 }
 
@@ -565,11 +579,6 @@ TEST(slices_count_from_either_end)
     assert_values(ng_slice(tape, x, 0, 1, 2), 0, 5, 6, 7, 8);
     assert_gradient(ng_slice(tape, x, 1, -4, -2), x, 0, 1, 1, 0, 0, 1, 1, 0, 0);
     assert_shape(ng_slice(tape, x, 1, 2, 2), 2, 0);
-    assert_fails(ng_slice(tape, x, 1, 2, 9), NG_ESHAPE);
-    assert_fails(ng_slice(tape, x, 1, -5, 2), NG_ESHAPE);
-    assert_fails(ng_slice(tape, x, 1, 5, NG_END), NG_ESHAPE);
-    assert_fails(ng_slice(tape, x, 1, 3, 1), NG_ESHAPE);
-    assert_fails(ng_slice(tape, x, 2, 0, 1), NG_ESHAPE);
 }
 
 TEST(slices_of_one_tensor_add_up_in_its_gradient)
@@ -586,10 +595,6 @@ TEST(pad_puts_zeros_around)
     ng_tensor *y = ng_pad(tape, x, 1, 1, 2);
     assert_values(y, 0, 0, 3, 0, 0, 0, 4, 0, 0);
     assert_gradient(ng_square(tape, y), x, 0, 6, 8);
-    assert_refused(ng_pad(tape, x, 1, -1, 2));
-    assert_refused(ng_pad(tape, x, 1, 2, -1));
-    assert_refused(ng_pad(tape, x, 1, INT64_MAX, 2));
-    assert_fails(ng_pad(tape, x, 1, 0, INT64_MAX - 1), NG_ESHAPE);
 }
 
 TEST(concat_joins_and_its_gradient_parts)
@@ -660,25 +665,6 @@ TEST(scatter_counts_beyond_the_digits_of_float)
     assert_values(ng_grad(table), 0, 2 * most, 4);
 }
 
-TEST(gather_names_a_wrong_index)
-{
-    ng_tensor *table = zeros(NG_SHAPE(10, 2)), *none = zeros(NG_SHAPE(0, 2));
-    assert_fails(ng_gather_rows(tape, table, INDEX(NG_SHAPE(4), 0, 1, 9, 12)), NG_ESHAPE);
-    assert_fails(ng_gather_rows(tape, table, INDEX(NG_SHAPE(1), -1)), NG_ESHAPE);
-    assert_fails(ng_gather_rows(tape, none, INDEX(NG_SHAPE(1), 0)), NG_ESHAPE);
-    assert_fails(ng_gather_rows(tape, table, table), NG_EDTYPE);
-    assert_refused(ng_gather_rows(tape, table, NG_NONE));
-    assert_fails(ng_gather_rows(tape, LEAF(NG_SCALAR, 1), INDEX(NG_SCALAR, 0)), NG_ESHAPE);
-    assert_fails(ng_scatter_add_rows(tape, table, INDEX(NG_SHAPE(3), 0, 1, 2), 4), NG_ESHAPE);
-    assert_fails(ng_scatter_add_rows(tape, LEAF(NG_SHAPE(1), 1), INDEX(NG_SHAPE(1), 4), 4),
-                 NG_ESHAPE);
-    assert_fails(ng_scatter_add_rows(tape, LEAF(NG_SHAPE(1), 1), INDEX(NG_SHAPE(1), 0), -1),
-                 NG_ESHAPE);
-    ng_tensor *high = zeros(NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 1));
-    assert_fails(ng_gather_rows(tape, high, INDEX(NG_SHAPE(1, 1), 0)), NG_ESHAPE);
-    assert_fails(ng_scatter_add_rows(tape, high, INDEX(NG_SCALAR, 0), 1), NG_ESHAPE);
-}
-
 TEST(where_chooses_with_all_three_broadcasting)
 {
     ng_tensor *condition = CONSTANT(NG_SHAPE(2, 1), 1, 0);
@@ -735,7 +721,6 @@ TEST(constants_have_the_asked_dtype_and_shape)
     assert_values(ng_ones_like(tape, x), 0, 1, 1);
     ck_assert_int_eq(ng_dtype_of(ng_ones_like(tape, x)), NG_F32);
     assert_values(ng_full(tape, NG_I64, NG_SHAPE(2), 7), 0, 7, 7);
-    assert_fails(ng_full(tape, NG_F32, NG_SHAPE(2, -1), 1), NG_ESHAPE);
 }
 
 TEST(cast_keeps_values_and_hands_its_gradient_back)
@@ -751,8 +736,6 @@ TEST(cast_keeps_values_and_hands_its_gradient_back)
     ck_assert_int_eq(ng_dtype_of(dx), NG_F64);
     assert_values(dx, 0, 3, -4);
     assert_values(ng_gradient(tape, ng_sum(tape, ng_square(tape, dx)), x), 0, 12, -16);
-    assert_fails(ng_cast(tape, x, (ng_dtype)9), NG_EDTYPE);
-    assert_fails(ng_full(tape, (ng_dtype)9, NG_SCALAR, 0), NG_EDTYPE);
 }
 
 /* The partial sums 1e8 + 1 and 6e38 cannot be held in float. */
