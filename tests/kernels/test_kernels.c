@@ -2386,70 +2386,43 @@ LOOP_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads, TABLES)
 
 /* Two arrays of floats large enough to be stored past the caches, and as large ones with wider
  * rows, whose columns are in blocks of other lengths. */
-enum {
-    PAST_ROWS = 3100,
-    PAST_COLUMNS = 1024,
-    WIDE_ROWS = 1600,
-    WIDE_COLUMNS = 1984,
-    PAST = PAST_ROWS * PAST_COLUMNS,
-    PAST_KINDS = 14
-};
-_Static_assert(WIDE_ROWS *WIDE_COLUMNS == PAST, "as much");
-
-static ng_column_norm_shape past_columns(int kind)
-{
-    const bool wide = kind > 11;
-    return (ng_column_norm_shape){wide ? WIDE_ROWS : PAST_ROWS, wide ? WIDE_COLUMNS : PAST_COLUMNS,
-                                  1, 1e-5};
-}
-
-/* The backward pass of rows or columns with given statistics. */
-static void run_past_backward(int kind, const char *x, const char *dy, char *y)
-{
-    static double mean[PAST_ROWS], rstd[PAST_ROWS], scratch[2 * PAST_COLUMNS * 64];
-    for (int i = 0; i < PAST_ROWS; i++) mean[i] = 0.1, rstd[i] = 1 + 1e-4 * i;
-    const int64_t rows = PAST_ROWS, n = PAST_COLUMNS;
-    const bool center = kind == 6;
-    const ng_row_norm_shape row = {rows, n, n, 1e-5, center, false};
-    const ng_column_norm_shape column = past_columns(kind);
-    const ng_statistics statistics = {.mean = center || kind > 7 ? mean : NULL, .rstd = rstd};
-    ng_norm_gradients to = {.dx.data = y};
-    if (kind == 9) rstd[5] = 1e30; /* a column of floats that is computed by itself */
-    if (kind > 7) {
-        k->column_norm_backward(&column, x, x, statistics, dy, false, to);
-        return;
-    }
-    to.dgamma.data = make(n);
-    to.dbeta.data = center ? make(n) : NULL;
-    k->row_norm_backward(&row, x, x, statistics, dy, to, scratch);
-}
+enum { PAST_ROWS = 3100, PAST_COLUMNS = 1024, PAST = PAST_ROWS * PAST_COLUMNS, PAST_KINDS = 14 };
 
 static void run_past(int kind, const char *x, const char *z, char *y)
 {
-    static double mean[PAST_ROWS], rstd[PAST_ROWS], var[PAST_ROWS];
+    static double mean[PAST_ROWS], rstd[PAST_ROWS], var[PAST_ROWS], scratch[2 * PAST_COLUMNS * 64];
+    for (int i = 0; i < PAST_ROWS; i++) mean[i] = 0.1, rstd[i] = 1 + 1e-4 * i;
     const int64_t rows = PAST_ROWS, n = PAST_COLUMNS;
-    const bool repeated = kind == 1, center = kind == 3 || kind == 11;
-    const ng_shape shape = NG_SHAPE(rows, n);
-    const ng_walk walk = ng_walk_broadcast(shape, shape, repeated ? NG_SHAPE(n) : shape);
+    const bool odd = kind % 2, center = odd;
+    const ng_walk walk = ng_walk_broadcast(NG_SHAPE(rows, n), NG_SHAPE(rows, n),
+                                           odd ? NG_SHAPE(n) : NG_SHAPE(rows, n));
     const ng_row_norm_shape row = {rows, n, n, 1e-5, center, false};
-    const ng_column_norm_shape column = past_columns(kind);
-    const ng_statistics statistics = {.mean = center || kind > 4 ? mean : NULL, .rstd = rstd};
-    if (kind < 2) {
+    const ng_row_norm_shape long_row = {rows / 4, 4 * n, 4 * n, 1e-5, center, false};
+    const ng_column_norm_shape column = odd ? (ng_column_norm_shape){1600, 1984, 1, 1e-5}
+                                            : (ng_column_norm_shape){rows, n, 1, 1e-5};
+    const ng_statistics of_rows = {.mean = center ? mean : NULL, .rstd = rstd};
+    const ng_statistics of_columns = {.mean = mean, .rstd = rstd};
+    ng_norm_gradients to = {.dx.data = y};
+    switch (kind / 2) {
+    case 0:
         k->binary(NG_BINARY_ADD, &walk, x, z, y);
         for (int64_t i = 0; i < PAST; i += 7)
-            expect("a + b", y, i, get(x, i) + get(z, repeated ? i % n : i), 1, 0);
-    } else if (kind == 2) {
-        k->softmax_backward(x, z, y, rows, n, 1, false, false);
-    } else if (kind < 5) {
-        k->row_norm(&row, x, z, center ? z : NULL, y, statistics);
-    } else if (kind == 10 || kind == 11) {
-        const ng_row_norm_shape long_row = {rows / 4, 4 * n, 4 * n, 1e-5, center, false};
-        k->row_norm(&long_row, x, z, center ? z : NULL, y, statistics);
-    } else if (kind == 5 || kind == 12) {
-        k->column_statistics(&column, x, statistics, var);
-        k->column_norm(&column, x, statistics, z, z, y);
-    } else {
-        run_past_backward(kind, x, z, y);
+            expect("a + b", y, i, get(x, i) + get(z, odd ? i % n : i), 1, 0);
+        break;
+    case 1: k->softmax_backward(x, z, y, rows, n, 1, false, false); break;
+    case 2: k->row_norm(&row, x, z, center ? z : NULL, y, of_rows); break;
+    case 3: k->row_norm(&long_row, x, z, center ? z : NULL, y, of_rows); break;
+    case 4:
+        to.dgamma.data = make(n), to.dbeta.data = center ? make(n) : NULL;
+        k->row_norm_backward(&row, x, x, of_rows, z, to, scratch);
+        break;
+    case 5:
+        k->column_statistics(&column, x, of_columns, var);
+        k->column_norm(&column, x, of_columns, z, z, y);
+        break;
+    default:
+        if (odd) rstd[5] = 1e30; /* a column of floats that is computed by itself */
+        k->column_norm_backward(&column, x, x, of_columns, z, false, to);
     }
 }
 
