@@ -451,12 +451,19 @@ static bool always(int64_t result) { return (void)result, !ng_failed(); }
              bool: always, default: by_pointer)(result)
 /* clang-format on */
 
-#define CALL(name, kinds, ...)                                                                     \
-    static bool LINED(call_, __LINE__)(ng_tensor * *in) { return WORKED((__VA_ARGS__)); }
+/* Each row makes a function, and an entry of the list. */
 #define LINED(name, line) LINED_AS(name, line)
 #define LINED_AS(name, line) name##line
+#define CALL(name, ...) ROW(LINED(call_, __LINE__), #name, __VA_ARGS__)
+#define UNARY(name) ROW(call_##name, #name, "m", name(tape, in[0]))
+#define UNARY_WITH(name) ROW(call_##name, #name "_with", "m", name(tape, in[0]))
+#define ALONG(name) ROW(call_##name, #name "_with", "m", name(tape, in[0], .axes = NG_AXES(1)))
+#define BINARY(name) ROW(call_##name, #name, "mm", name(tape, in[0], in[1]))
+
+#define ROW(id, name, kinds, ...)                                                                  \
+    static bool id(ng_tensor **in) { return WORKED((__VA_ARGS__)); }
 #include "operands.def"
-#undef CALL
+#undef ROW
 
 typedef struct {
     const char *name, *kinds;
@@ -464,9 +471,9 @@ typedef struct {
 } caller;
 
 static const caller callers[] = {
-#define CALL(name, kinds, ...) {#name, kinds, LINED(call_, __LINE__)},
+#define ROW(id, name, kinds, ...) {name, kinds, id},
 #include "operands.def"
-#undef CALL
+#undef ROW
 };
 enum { N_CALLERS = sizeof callers / sizeof callers[0] };
 
