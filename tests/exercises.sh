@@ -50,7 +50,11 @@ mistake() {
     mistakes=$((mistakes + 1))
 }
 
+says "$folder/files/01_tanh.c" 1 'hint: NG_NONE in dx says that the gradient is 0'
+
 mistakes=0
+mistake 01_tanh.c 'a term of dx has no dy in it' 'ng_mul(tape, dy,' 'ng_mul(tape, ng_add_scalar(tape, ng_mul_scalar(tape, dy, 0), 1),'
+mistake 04_rms_norm.c 'a term of dx has no dy in it' 'ng_sub(tape, dy, along)' '((void)along, ng_mul(tape, y, y))'
 mistake 01_tanh.c 'the sign is flipped' 'dx[0] = ng_mul(tape, dy,' 'dx[0] = ng_mul(tape, ng_neg(tape, dy),'
 mistake 02_sum.c 'gave float64 (2, 1), expected float64 (2, 3)' \
     'ng_broadcast_to(tape, dy, ng_shape_of(node->inputs[0]))' 'dy; (void)tape, (void)node'

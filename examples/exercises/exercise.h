@@ -5,6 +5,7 @@
 
 #include <normgrad.h>
 #include <stdio.h>
+#include <string.h>
 
 /* An input: normal numbers of this shape, or with .classes labels from 0 to classes - 1. */
 typedef struct {
@@ -43,6 +44,31 @@ static inline ng_tensor *exercise_call(ng_tape *tape, ng_tensor *const *in, void
     return ng_record(tape, &e->op, y, in, e->n, NULL, 0);
 }
 
+/* Returns whether every gradient is proportional to dy, as the chain rule says: three times dy
+ * gives three times dx. A term without dy is not. */
+static inline bool exercise_has_dy(exercise *e, ng_tensor *const *x)
+{
+    enum { MOST = 8 };
+    bool has = true;
+    ng_tensor *in[MOST] = {NULL};
+    ng_tape *tape = ng_tape_new();
+    for (int i = 0; i < e->n; i++)
+        in[i] = e->inputs[i].classes > 0 ? x[i] : ng_variable(tape, x[i]);
+    ng_tensor *y = exercise_call(tape, in, e);
+    ng_tensor *sum = ng_sum(tape, ng_mul(tape, y, ng_normal(tape, NG_F64, ng_shape_of(y), 0, 1)));
+    for (int i = 0; i < e->n && !ng_failed(); i++) {
+        if (e->inputs[i].classes > 0) continue;
+        ng_tensor *once = ng_gradient(tape, sum, in[i]);
+        ng_tensor *thrice = ng_gradient(tape, ng_mul_scalar(tape, sum, 3), in[i]);
+        ng_tensor *off = ng_sub(tape, thrice, ng_mul_scalar(tape, once, 3));
+        const double most = ng_item(ng_max(tape, ng_abs(tape, off)));
+        has = has && !(most > 1e-9 * ng_item(ng_max(tape, ng_abs(tape, thrice))));
+    }
+    ng_tape_free(tape);
+    ng_clear_error(); /* the checker has said what fails */
+    return has;
+}
+
 /* Checks the op at both orders. Returns main's value: 0 where it is right. */
 static inline int exercise_check(exercise *e)
 {
@@ -66,8 +92,13 @@ static inline int exercise_check(exercise *e)
     if (!r.passed && *r.worst_name)
         printf("    %s[%lld] at order %d: yours %.6g, finite differences %.6g\n    %s\n",
                r.worst_name, (long long)r.worst_index, r.order, r.analytic, r.numeric, r.counts);
-    if (!r.passed && *r.hint) printf("    hint: %s\n", r.hint);
-    if (!r.passed && *r.worst_name && !*r.hint && r.order == 2)
+    if (!r.passed && !ng_failed() && !exercise_has_dy(e, x))
+        printf("    hint: a term of dx has no dy in it: dx is to grow as dy grows\n");
+    else if (!r.passed && *r.hint)
+        printf("    hint: %s\n", r.hint);
+    else if (!r.passed && !*r.worst_name && strstr(r.message, "no gradient"))
+        printf("    hint: NG_NONE in dx says that the gradient is 0; set dx to yours\n");
+    else if (!r.passed && *r.worst_name && r.order == 2)
         printf("    hint: right at order 1. Has a value been kept that depends on an input?\n");
     if (ng_failed()) printf("    %s\n", ng_error_text());
     for (int i = 0; i < e->n; i++) ng_tensor_free(x[i]);

@@ -1,6 +1,6 @@
 /* A comparison of norms on labelled samples: options, training from several seeds at once, the best
- * learning rate of each norm, checkpoints, a table, and the figure. The program has the data and the
- * network:
+ * learning rate of each norm, checkpoints, a table, and the figure. The program has the data and
+ * the network:
  *
  *     static comparison digits = {.norms = "none,layer", ..., .read = read_data,
  *                                 .network = make_network, .optimizer = make_optimizer};
@@ -126,18 +126,7 @@ static bool count_classes(comparison *c)
     return !ng_failed();
 }
 
-/* Copies the samples that train and those that measure. A last batch of one sample is left out:
- * BatchNorm cannot train on it. */
-static void split_data(const comparison *c, int seed, ng_dataset **train, ng_dataset **test)
-{
-    if (c->train < ng_dataset_count(c->data))
-        ng_dataset_split(c->data, c->train, (uint64_t)seed, train, test);
-    else
-        *train = ng_dataset_from(ng_dataset_x(c->data), ng_dataset_y(c->data));
-    if (!c->test) return;
-    ng_dataset_free(*test);
-    *test = ng_dataset_from(ng_dataset_x(c->test), ng_dataset_y(c->test));
-}
+/* A last batch of one sample is left out: BatchNorm cannot train on it. */
 static bool drops_last(const comparison *c)
 {
     return c->train > c->batch && c->train % c->batch == 1;
@@ -176,7 +165,7 @@ static double accuracy_of(ng_module *net, ng_tape *tape, ng_dataset *data)
     return right / (double)ng_dataset_count(data);
 }
 
-/* Trains on the rest of the epoch. Returns the mean loss, which is not finite if it has diverged. */
+/* Trains on the rest of the epoch. Returns the mean loss. It is not finite after divergence. */
 static double run_epoch(one_training *t)
 {
     comparison *c = t->c;
@@ -238,7 +227,12 @@ static void train_one(comparison *c, int norm, runs *r, int place, double lr, bo
     char key[64];
     t.seed = r->first_seed + place, t.shows = shows;
     snprintf(key, sizeof key, on_trial ? "%s-%g" : "%s", choice->key, lr);
-    split_data(c, t.seed, &t.train, &t.test);
+    ng_dataset *rest = NULL;
+    if (c->train < ng_dataset_count(c->data))
+        ng_dataset_split(c->data, c->train, (uint64_t)t.seed, &t.train, &rest);
+    else
+        t.train = ng_dataset_from(ng_dataset_x(c->data), ng_dataset_y(c->data));
+    t.test = c->test ? c->test : rest;
     t.net = c->network(c, choice->image && ng_rank(ng_dataset_x(c->data)) == 4 ? choice->image
                                                                                : choice->features);
     ng_module_init(t.net, (uint64_t)t.seed);
@@ -258,7 +252,7 @@ static void train_one(comparison *c, int norm, runs *r, int place, double lr, bo
     while (begun && ng_training_epoch(t.run, c->epochs) && measure_epoch(&t, r)) continue;
     draw_layers(t.watched, c->out, key);
     ng_training_free(t.run), ng_tape_free(t.tape), ng_optimizer_free(t.optimizer);
-    ng_module_free(t.net), ng_dataset_free(t.train), ng_dataset_free(t.test);
+    ng_module_free(t.net), ng_dataset_free(t.train), ng_dataset_free(rest);
     ng_history_free(t.watched);
 }
 
@@ -278,7 +272,7 @@ static double rate_of(const comparison *c, int k) { return ldexp(c->lowest_rate,
 static void print_run(comparison *c, int norm, int place)
 {
     const runs *r = &c->results[norm];
-    if (r->done[place] < c->epochs) return;
+    if (r->done[place] < c->epochs || fills_terminal(&c->with)) return;
     progress_end(&c->bar);
     printf("%-18s seed %d/%d  loss %.4f  validation accuracy %6.2f %%  %.1f s\n",
            norm_of(c, norm)->name, place + 1, c->seeds,
@@ -338,6 +332,7 @@ static void find_rate(comparison *c, int norm)
         if (s->loss[s->tried].high < s->loss[s->best].high) s->best = s->tried;
     }
     s->rate = rate_of(c, s->best);
+    if (fills_terminal(&c->with)) return;
     progress_end(&c->bar);
     printf("%-18s best of %d learning rates: %g%s\n", norm_of(c, norm)->name, RATES, s->rate,
            s->best == 0           ? ", the lowest; a lower rate may be better"
@@ -419,7 +414,8 @@ static void log_spread(ng_history *history, const char *series, int step, number
     ng_history_log(history, name, step, s.three_quarters);
 }
 
-/* Logs the columns that plots/convergence.gp draws, a block for each norm and one for its search. */
+/* Logs the columns that plots/convergence.gp draws: a block for each norm, and one for its
+ * search. */
 static void log_results(const comparison *c, ng_history *history)
 {
     for (int i = 0; norm_of(c, i); i++) {

@@ -43,36 +43,16 @@ typedef struct {
  *     OPTION_SWITCH  bool *to, which becomes true
  *     OPTION_CHOICE  int *to, the index in the list of choices
  *     OPTION_LIST    bool to[], one for each choice */
-#define OPTION_COUNT(name, argument, meaning, to, low, high)                                       \
-    {                                                                                              \
-        name, argument, meaning, READ_COUNT, to, low, high, NULL                                   \
-    }
-#define OPTION_WHOLE(name, argument, meaning, to, low, high)                                       \
-    {                                                                                              \
-        name, argument, meaning, READ_WHOLE, to, low, high, NULL                                   \
-    }
-#define OPTION_NUMBER(name, argument, meaning, to, low, high)                                      \
-    {                                                                                              \
-        name, argument, meaning, READ_NUMBER, to, low, high, NULL                                  \
-    }
-#define OPTION_RATE(name, argument, meaning, to)                                                   \
-    OPTION_NUMBER(name, argument, meaning, to, DBL_MIN, DBL_MAX)
-#define OPTION_TEXT(name, argument, meaning, to)                                                   \
-    {                                                                                              \
-        name, argument, meaning, READ_TEXT, to, 0, 0, NULL                                         \
-    }
-#define OPTION_SWITCH(name, meaning, to)                                                           \
-    {                                                                                              \
-        name, "", meaning, READ_SWITCH, to, 0, 0, NULL                                             \
-    }
-#define OPTION_CHOICE(name, argument, meaning, to, choices)                                        \
-    {                                                                                              \
-        name, argument, meaning, READ_CHOICE, to, 0, 0, choices                                    \
-    }
-#define OPTION_LIST(name, argument, meaning, to, choices)                                          \
-    {                                                                                              \
-        name, argument, meaning, READ_LIST, to, 0, 0, choices                                      \
-    }
+/* clang-format off */
+#define OPTION_COUNT(name, arg, meaning, ...) {name, arg, meaning, READ_COUNT, __VA_ARGS__, NULL}
+#define OPTION_WHOLE(name, arg, meaning, ...) {name, arg, meaning, READ_WHOLE, __VA_ARGS__, NULL}
+#define OPTION_NUMBER(name, arg, meaning, ...) {name, arg, meaning, READ_NUMBER, __VA_ARGS__, NULL}
+#define OPTION_RATE(name, arg, meaning, to) OPTION_NUMBER(name, arg, meaning, to, DBL_MIN, DBL_MAX)
+#define OPTION_TEXT(name, arg, meaning, to) {name, arg, meaning, READ_TEXT, to, 0, 0, NULL}
+#define OPTION_SWITCH(name, meaning, to) {name, "", meaning, READ_SWITCH, to, 0, 0, NULL}
+#define OPTION_CHOICE(name, arg, meaning, to, all) {name, arg, meaning, READ_CHOICE, to, 0, 0, all}
+#define OPTION_LIST(name, arg, meaning, to, all) {name, arg, meaning, READ_LIST, to, 0, 0, all}
+/* clang-format on */
 
 typedef struct {
     const program_option *rows;

@@ -1,5 +1,5 @@
-/* What trainings have in common: --checkpoint and --resume; --live, a figure that is redrawn while a
- * network trains; --watch, a figure of its layers. */
+/* What trainings have in common: --checkpoint and --resume; --live, a figure that is redrawn while
+ * a network trains; --watch, a figure of its layers. */
 #ifndef EXAMPLES_TRAINING_H
 #define EXAMPLES_TRAINING_H
 
