@@ -1,7 +1,7 @@
 /* normgrad against its peers and against the machine, in one interleaved run.
  *
- * For each case every engine (normgrad, PyTorch, oneDNN, the roof) at each number of threads makes
- * its buffers; then they take turns, a short burst of runs each, for several rounds. A burst gives
+ * For each case every engine (normgrad, the roof, the peers) at each number of threads makes its
+ * buffers; then they take turns, a short burst of runs each, for several rounds. A burst gives
  * the median of its runs, the rounds the median of these: what else the machine does, or how fast
  * it happens to be, meets all alike. */
 #include "bench.h"
@@ -15,13 +15,10 @@
 
 /* ---- The cases ------------------------------------------------------------------------------ */
 
-static const char *const groups[] = {"norm_forward", "norm_backward", "second", "pointwise",
-                                     "step",         "overhead",      "memory", "scale",
-                                     "late",         "busy"};
-enum { MOST_COPIES = 4 };
+static const char *const groups[] = {"norm_forward", "norm_backward", "second",   "pointwise",
+                                     "product",      "step",          "overhead", "scale"};
 
-static void add_case(bench_results *results, const char *group, const char *name, const char *shape,
-                     const char *dtype)
+static void add_case(bench_results *results, const char *group, const char *name, const char *shape)
 {
     if (results->options.group && strcmp(results->options.group, group)) return;
     if (results->n_cases == MOST_CASES) return;
@@ -30,7 +27,6 @@ static void add_case(bench_results *results, const char *group, const char *name
     snprintf(what->group, sizeof what->group, "%s", group);
     snprintf(what->name, sizeof what->name, "%s", name);
     snprintf(what->shape, sizeof what->shape, "%s", shape);
-    snprintf(what->dtype, sizeof what->dtype, "%s", dtype);
     bench_parse_shape(what);
 }
 
@@ -38,23 +34,19 @@ static void add_norms(bench_results *results)
 {
     static const char *const norms[] = {"layer_norm", "rms_norm", "batch_norm"};
     static const char *const shapes[] = {"32x64", "128x128", "1024x768", "4096x768", "8192x4096"};
-    const bool quick = results->options.quick;
     for (int direction = 0; direction < 2; direction++)
-        for (int dtype = 0; dtype < (quick ? 1 : 2); dtype++)
-            for (int norm = 0; norm < 3; norm++)
-                for (int shape = 0; shape < (quick ? 4 : 5); shape++)
-                    add_case(results, groups[direction], norms[norm], shapes[shape],
-                             dtype ? "f64" : "f32");
+        for (int norm = 0; norm < 3; norm++)
+            for (int shape = 0; shape < (results->options.quick ? 4 : 5); shape++)
+                add_case(results, groups[direction], norms[norm], shapes[shape]);
 }
 
 /* Gradients of gradients. */
 static void add_second(bench_results *results)
 {
     static const char *const norms[] = {"layer_norm", "rms_norm", "batch_norm"};
-    for (int norm = 0; norm < 3; norm++)
-        add_case(results, "second", norms[norm], "1024x768", "f32");
+    for (int norm = 0; norm < 3; norm++) add_case(results, "second", norms[norm], "1024x768");
     static const char *const steps[] = {"penalty", "maml", "hvp"};
-    for (int i = 0; i < 3; i++) add_case(results, "second", steps[i], "64-128*2-10@64", "f32");
+    for (int i = 0; i < 3; i++) add_case(results, "second", steps[i], "64-128*2-10@64");
 }
 
 static void add_pointwise(bench_results *results)
@@ -65,18 +57,30 @@ static void add_pointwise(bench_results *results)
         for (int back = 0; back < 2; back++) {
             char name[32];
             snprintf(name, sizeof name, "%s_%s", ops[op], back ? "backward" : "forward");
-            add_case(results, "pointwise", name, "4096x768", "f32");
+            add_case(results, "pointwise", name, "4096x768");
         }
+}
+
+/* A^T and B^T lie in memory the other way. A linear layer multiplies x W^T, its gradients dy W and
+ * dy^T x. */
+static void add_products(bench_results *results)
+{
+    static const char *const products[][2] = {
+        {"AB", "16x16x16"},       {"AB", "32x128x64"},    {"AB", "1024x1024x1024"},
+        {"AB^T", "32x128x64"},    {"AB^T", "32x128x128"}, {"AB^T", "64x128x128"},
+        {"AB^T", "256x1024x784"}, {"A^TB", "128x128x32"}, {"A^TB", "1024x784x256"}};
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        add_case(results, "product", products[i][0], products[i][1]);
 }
 
 static void add_steps(bench_results *results)
 {
-    add_case(results, "step", "mlp", "64-32-10@32", "f32");
-    add_case(results, "step", "mlp", "64-128*2-10@32", "f32");
-    add_case(results, "step", "mlp", "784-256*2-10@64", "f32");
-    add_case(results, "step", "mlp", "784-1024*2-10@256", "f32");
-    add_case(results, "step", "transformer-4x128", "8x128", "f32");
-    add_case(results, "step", "lstm-64", "64x50", "f32");
+    add_case(results, "step", "mlp", "64-32-10@32");
+    add_case(results, "step", "mlp", "64-128*2-10@32");
+    add_case(results, "step", "mlp", "784-256*2-10@64");
+    add_case(results, "step", "mlp", "784-1024*2-10@256");
+    add_case(results, "step", "transformer-4x128", "8x128");
+    add_case(results, "step", "lstm-64", "64x50");
 }
 
 static void add_scale(bench_results *results)
@@ -85,11 +89,11 @@ static void add_scale(bench_results *results)
     char shape[48];
     for (int layers = 2; layers <= 64; layers *= quick ? 8 : 2) {
         snprintf(shape, sizeof shape, "64-128*%d-10@64", layers);
-        add_case(results, "scale", "depth", shape, "f32");
+        add_case(results, "scale", "depth", shape);
     }
     for (int batch = 1; batch <= 4096; batch *= quick ? 16 : 4) {
         snprintf(shape, sizeof shape, "64-128*2-10@%d", batch);
-        add_case(results, "scale", "batch", shape, "f32");
+        add_case(results, "scale", "batch", shape);
     }
 }
 
@@ -98,19 +102,12 @@ static void add_cases(bench_results *results)
     add_norms(results);
     add_second(results);
     add_pointwise(results);
+    add_products(results);
     add_steps(results);
     static const char *const chains[] = {"add", "mul", "tanh"};
-    for (int i = 0; i < 3; i++) add_case(results, "overhead", chains[i], "1x1", "f32");
-    add_case(results, "overhead", "loop", "1x1", "f32");
-    add_case(results, "memory", "idle_kib", "784-1024*2-10@256", "f32");
-    add_case(results, "memory", "peak_kib", "784-1024*2-10@256", "f32");
+    for (int i = 0; i < 3; i++) add_case(results, "overhead", chains[i], "1x1");
+    add_case(results, "overhead", "loop", "1x1");
     add_scale(results);
-    add_case(results, "late", "first", "64-128*2-10@1", "f32");
-    add_case(results, "late", "late", "64-128*2-10@1", "f32");
-    add_case(results, "busy", "transformer-4x128", "8x128*2", "f32");
-    add_case(results, "busy", "transformer-4x128", "8x128*4", "f32");
-    add_case(results, "busy", "mlp", "256*6-10@128*2", "f32");
-    add_case(results, "busy", "mlp", "256*6-10@128*4", "f32");
 }
 
 /* ---- Measuring ------------------------------------------------------------------------------ */
@@ -127,19 +124,16 @@ double bench_best(const bench_results *results, int which, bench_engine engine)
     return best;
 }
 
-/* The kernels alone are of interest where a call costs as much as the work; memory that malloc
- * does not keep, where blocks are larger than it ever keeps: 32 MB. */
-static bool takes_part(bench_engine engine, const bench_case *what)
+/* Which cases an engine is asked for. Compiling takes half a minute: a short run goes without. */
+static bool takes_part(bench_engine engine, const bench_case *what, bool quick)
 {
-    const bool norm = !strncmp(what->group, "norm_", 5);
-    const int64_t size = what->rows * what->columns;
+    const bool step = !strcmp(what->group, "step");
     if (engine == NORMGRAD || engine == ROOF) return true;
-    if (strcmp(what->dtype, "f32") || !strcmp(what->group, "busy") ||
-        !strcmp(what->group, "late") || !strcmp(what->name, "loop"))
-        return false;
-    if (engine == KERNEL) return norm && size <= 128 * 128;
-    if (engine == PYTORCH_PLAIN) return norm && size * 4 > 32 << 20;
-    return true;
+    if (engine == KANN) return step && what->widths;
+    if (engine == COMPILED)
+        return !quick && ((step && !what->hidden) || !strncmp(what->group, "norm_", 5) ||
+                          !strcmp(what->group, "pointwise"));
+    return strcmp(what->name, "loop");
 }
 
 static void progress(const bench_results *results, int which, int round)
@@ -160,9 +154,7 @@ static void progress(const bench_results *results, int which, int round)
 static double burst_of(const bench_options *options, const bench_case *what)
 {
     const bool is_large = what->rows * what->columns >= 1 << 24;
-    return options->milliseconds * (!strcmp(what->group, "busy")               ? 20
-                                    : !strcmp(what->group, "step") || is_large ? 10
-                                                                               : 1);
+    return options->milliseconds * (!strcmp(what->group, "step") || is_large ? 10 : 1);
 }
 
 static void measure(bench_results *results, bench_children children, int which)
@@ -174,9 +166,9 @@ static void measure(bench_results *results, bench_children children, int which)
     progress(results, which, 0);
     for (int e = 0; e < ENGINES; e++)
         for (int t = 0; t < options->n_threads; t++)
-            has[e][t] = takes_part((bench_engine)e, what) &&
-                        !strcmp(child_ask(&children[e][t], "open %s %s %s %s", what->group,
-                                          what->name, what->shape, what->dtype),
+            has[e][t] = takes_part((bench_engine)e, what, options->quick) &&
+                        !strcmp(child_ask(&children[e][t], "open %s %s %s", what->group, what->name,
+                                          what->shape),
                                 "ok");
     const double begin = bench_now();
     int rounds = 0;
@@ -198,62 +190,10 @@ static void measure(bench_results *results, bench_children children, int which)
     progress(results, -1, 0);
 }
 
-/* Peak memory after twenty steps, and before the first, of a process that has done nothing else. */
-static void measure_memory(bench_results *results, bench_engine engine, int idle, int peak)
-{
-    const bench_case *what = &results->cases[peak];
-    const int last = results->options.n_threads - 1;
-    bench_child child;
-    if (!results->engine[engine][0] ||
-        !child_start(&child, engine == PYTORCH ? PYTORCH_PLAIN : engine,
-                     results->options.threads[last]))
-        return;
-    results->median[idle][engine][last] = atof(child_ask(&child, "peak"));
-    if (!strcmp(child_ask(&child, "open memory mlp %s f32", what->shape), "ok")) {
-        child_ask(&child, "time 1 20");
-        results->median[peak][engine][last] = atof(child_ask(&child, "peak"));
-    }
-    child_stop(&child);
-}
-
-/* Several processes at once on the same processors, each with so many threads: what the slowest of
- * them takes. */
-static void measure_busy(bench_results *results, int which)
-{
-    const bench_options *options = &results->options;
-    const bench_case *what = &results->cases[which];
-    static bench_child copies[MOST_THREADS][MOST_COPIES];
-    static double times[MOST_THREADS][MOST_ROUNDS];
-    for (int t = 0; t < options->n_threads; t++)
-        for (int64_t i = 0; i < what->copies; i++) {
-            child_start(&copies[t][i], NORMGRAD, options->threads[t]);
-            child_ask(&copies[t][i], "open %s %s %s %s", what->group, what->name, what->shape,
-                      what->dtype);
-        }
-    for (int round = 0; round < options->rounds; round++) {
-        progress(results, which, round);
-        for (int t = 0; t < options->n_threads; t++)
-            times[t][round] = child_time_together(copies[t], what->copies, burst_of(options, what),
-                                                  options->least);
-    }
-    for (int t = 0; t < options->n_threads; t++) {
-        results->median[which][NORMGRAD][t] = bench_median(times[t], options->rounds);
-        for (int64_t i = 0; i < what->copies; i++) child_stop(&copies[t][i]);
-    }
-    progress(results, -1, 0);
-}
-
 static void measure_all(bench_results *results, bench_children children)
 {
     for (int which = 0; which < results->n_cases; which++) {
-        if (!strcmp(results->cases[which].name, "idle_kib")) {
-            measure_memory(results, NORMGRAD, which, which + 1);
-            measure_memory(results, PYTORCH, which, which + 1);
-        } else if (!strcmp(results->cases[which].group, "busy")) {
-            measure_busy(results, which);
-        } else if (strcmp(results->cases[which].group, "memory")) {
-            measure(results, children, which);
-        }
+        measure(results, children, which);
         report_case(results, which);
     }
 }
@@ -264,7 +204,7 @@ static void measure_all(bench_results *results, bench_children children)
 static bool needed(const bench_results *results, bench_engine engine)
 {
     for (int which = 0; which < results->n_cases; which++)
-        if (takes_part(engine, &results->cases[which])) return true;
+        if (takes_part(engine, &results->cases[which], results->options.quick)) return true;
     return false;
 }
 
@@ -272,18 +212,18 @@ static void start_all(bench_results *results, bench_children children)
 {
     for (int e = 0; e < ENGINES; e++) {
         if (!needed(results, (bench_engine)e)) continue;
-        if (e == PYTORCH_PLAIN && !results->engine[PYTORCH][0]) continue;
-        if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[Kstarting %s", bench_engine_name[e]);
+        if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[Kstarting %s", bench_engine_title[e]);
         for (int t = 0; t < results->options.n_threads; t++) {
-            if (!child_start(&children[e][t], (bench_engine)e, results->options.threads[t])) break;
-            memcpy(results->engine[e], children[e][t].name, sizeof results->engine[e]);
+            if (child_start(&children[e][t], (bench_engine)e, results->options.threads[t])) {
+                memcpy(results->engine[e], children[e][t].name, sizeof results->engine[e]);
+                continue;
+            }
+            progress(results, -1, 0);
+            if (e != KANN) printf("Without %s: %s\n", bench_engine_title[e], children[e][t].name);
+            break;
         }
     }
     progress(results, -1, 0);
-    if (!results->engine[PYTORCH][0] && needed(results, PYTORCH))
-        puts("PyTorch is missing, and left out. To install it: make deps-bench");
-    if (!results->engine[ONEDNN][0] && needed(results, ONEDNN))
-        puts("oneDNN is missing, and left out. To install it: make deps-bench");
 }
 
 /* ---- The command ---------------------------------------------------------------------------- */
@@ -291,11 +231,12 @@ static void start_all(bench_results *results, bench_children children)
 static const char usage[] =
     "Usage: bench [OPTION]...   (in the project's folder; make bench, make bench-quick)\n"
     "\n"
-    "Times normgrad, PyTorch, oneDNN and the machine's own limit, in turns, and prints tables.\n"
+    "Times normgrad, PyTorch, torch.compile, oneDNN, kann and the machine's own limit, in turns,\n"
+    "and prints tables. A peer that is missing is left out.\n"
     "\n"
     "  -g, --group=NAME     only one group: norm_forward, norm_backward, second, pointwise,\n"
-    "                       step, overhead, memory, scale, late (a step after 10,000) or busy\n"
-    "  -q, --quick          fewer cases, shorter bursts: under 40 seconds\n"
+    "                       product, step, overhead or scale\n"
+    "  -q, --quick          fewer cases, shorter bursts, no torch.compile: under a minute\n"
     "  -t, --threads=LIST   numbers of threads, at most 4 of them (default 1,2)\n"
     "  -o, --output=FOLDER  where results.tsv is written (default build/bench)\n"
     "  -p, --plots=FOLDER   where the figures' numbers are written (default: --output's)\n"
@@ -311,7 +252,7 @@ static const char usage[] =
     "          for a step its matrix products at the rate of a large square one\n"
     "bursts    of 30 ms, as often as there are rounds; steps, which a training repeats, and\n"
     "          arrays of 64 MB and more 300 ms\n"
-    "results   build/bench/results.tsv has microseconds, in the group memory KiB\n";
+    "results   build/bench/results.tsv has microseconds\n";
 
 static bool parse_threads(bench_options *options, const char *text)
 {
@@ -343,7 +284,6 @@ static int complain(const char *what, const char *value)
 static int serve(const char *engine)
 {
     if (!strcmp(engine, "normgrad")) return bench_normgrad();
-    if (!strcmp(engine, "kernel")) return bench_kernel();
     if (!strcmp(engine, "roof")) return bench_roof();
     return complain("no such engine:", engine);
 }

@@ -8,20 +8,20 @@
 
 enum { MOST_CASES = 160, MOST_THREADS = 4, MOST_ROUNDS = 32 };
 
-typedef enum { NORMGRAD, KERNEL, ROOF, PYTORCH, PYTORCH_PLAIN, ONEDNN, ENGINES } bench_engine;
+typedef enum { NORMGRAD, ROOF, PYTORCH, COMPILED, ONEDNN, KANN, ENGINES } bench_engine;
 
-/* As in the results: "normgrad", "kernel", "roof", "pytorch", "pytorch_plain", "onednn". */
-extern const char *const bench_engine_name[ENGINES];
+/* As in the results, "normgrad", "roof", "pytorch", "compiled", "onednn", "kann"; and in print. */
+extern const char *const bench_engine_name[ENGINES], *const bench_engine_title[ENGINES];
 
 /* ---- child.c: one engine with one number of threads ---------------------------------------- */
 
 typedef struct {
     pid_t pid; /* 0: there is none */
     FILE *to, *from;
-    char name[96]; /* as it calls itself */
+    char name[160]; /* as it calls itself */
 } bench_child;
 
-/* Starts it; false if it cannot be had. */
+/* Starts it; false if it cannot be had, with the reason in its name. */
 bool child_start(bench_child *child, bench_engine engine, int threads);
 
 /* Sends a line, and returns the answer without its end, or "" from a child that is gone, which is
@@ -29,9 +29,6 @@ bool child_start(bench_child *child, bench_engine engine, int threads);
 const char *child_ask(bench_child *child, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void child_stop(bench_child *child);
-
-/* Has all of them time at once; the mean of their answers, 0 if one is gone. */
-double child_time_together(bench_child *children, int64_t count, double milliseconds, int least);
 
 /* ---- What was measured --------------------------------------------------------------------- */
 
@@ -47,7 +44,7 @@ typedef struct {
 
 typedef struct {
     bench_options options;
-    char engine[ENGINES][96]; /* what it calls itself, "" where it is missing */
+    char engine[ENGINES][160]; /* what it calls itself, "" where it is missing */
     int n_cases;
     bench_case cases[MOST_CASES];
     double median[MOST_CASES][ENGINES][MOST_THREADS]; /* microseconds, 0 where not measured */
@@ -55,6 +52,9 @@ typedef struct {
 
 /* The least over the numbers of threads; 0 if there is none. */
 double bench_best(const bench_results *results, int which, bench_engine engine);
+
+/* Whether an engine is another library, which a row can be behind. */
+static inline bool bench_is_peer(int engine) { return engine >= PYTORCH; }
 
 /* ---- report.c ------------------------------------------------------------------------------ */
 

@@ -6,9 +6,10 @@ $(OUT)/tests/bench/roof.o: OWN += $(KERNEL)
 $(BENCH_OBJECTS): $(OUT)/%.o: %.c Makefile | $$(@D)/
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
-## deps-bench: install PyTorch, oneDNN and ADOL-C to compare with
+## deps-bench: install PyTorch with OpenBLAS, what torch.compile needs, oneDNN and ADOL-C to compare with
 deps-bench:
-	@$(call apt,python3-torch libdnnl-dev libadolc-dev)
+	@$(call apt,python3-torch libopenblas0-pthread libtorch-dev libsleef-dev python3-setuptools g++ \
+	    libdnnl-dev libadolc-dev)
 ## bench: times against PyTorch, oneDNN and the machine's limit; tables, build/bench/results.tsv
 ## bench-quick: fewer cases and shorter bursts, under 40 seconds
 bench: $(BENCH)
@@ -16,10 +17,14 @@ bench: $(BENCH)
 	$(Q)if $(has_gnuplot) >/dev/null; then gnuplot plots/bench.gp; fi
 bench-quick: $(BENCH)
 	$(Q)$(BENCH) --output=$(BUILD)/bench --quick
-# The engine of oneDNN is a program of its own, where its header is found: nothing else loads it.
+# The engines of oneDNN, where its header is found, and of kann, where KANN names a clone of it, are
+# programs of their own: nothing else loads them.
 ONEDNN := $(if $(wildcard /usr/include/oneapi/dnnl/dnnl.h),$(OUT)/tests/bench/engine_onednn)
-$(BENCH): $(filter-out %/engine_onednn.o,$(BENCH_OBJECTS)) $(STATIC) | $(ONEDNN)
-	$(Q)$(link) $^ $(LIBS) $(LDLIBS) -o $@
+$(BENCH): $(filter-out %/engine_onednn.o %/engine_kann.o,$(BENCH_OBJECTS)) $(STATIC) | $(ONEDNN) \
+    $(if $(KANN),$(OUT)/tests/bench/engine_kann)
+	$(Q)$(link) $(filter %.o %.a,$^) $(LIBS) $(LDLIBS) -o $@
+$(OUT)/tests/bench/engine_kann: tests/bench/engine_kann.c $(OUT)/tests/bench/engine.o
+	$(Q)$(CC) -O3 -march=native -Iinclude -I$(KANN) $^ $(KANN)/kann.c $(KANN)/kautodiff.c $(LDFLAGS) -lm -o $@
 $(OUT)/tests/bench/engine_onednn: $(OUT)/tests/bench/engine_onednn.o $(OUT)/tests/bench/engine.o
 	$(Q)$(link) $^ -ldnnl $(LDLIBS) -o $@
 

@@ -7,7 +7,7 @@
  *
  * PyTorch takes a tensor's memory from malloc each time. So that it gets the same again, as in the
  * loop of any other engine, glibc is told to keep freed memory, which it gives back to the system
- * otherwise; pytorch_plain goes without that. */
+ * otherwise. */
 #include "bench.h"
 #include <errno.h>
 #include <poll.h>
@@ -19,10 +19,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE = 120000, PAUSE = 3000000 }; /* milliseconds, nanoseconds */
+enum { PATIENCE = 600000, PAUSE = 3000000 }; /* milliseconds, nanoseconds */
 
-const char *const bench_engine_name[ENGINES] = {"normgrad", "kernel",        "roof",
-                                                "pytorch",  "pytorch_plain", "onednn"};
+const char *const bench_engine_name[ENGINES] = {"normgrad", "roof",   "pytorch",
+                                                "compiled", "onednn", "kann"};
+const char *const bench_engine_title[ENGINES] = {"normgrad", "roof",   "PyTorch",
+                                                 "compiled", "oneDNN", "kann"};
 
 static void set_environment(bench_engine engine, int threads)
 {
@@ -34,13 +36,14 @@ static void set_environment(bench_engine engine, int threads)
     setenv("GOMP_SPINCOUNT", "30000", 1);
     setenv("KMP_BLOCKTIME", "1", 1);
     setenv("OPENBLAS_THREAD_TIMEOUT", "20", 1);
-    if (engine != PYTORCH) return;
-    setenv("MALLOC_MMAP_MAX_", "0", 0);
-    setenv("MALLOC_TRIM_THRESHOLD_", "1000000000000", 0);
-    setenv("MALLOC_TOP_PAD_", "67108864", 0);
+    unsetenv("OPENBLAS_CORETYPE"), unsetenv("OPENBLAS_L2_SIZE");
+    if (engine != PYTORCH && engine != COMPILED) return;
+    setenv("MALLOC_MMAP_MAX_", "0", 1);
+    setenv("MALLOC_TRIM_THRESHOLD_", "1000000000000", 1);
+    setenv("MALLOC_TOP_PAD_", "67108864", 1);
 #ifdef __x86_64__
     /* an OpenBLAS older than the processor does not find its wide registers by itself */
-    if (__builtin_cpu_supports("avx512f")) setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
+    if (__builtin_cpu_supports("avx512f")) setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
 #endif
 }
 
@@ -55,10 +58,14 @@ static void become(bench_engine engine)
     if (!python) python = "/usr/bin/python3";
     switch (engine) {
     case PYTORCH:
-    case PYTORCH_PLAIN: execl(python, python, "tests/bench/engine_torch.py", (char *)NULL); return;
+    case COMPILED:
+        execl(python, python, "tests/bench/engine_torch.py", bench_engine_name[engine],
+              (char *)NULL);
+        return;
     case ONEDNN:
+    case KANN:
         *strrchr(self, '/') = '\0';
-        snprintf(neighbour, sizeof neighbour, "%s/engine_onednn", self);
+        snprintf(neighbour, sizeof neighbour, "%s/engine_%s", self, bench_engine_name[engine]);
         execl(neighbour, neighbour, (char *)NULL);
         return;
     default: execl(self, self, "--engine", bench_engine_name[engine], (char *)NULL);
@@ -108,7 +115,10 @@ bool child_start(bench_child *child, bench_engine engine, int threads)
     *child = (bench_child){pid, fdopen(to[1], "w"), fdopen(from[0], "r"), ""};
     const char *greeting = answer(child);
     if (strncmp(greeting, "ready ", 6)) {
+        char reason[sizeof child->name] = "it is missing";
+        if (!strncmp(greeting, "no ", 3)) snprintf(reason, sizeof reason, "%s", greeting + 3);
         child_stop(child);
+        memcpy(child->name, reason, sizeof reason);
         return false;
     }
     snprintf(child->name, sizeof child->name, "%s", greeting + 6);
@@ -129,22 +139,6 @@ const char *child_ask(bench_child *child, const char *format, ...)
     const char *line = answer(child);
     let_threads_sleep();
     return line;
-}
-
-double child_time_together(bench_child *children, int64_t count, double milliseconds, int least)
-{
-    double slowest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        if (!children[i].pid) return 0;
-        fprintf(children[i].to, "time %g %d\n", milliseconds, least);
-    }
-    for (int64_t i = 0; i < count; i++) fflush(children[i].to);
-    for (int64_t i = 0; i < count; i++) {
-        const double time = atof(answer(&children[i]));
-        if (time > slowest) slowest = time;
-    }
-    let_threads_sleep();
-    return slowest;
 }
 
 void child_stop(bench_child *child)

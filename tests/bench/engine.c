@@ -41,13 +41,6 @@ void *bench_buffer(int64_t bytes)
     return memset(memory, 0, size);
 }
 
-/* The end of a shape: nothing, or "*" and how many copies. */
-static bool copies_follow(bench_case *what, char *end)
-{
-    what->copies = *end == '*' ? strtoll(end + 1, &end, 10) : 1;
-    return what->copies > 0 && *end == '\0';
-}
-
 bool bench_parse_shape(bench_case *what)
 {
     const char *text = what->shape;
@@ -62,7 +55,8 @@ bool bench_parse_shape(bench_case *what)
     what->rows = strtoll(text, &end, 10);
     if (*end == 'x') {
         what->columns = strtoll(end + 1, &end, 10);
-        return copies_follow(what, end) && what->rows > 0 && what->columns > 0;
+        what->depth = *end == 'x' ? strtoll(end + 1, &end, 10) : 1;
+        return *end == '\0' && what->rows > 0 && what->columns > 0 && what->depth > 0;
     }
     for (what->widths = 0;; text = end + 1) {
         const int64_t width = strtoll(text, &end, 10);
@@ -73,7 +67,7 @@ bool bench_parse_shape(bench_case *what)
     }
     if (*end != '@') return false;
     what->batch = strtoll(end + 1, &end, 10);
-    return copies_follow(what, end) && what->batch > 0;
+    return *end == '\0' && what->batch > 0;
 }
 
 /* The products with weights, each three times (forward, and two backward); those of the attention,
@@ -152,17 +146,6 @@ static double time_job(const bench_job *job, double seconds, int least)
 
 /* ---- The protocol -------------------------------------------------------------------------- */
 
-static long peak_kib(void)
-{
-    char line[256];
-    long kib = 0;
-    FILE *status = fopen("/proc/self/status", "r");
-    while (status && fgets(line, sizeof line, status))
-        if (sscanf(line, "VmHWM: %ld kB", &kib) == 1) break;
-    if (status) fclose(status);
-    return kib;
-}
-
 static void close_job(bench_job *job)
 {
     if (job->close) job->close(job->state);
@@ -172,8 +155,7 @@ static void close_job(bench_job *job)
 static bool open_job(const char *line, bench_open *open, bench_job *job)
 {
     bench_case what = {0};
-    if (sscanf(line, "open %23s %31s %47s %7s", what.group, what.name, what.shape, what.dtype) != 4)
-        return false;
+    if (sscanf(line, "open %23s %31s %47s", what.group, what.name, what.shape) != 3) return false;
     return bench_parse_shape(&what) && open(&what, job);
 }
 
@@ -191,8 +173,6 @@ int bench_serve(const char *name, bench_open *open)
             puts(open_job(line, open, &job) ? "ok" : "no");
         } else if (job.run && sscanf(line, "time %lf %d", &milliseconds, &least) == 2) {
             printf("%.9g\n", 1e6 * time_job(&job, 1e-3 * milliseconds, least));
-        } else if (!strncmp(line, "peak", 4)) {
-            printf("%ld\n", peak_kib());
         } else {
             close_job(&job);
             puts("ok");

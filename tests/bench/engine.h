@@ -2,11 +2,10 @@
  *
  * It reads a line and answers with a line, until its input ends:
  *
- *     (at the start)                          ready NAME AND VERSION
- *     open norm_forward layer_norm 32x64 f32  ok, or: no (the engine does not have it)
+ *     (at the start)                          ready NAME AND VERSION, or: no REASON
+ *     open norm_forward layer_norm 32x64      ok, or: no (the engine does not have it)
  *     time 30 3                               median microseconds of runs during 30 ms, at least 3
  *     close                                   ok
- *     peak                                    peak resident memory in KiB
  *
  * Only the engine that was asked works; the others wait in a read. OMP_NUM_THREADS says with how
  * many threads.
@@ -19,14 +18,14 @@
 
 enum { BENCH_LAYERS = 80, BENCH_VOCABULARY = 96 };
 
-/* A shape is "4096x768", rows and columns, or "64-128*3-10@32", a network's widths (128 three
- * times) and its batch; with "*4" behind it the same in so many copies at once. The case
+/* A shape is "4096x768", rows and columns; "32x128x64", those of a product and what it sums over;
+ * or "64-128*3-10@32", a network's widths (128 three times) and its batch. The case
  * "transformer-4x128" is a language model of 4 layers of width 128 that reads rows of so many
  * characters; "lstm-64" is an LSTM of 64 features that reads rows of so many vectors of 64 numbers,
  * and tells the largest of as many classes after each. */
 typedef struct {
-    char group[24], name[32], shape[48], dtype[8];
-    int64_t rows, columns, copies;
+    char group[24], name[32], shape[48];
+    int64_t rows, columns, depth;
     int64_t batch, width[BENCH_LAYERS];
     int widths;
     int64_t layers, dim; /* of a transformer */
@@ -63,8 +62,10 @@ double bench_median(double *values, int count); /* sorts them */
 /* Answers standard input on standard output; the exit status. */
 int bench_serve(const char *name, bench_open *open);
 
+/* The product C = A B of rows x columns x depth, A and B turned or not: the kernel alone. */
+bool bench_open_product(const bench_case *what, bool turns_a, bool turns_b, bench_job *job);
+
 int bench_normgrad(void);
-int bench_kernel(void);
 int bench_roof(void);
 
 #endif

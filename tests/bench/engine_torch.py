@@ -1,19 +1,42 @@
-"""The engine PyTorch, in eager mode: the other side of the protocol in engine.h."""
+"""The engines PyTorch (eager) and torch.compile: the other side of the protocol in engine.h.
+
+    engine_torch.py pytorch|compiled [REQUEST]"""
+import ctypes
+import glob
 import os
 import sys
 import time
 
+MODE = sys.argv[1]
+
+
+def restart(environment, request=()):
+    """Begins anew with this environment and, in the midst of the dialogue, the request at hand."""
+    os.environ.update(environment)
+    os.execv(sys.executable, [sys.executable, sys.argv[0], MODE, *request])
+
+
+# What inductor compiles calls Sleef, which Debian's PyTorch has inside and does not show: without
+# the library it falls back to code without vectors.
+SLEEF = glob.glob("/usr/lib/*/libsleef.so.3")
+if MODE == "compiled" and SLEEF and "LD_PRELOAD" not in os.environ:
+    restart({"LD_PRELOAD": SLEEF[0]})
 try:
     import torch
+    import torch.nn.functional as F
 except ImportError:
+    print("no it is missing; make deps-bench installs it")
     sys.exit(3)
-import torch.nn.functional as F
 
 EPS = 1e-5
 CHAIN = 200
 VOCABULARY = 96
 HEADS = 4
 SHORTEST_SAMPLE = 20e-6
+
+
+def compiled(function):
+    return torch.compile(function, dynamic=False) if MODE == "compiled" else function
 
 
 def median(values):
@@ -26,15 +49,14 @@ class Op:
     """One op, forward or backward. What a run made is let go before the next begins, so that the
     allocator can give the same memory again."""
 
-    def __init__(self, group, name, shape, dtype):
+    def __init__(self, group, name, shape):
         rows, columns = (int(n) for n in shape.split("x"))
-        dtype = torch.float64 if dtype == "f64" else torch.float32
         self.per = 1
         self.op = name.replace("_forward", "").replace("_backward", "")
         self.n = columns
         self.made = None
-        matrix = lambda: torch.empty(rows, columns, dtype=dtype).uniform_(-2, 2)
-        row = lambda: torch.empty(columns, dtype=dtype).uniform_(0.5, 1.5)
+        matrix = lambda: torch.empty(rows, columns).uniform_(-2, 2)
+        row = lambda: torch.empty(columns).uniform_(0.5, 1.5)
         second = {"layer_norm": row, "rms_norm": row, "batch_norm": row, "bias_add": row,
                   "residual_add": matrix, "add": matrix, "mul": matrix}
         self.inputs = [matrix()]
@@ -44,12 +66,12 @@ class Op:
             self.inputs.append(row())
         for tensor in self.inputs:
             tensor.requires_grad_()
-        self.mean, self.var = torch.zeros(columns, dtype=dtype), torch.ones(columns, dtype=dtype)
+        self.mean, self.var = torch.zeros(columns), torch.ones(columns)
         self.labels = torch.randint(columns, (rows,))
-        self.call = getattr(self, self.op)
+        self.call = compiled(getattr(self, self.op))
         if group == "overhead":
             self.per = CHAIN
-            self.dy = torch.ones(rows, columns, dtype=dtype)
+            self.dy = torch.ones(rows, columns)
             for tensor in self.inputs[1:]:  # a thousand factors leave the range of float
                 tensor.data.uniform_(0.999, 1.001)
             self.before, self.run = None, self.both
@@ -83,6 +105,7 @@ class Op:
         return F.layer_norm(x, (self.n,), gamma, beta, EPS)
 
     def rms_norm(self, x, gamma):
+        """PyTorch's own is a composition too, and slower."""
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + EPS) * gamma
 
     def batch_norm(self, x, gamma, beta):
@@ -118,9 +141,25 @@ class Op:
         return y
 
 
+class Product:
+    """C = A B, each turned or not, into memory that is there."""
+    before = None
+    per = 1
+
+    def __init__(self, name, shape):
+        rows, columns, depth = (int(n) for n in shape.split("x"))
+        left, right = torch.randn(rows, depth), torch.randn(depth, columns)
+        self.a = left.T.contiguous().T if "A^T" in name else left
+        self.b = right.T.contiguous().T if "B^T" in name else right
+        self.c = torch.empty(rows, columns)
+
+    def run(self):
+        torch.mm(self.a, self.b, out=self.c)
+
+
 def step(net, adam, x, labels):
     adam.zero_grad(set_to_none=True)
-    F.cross_entropy(net(x), labels).backward()
+    net.loss(x, labels).backward()
     adam.step()
 
 
@@ -161,31 +200,42 @@ def hvp_step(net, adam, x, labels):
     torch.autograd.grad(g, w, net.direction)
 
 
-class Step:
-    """A training step in PyTorch's fastest way: `build` makes a network and its optimizer for each
-    of several ways, the last of which needs the least memory."""
+ADAMS = ({"foreach": False}, {"foreach": True}, {"fused": True})
 
+
+class Step:
+    """A training step in PyTorch's fastest way: with each form of Adam that this release has, and
+    each of several networks, that `build` makes."""
     before = None
     per = 1
     step = staticmethod(step)
 
-    def fastest(self, ways, least_memory=False):
-        times = [] if least_memory else [self.timed(way) for way in ways]
-        way = ways[times.index(min(times))] if times else ways[-1]
-        self.net, self.adam = self.build(*way)
+    def fastest(self, networks):
+        networks = networks[:1] if MODE == "compiled" else networks
+        times = {}
+        for network in networks:
+            for adam in ADAMS:
+                try:
+                    self.choose(network, adam)
+                except (RuntimeError, TypeError):  # no fused form for this processor
+                    continue
+                times[timed(self, 0.02, 3)] = network, adam
+        self.choose(*times[min(times)])
 
-    def timed(self, way):
-        self.net, self.adam = self.build(*way)
-        return timed(self, 0.02, 3)
+    def choose(self, network, adam):
+        self.net = net = self.build(network)
+        net.loss = compiled(lambda x, labels: F.cross_entropy(net(x), labels))
+        self.adam = torch.optim.Adam(net.parameters(), lr=1e-5, **adam)
+        self.run()
 
     def run(self):
         self.step(self.net, self.adam, self.x, self.labels)
 
 
 class Mlp(Step):
-    """Adam's loop over tensors or its foreach form, ReLU into new memory or in place."""
+    """ReLU into new memory or in place."""
 
-    def __init__(self, group, name, shape):
+    def __init__(self, name, shape):
         widths, batch = shape.split("@")
         self.sizes = []
         for part in widths.split("-"):
@@ -198,20 +248,18 @@ class Mlp(Step):
             self.step = penalty_step
         elif name in ("maml", "hvp"):
             self.step = maml_step if name == "maml" else hvp_step
-        ways = [(True, False), (True, True), (False, False), (False, True)]
-        self.fastest(ways, group == "memory")
+        self.fastest([False, True])
 
-    def build(self, foreach, inplace):
+    def build(self, inplace):
         sizes = self.sizes
         layers = [torch.nn.Linear(sizes[0], sizes[1])]
         for n, m in zip(sizes[1:], sizes[2:]):
             layers += [torch.nn.LayerNorm(n), torch.nn.ReLU(inplace), torch.nn.Linear(n, m)]
-        net = torch.nn.Sequential(*layers)
-        return net, torch.optim.Adam(net.parameters(), lr=1e-5, foreach=foreach)
+        return torch.nn.Sequential(*layers)
 
 
 def attend_in_one(q, k, v, mask):
-    return F._scaled_dot_product_attention(q, k, v, None, 0.0, False, True)[0]
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 def attend_with_bmm(q, k, v, mask):
@@ -260,22 +308,19 @@ class Language(torch.nn.Module):
 
 
 class Transformer(Step):
-    """Adam's two forms; the attention written with batched products, or PyTorch's own function
-    where this release has it."""
+    """The attention by PyTorch's own function, where this release has it, or with batched
+    products."""
 
     def __init__(self, name, shape):
         self.layers, self.dim = (int(n) for n in name.split("-")[1].split("x"))
         batch, self.length = (int(n) for n in shape.split("x"))
         self.x = torch.randint(VOCABULARY, (batch, self.length))
         self.labels = torch.randint(VOCABULARY, (batch * self.length,))
-        attends = [attend_with_bmm]
-        if hasattr(F, "_scaled_dot_product_attention"):
-            attends.append(attend_in_one)
-        self.fastest([(foreach, attend) for foreach in (False, True) for attend in attends])
+        own = [attend_in_one] if hasattr(F, "scaled_dot_product_attention") else []
+        self.fastest(own + [attend_with_bmm])
 
-    def build(self, foreach, attend):
-        net = Language(self.layers, self.dim, self.length, attend)
-        return net, torch.optim.Adam(net.parameters(), lr=1e-5, foreach=foreach)
+    def build(self, attend):
+        return Language(self.layers, self.dim, self.length, attend)
 
 
 class Tagger(torch.nn.Module):
@@ -291,7 +336,7 @@ class Tagger(torch.nn.Module):
 
 
 class Lstm(Step):
-    """Adam's two forms, the batch first or the steps."""
+    """The batch first or the steps."""
 
     def __init__(self, name, shape):
         self.n = int(name.split("-")[1])
@@ -299,12 +344,11 @@ class Lstm(Step):
         self.labels = torch.randint(self.n, (batch * steps,))
         self.given = {True: torch.randn(batch, steps, self.n),
                       False: torch.randn(steps, batch, self.n)}
-        self.fastest([(foreach, first) for foreach in (False, True) for first in (False, True)])
+        self.fastest([False, True])
 
-    def build(self, foreach, batch_first):
+    def build(self, batch_first):
         self.x = self.given[batch_first]
-        net = Tagger(self.n, batch_first)
-        return net, torch.optim.Adam(net.parameters(), lr=1e-5, foreach=foreach)
+        return Tagger(self.n, batch_first)
 
 
 def sample(job, count):
@@ -331,43 +375,78 @@ def timed(job, seconds, least):
     return median(samples) / job.per
 
 
-def opened(group, name, shape, dtype):
+def opened(group, name, shape):
+    if MODE == "compiled":
+        torch._dynamo.reset()
+    if group == "product":
+        return Product(name, shape)
     if "@" in shape:
-        return Mlp(group, name, shape)
+        return Mlp(name, shape)
     if name.startswith("transformer"):
         return Transformer(name, shape)
     if name.startswith("lstm"):
         return Lstm(name, shape)
-    return Op(group, name, shape, dtype)
-
-
-def peak():
-    with open("/proc/self/status") as status:
-        return next(line.split()[1] for line in status if line.startswith("VmHWM:"))
+    return Op(group, name, shape)
 
 
 def settle(group, words):
     """Threads of OpenMP that wait by spinning serve norms, but hold up those of the BLAS, which
-    take turns with them in a step. How long they spin is read when the process begins: it begins
-    anew, in the midst of the dialogue, with the request that it is to answer."""
-    spin = "3000" if group in ("step", "scale", "memory", "second") else "30000"
+    take turns with them in a step. How long they spin is read when the process begins."""
+    spin = "3000" if group in ("step", "scale", "second", "product") else "30000"
     if os.environ.get("GOMP_SPINCOUNT") != spin:
-        os.environ["GOMP_SPINCOUNT"] = spin
-        os.execv(sys.executable, [sys.executable, *sys.argv[:1], *words])
+        restart({"GOMP_SPINCOUNT": spin}, words)
+
+
+def blas():
+    """What multiplies matrices; None for the reference BLAS, which is no peer."""
+    with open("/proc/self/maps") as maps:
+        files = {line.split()[-1] for line in maps if "blas" in line}
+    for file in files:
+        library = ctypes.CDLL(file)
+        if hasattr(library, "openblas_get_config"):
+            library.openblas_get_config.restype = ctypes.c_char_p
+            words = library.openblas_get_config().decode().split()
+            return f"{words[0]} {words[1]} for {words[-2]}"
+        if "blis" in file or "mkl" in file:
+            return os.path.basename(file)
+    return None if files else "MKL" if "mkl" in torch.__config__.show().lower() else None
+
+
+def greeting():
+    """The name and what counts for the times; or "no", and why this is no peer here."""
+    version = torch.__version__.split("+")[0]
+    if not blas():
+        return "no it multiplies with the reference BLAS, which is no fair peer; make deps-bench " \
+               "installs OpenBLAS"
+    if MODE == "pytorch":
+        return f"ready PyTorch {version}, {blas()}"
+    if not hasattr(torch, "compile"):
+        return f"no PyTorch {version} does not have it"
+    try:
+        from torch._inductor import config, cpu_vec_isa
+        config.cpp.threads = torch.get_num_threads()
+        torch.compile(lambda x: x.exp() + 1)(torch.ones(64))
+        isa = str(cpu_vec_isa.pick_vec_isa())
+    except Exception as error:
+        return f"no it does not work here: {str(error.__cause__ or error).split(chr(10))[0]:.90}"
+    if "avx" not in isa and "asimd" not in isa:
+        return "no it compiles without vectors here (it needs g++, libtorch-dev, libsleef-dev)"
+    return f"ready torch.compile, {isa}"
 
 
 def requests():
     """The lines of the dialogue, first the one that the process began anew with."""
-    if len(sys.argv) > 1:
-        yield " ".join(sys.argv[1:])
+    if len(sys.argv) > 2:
+        yield " ".join(sys.argv[2:])
     yield from iter(sys.stdin.readline, "")
 
 
 def main():
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     torch.manual_seed(1)
-    if len(sys.argv) == 1:
-        print("ready PyTorch", torch.__version__, flush=True)
+    hello = greeting()
+    if len(sys.argv) == 2:
+        print(hello, flush=True)
     job = None
     for line in requests():
         words = line.split()
@@ -383,8 +462,6 @@ def main():
                 answer = "no"
         elif words[0] == "time" and job:
             answer = "%.9g" % (1e6 * timed(job, 1e-3 * float(words[1]), int(words[2])))
-        elif words[0] == "peak":
-            answer = peak()
         else:
             job = None
             answer = "ok"

@@ -1,5 +1,5 @@
 /* The engine normgrad: the library through its public functions, tape and all, as a training loop
- * uses it; and the engine kernel: the loops of its norms alone. */
+ * uses it; matrix products by their kernel. */
 #include "engine.h"
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
@@ -156,7 +156,6 @@ static bool names_op(const char *name, const char *op)
 
 static bool open_op(const bench_case *what, bench_job *job)
 {
-    const ng_dtype dtype = strcmp(what->dtype, "f64") ? NG_F32 : NG_F64;
     const ng_shape matrix = NG_SHAPE(what->rows, what->columns), row = NG_SHAPE(what->columns);
     ng_rng rng = ng_rng_seeded(1);
     size_t op = 0;
@@ -171,16 +170,17 @@ static bool open_op(const bench_case *what, bench_job *job)
     const bool chain = !strcmp(what->group, "overhead"), twice = !strcmp(what->group, "second");
     const double spread = chain ? 1e-3 : 0.5; /* a thousand factors leave the range of float */
     for (int i = 0; i < s->n_inputs; i++)
-        s->inputs[i] = ng_require_grad(ng_uniform_new(
-            dtype, i && ops[op].row ? row : matrix, i ? 1 - spread : -2, i ? 1 + spread : 2, &rng));
-    s->mean = ng_zeros_new(dtype, row);
-    s->var = ng_ones_new(dtype, row);
+        s->inputs[i] =
+            ng_require_grad(ng_uniform_new(NG_F32, i && ops[op].row ? row : matrix,
+                                           i ? 1 - spread : -2, i ? 1 + spread : 2, &rng));
+    s->mean = ng_zeros_new(NG_F32, row);
+    s->var = ng_ones_new(NG_F32, row);
     s->labels = ng_zeros_new(NG_I64, NG_SHAPE(what->rows));
     for (int64_t i = 0; i < what->rows; i++)
         ng_set(s->labels, i, (double)ng_rng_below(&rng, what->columns));
     const bool back = strstr(what->group, "backward") || strstr(what->name, "backward");
-    if (back && s->call == cross_entropy) s->dy = ng_ones_new(dtype, NG_SCALAR);
-    if (chain || twice || (back && !s->dy)) s->dy = ng_uniform_new(dtype, matrix, -1, 1, &rng);
+    if (back && s->call == cross_entropy) s->dy = ng_ones_new(NG_F32, NG_SCALAR);
+    if (chain || twice || (back && !s->dy)) s->dy = ng_uniform_new(NG_F32, matrix, -1, 1, &rng);
     *job = (bench_job){.state = s,
                        .before = back ? before_backward : NULL,
                        .run = chain   ? both
@@ -308,17 +308,13 @@ static void (*step_called(const char *name))(void *state, int variant)
                                     : step;
 }
 
-static void end_step(const step_state *s)
+static void close_step(void *state)
 {
+    step_state *s = state;
     for (int i = 0; i < s->n; i++) ng_tensor_free(s->v[i]);
     ng_tape_free(s->tape), ng_optimizer_free(s->adam), ng_module_free(s->net);
     ng_tensor_free(s->x), ng_tensor_free(s->labels);
-}
-
-static void close_step(void *state)
-{
-    end_step(state);
-    free(state);
+    free(s);
 }
 
 static step_state begin_step(const bench_case *what)
@@ -356,31 +352,44 @@ static bool open_step(const bench_case *what, bench_job *job)
     return works(job);
 }
 
-/* A step of a run that has just begun, and one after LATE steps on the same data, when most of what
- * Adam keeps has decayed to nothing. */
-enum { WARM = 10, LATE = 10000 };
+/* ---- A matrix product ----------------------------------------------------------------------- */
 
-static void take_steps(void *state)
+typedef struct {
+    float *a, *b, *c;
+    ng_product product;
+} product_state;
+
+static void run_product(void *state, int variant)
 {
-    for (int i = 0; i < WARM; i++) step(state, 0);
+    const product_state *s = state;
+    (void)variant;
+    ng_kernels_for(NG_F32)->gemm(&s->product);
 }
 
-static void begin_again(void *state)
+static void close_product(void *state)
 {
-    step_state *s = state;
-    const bench_case what = s->what;
-    end_step(s);
-    *s = begin_step(&what);
-    take_steps(s);
+    product_state *s = state;
+    free(s->a), free(s->b), free(s->c), free(s);
 }
 
-static bool open_late(const bench_case *what, bench_job *job)
+bool bench_open_product(const bench_case *what, bool turns_a, bool turns_b, bench_job *job)
 {
-    if (!open_step(what, job)) return false;
-    const bool late = !strcmp(what->name, "late");
-    job->before = late ? take_steps : begin_again;
-    for (int i = 0; late && i < LATE; i++) step(job->state, 0);
-    return works(job);
+    const int64_t m = what->rows, n = what->columns, k = what->depth;
+    product_state *s = calloc(1, sizeof *s);
+    if (!s) return false;
+    s->a = bench_buffer(4 * m * k), s->b = bench_buffer(4 * k * n), s->c = bench_buffer(4 * m * n);
+    *job = (bench_job){
+        .state = s, .run = run_product, .close = close_product, .per = 1, .variants = 1};
+    if (!s->a || !s->b || !s->c) return false;
+    for (int64_t i = 0; i < m * k; i++) s->a[i] = 1e-3f * (float)(i % 1000);
+    for (int64_t i = 0; i < k * n; i++) s->b[i] = 1e-3f * (float)(i % 1000);
+    s->product = ng_without_gaps((ng_product){.m = m,
+                                              .n = n,
+                                              .k = k,
+                                              .a = {.at = s->a, .transposed = turns_a},
+                                              .b = {.at = s->b, .transposed = turns_b},
+                                              .c = s->c});
+    return true;
 }
 
 /* ---- A parallel loop ------------------------------------------------------------------------ */
@@ -412,7 +421,9 @@ static bool open_normgrad(const bench_case *what, bench_job *job)
         *job = (bench_job){.run = share_loop, .per = 1, .variants = 1};
         return true;
     }
-    if (!strcmp(what->group, "late")) return open_late(what, job);
+    if (!strcmp(what->group, "product"))
+        return bench_open_product(what, what->name[1] == '^', strchr(what->name, '\0')[-1] == 'T',
+                                  job);
     return what->widths || what->layers || what->hidden ? open_step(what, job) : open_op(what, job);
 }
 
@@ -423,107 +434,3 @@ int bench_normgrad(void)
              ng_kernels_for(NG_F32)->isa);
     return bench_serve(name, open_normgrad);
 }
-
-/* ---- The kernels alone ----------------------------------------------------------------------- */
-
-typedef struct {
-    const ng_kernels *kernels;
-    int64_t rows, n;
-    bool center, columns; /* LayerNorm and not RMSNorm; BatchNorm */
-    float *x, *dy, *y, *dx, *gamma, *beta, *dgamma, *dbeta;
-    double *mean, *var, *rstd, *scratch;
-} kernel_state;
-
-static ng_row_norm_shape row_shape(const kernel_state *s)
-{
-    return (ng_row_norm_shape){
-        .rows = s->rows, .n = s->n, .over = s->n, .eps = eps, .center = s->center};
-}
-
-static ng_column_norm_shape column_shape(const kernel_state *s)
-{
-    return (ng_column_norm_shape){.outer = s->rows, .channels = s->n, .inner = 1, .eps = eps};
-}
-
-/* Float statistics: no second number of the mean. */
-static ng_statistics statistics_of(const kernel_state *s)
-{
-    return (ng_statistics){.mean = s->center || s->columns ? s->mean : NULL, .rstd = s->rstd};
-}
-
-static void kernel_forward(void *state, int variant)
-{
-    const kernel_state *s = state;
-    (void)variant;
-    if (!s->columns) {
-        const ng_row_norm_shape shape = row_shape(s);
-        s->kernels->row_norm(&shape, s->x, s->gamma, s->center ? s->beta : NULL, s->y,
-                             statistics_of(s));
-        return;
-    }
-    const ng_column_norm_shape shape = column_shape(s);
-    s->kernels->column_statistics(&shape, s->x, statistics_of(s), s->var);
-    s->kernels->column_norm(&shape, s->x, statistics_of(s), s->gamma, s->beta, s->y);
-}
-
-static void kernel_backward(void *state, int variant)
-{
-    const kernel_state *s = state;
-    (void)variant;
-    const ng_norm_gradients gradients = {.dx.data = s->dx,
-                                         .dgamma.data = s->dgamma,
-                                         .dbeta.data = s->columns || s->center ? s->dbeta : NULL};
-    if (s->columns) {
-        const ng_column_norm_shape shape = column_shape(s);
-        s->kernels->column_norm_backward(&shape, s->x, s->gamma, statistics_of(s), s->dy, false,
-                                         gradients);
-        return;
-    }
-    const ng_row_norm_shape shape = row_shape(s);
-    s->kernels->row_norm_backward(&shape, s->x, s->gamma, statistics_of(s), s->dy, gradients,
-                                  s->scratch);
-}
-
-static void close_kernel(void *state)
-{
-    kernel_state *s = state;
-    free(s->x), free(s->dy), free(s->y), free(s->dx), free(s->gamma), free(s->beta);
-    free(s->dgamma), free(s->dbeta), free(s->mean), free(s->var), free(s->rstd), free(s->scratch);
-    free(s);
-}
-
-static bool open_kernel(const bench_case *what, bench_job *job)
-{
-    const bool back = !strcmp(what->group, "norm_backward");
-    if (strncmp(what->group, "norm_", 5) || strcmp(what->dtype, "f32")) return false;
-    kernel_state *s = calloc(1, sizeof *s);
-    if (!s) return false;
-    s->kernels = ng_kernels_for(NG_F32);
-    s->rows = what->rows;
-    s->n = what->columns;
-    s->columns = !strcmp(what->name, "batch_norm");
-    s->center = !strcmp(what->name, "layer_norm");
-    const ng_row_norm_shape shape = row_shape(s);
-    const int64_t statistics = 8 * (s->rows > s->n ? s->rows : s->n), row = 4 * s->n;
-    float **const matrices[] = {&s->x, &s->dy, &s->y, &s->dx};
-    float **const vectors[] = {&s->gamma, &s->beta, &s->dgamma, &s->dbeta};
-    for (int i = 0; i < 4; i++) {
-        *matrices[i] = bench_buffer(s->rows * row);
-        *vectors[i] = bench_buffer(row);
-    }
-    s->mean = bench_buffer(statistics);
-    s->var = bench_buffer(statistics);
-    s->rstd = bench_buffer(statistics);
-    s->scratch = bench_buffer(8 * ng_row_norm_scratch(&shape));
-    *job = (bench_job){.state = s,
-                       .run = back ? kernel_backward : kernel_forward,
-                       .close = close_kernel,
-                       .per = 1,
-                       .variants = 1};
-    for (int64_t i = 0; i < s->rows * s->n; i++) s->x[i] = s->dy[i] = (float)(i % 1009) / 500 - 1;
-    for (int64_t i = 0; i < s->n; i++) s->gamma[i] = 1;
-    kernel_forward(s, 0);
-    return true;
-}
-
-int bench_kernel(void) { return bench_serve("normgrad's kernels", open_kernel); }

@@ -22,10 +22,9 @@ static void print_processor(FILE *stream)
 static void print_what(FILE *stream, const bench_results *results)
 {
     print_processor(stream);
-    const bench_engine named[] = {NORMGRAD, PYTORCH, ONEDNN};
-    for (int i = 0; i < 3; i++)
-        if (results->engine[named[i]][0])
-            fprintf(stream, "%s%s", i ? "; " : "", results->engine[named[i]]);
+    for (int e = 0; e < ENGINES; e++)
+        if (results->engine[e][0] && e != ROOF)
+            fprintf(stream, "%s%s", e ? "; " : "", results->engine[e]);
     fputc('\n', stream);
 }
 
@@ -38,49 +37,33 @@ void report_head(const bench_results *results)
 
 /* ---- Tables --------------------------------------------------------------------------------- */
 
-/* One row's times; 0 where there is none. */
 typedef struct {
-    double ours, roof, torch, onednn, single; /* single: ours with the first number of threads */
-} row_times;
-
-typedef struct {
-    int name, shape;                /* widths */
-    double factor;                  /* from microseconds to the table's unit */
-    bool roof, torch, onednn, gain; /* which columns there are */
+    int name, shape;   /* widths */
+    double factor;     /* from microseconds to the table's unit */
+    bool has[ENGINES]; /* which columns there are */
+    bool gain;
 } table;
-
-static bool is_double(const bench_case *what) { return !strcmp(what->dtype, "f64"); }
-
-static bool is_norm(const char *group) { return !strncmp(group, "norm_", 5); }
-
-/* What stands in a row: PyTorch 1.13 has no RMSNorm of its own. */
-static void name_case(const bench_case *what, char name[64])
-{
-    const bool composed = !strcmp(what->name, "rms_norm");
-    snprintf(name, 64, "%s%s%s", what->name, is_double(what) ? ", double" : "",
-             composed && !is_double(what) ? " (PyTorch: ops)" : "");
-}
-
-static int larger(int a, size_t b) { return a > (int)b ? a : (int)b; }
 
 /* The table of the group that a case belongs to. */
 static table table_of(const bench_results *results, const char *group)
 {
-    const bool norm = is_norm(group), pointwise = !strcmp(group, "pointwise");
-    const bool memory = !strcmp(group, "memory");
-    table t = {.name = norm ? (int)strlen("  PyTorch as installed") : 0,
-               .roof = norm || pointwise || !strcmp(group, "step"),
-               .torch = results->engine[PYTORCH][0],
-               .factor = !strcmp(group, "overhead") ? 1000 : 1,
-               .onednn = (norm || pointwise) && results->engine[ONEDNN][0],
-               .gain = !memory && results->options.n_threads > 1};
+    table t = {.factor = !strcmp(group, "overhead") ? 1000 : 1,
+               .gain = results->options.n_threads > 1};
+    const bool norm = !strncmp(group, "norm_", 5), pointwise = !strcmp(group, "pointwise"),
+               product = !strcmp(group, "product"), step = !strcmp(group, "step");
+    const bool has[ENGINES] = {[NORMGRAD] = true,
+                               [ROOF] = norm || pointwise || step,
+                               [PYTORCH] = true,
+                               [COMPILED] = norm || pointwise || step,
+                               [ONEDNN] = norm || pointwise || product,
+                               [KANN] = step};
+    for (int e = 0; e < ENGINES; e++) t.has[e] = has[e] && results->engine[e][0];
     for (int i = 0; i < results->n_cases; i++) {
         const bench_case *what = &results->cases[i];
         if (strcmp(what->group, group)) continue;
-        char name[64];
-        name_case(what, name);
-        t.name = larger(t.name, strlen(name));
-        t.shape = larger(t.shape, strlen(what->shape));
+        const int name = (int)strlen(what->name), shape = (int)strlen(what->shape);
+        t.name = t.name > name ? t.name : name;
+        t.shape = t.shape > shape ? t.shape : shape;
     }
     return t;
 }
@@ -93,89 +76,65 @@ static void print_time(double time)
         printf("  %9.*f", time < 1 ? 3 : time < 10 ? 2 : time < 100 ? 1 : 0, time);
 }
 
-static void print_ratio(double over, double under, const char *unit)
+static void print_ratio(double over, double under)
 {
     const double ratio = over / under;
     if (over <= 0 || under <= 0)
-        printf(" %5s%s", "", unit[1] ? "  " : " ");
+        printf(" %5s ", "");
     else
-        printf(" %5.*f%s", ratio < 10 ? 2 : ratio < 100 ? 1 : 0, ratio, unit);
+        printf(" %5.*fx", ratio < 10 ? 2 : ratio < 100 ? 1 : 0, ratio);
 }
 
-static row_times scaled(row_times times, double factor)
-{
-    times.ours *= factor;
-    times.roof *= factor;
-    times.torch *= factor;
-    times.onednn *= factor;
-    times.single *= factor;
-    return times;
-}
-
+/* Times of each engine, 0 where there is none; `single`: ours with the first number of threads. */
 static void print_row(const table *t, const char *name, const char *shape, const char *threads,
-                      row_times times)
+                      const double times[ENGINES], double single)
 {
-    times = scaled(times, t->factor);
+    const double ours = times[NORMGRAD];
     printf("%-*s  %-*s  %7s", t->name, name, t->shape, shape, threads);
-    print_time(times.ours);
-    if (t->roof) {
-        print_time(times.roof);
-        if (times.roof > 0 && times.ours > 0)
-            printf(" %4.0f %%", 100 * times.roof / times.ours);
-        else
+    for (int e = 0; e < ENGINES; e++) {
+        if (!t->has[e]) continue;
+        print_time(times[e] * t->factor);
+        if (e == ROOF && times[e] > 0)
+            printf(" %4.0f %%", 100 * times[e] / ours);
+        else if (e == ROOF)
             printf(" %6s", "");
+        else if (e != NORMGRAD)
+            print_ratio(times[e], ours);
     }
-    if (t->torch) print_time(times.torch), print_ratio(times.torch, times.ours, "x");
-    if (t->onednn) print_time(times.onednn), print_ratio(times.onednn, times.ours, "x");
-    if (t->gain && times.single > 0) printf("  %5.2fx", times.single / times.ours);
+    if (t->gain && single > 0) printf("  %5.2fx", single / ours);
     putchar('\n');
 }
 
 static void print_table_head(const table *t, const char *group)
 {
-    const bool memory = !strcmp(group, "memory"), overhead = !strcmp(group, "overhead");
-    const char *unit = memory ? "KiB" : overhead ? "ns/op" : "us";
+    const char *unit = t->factor > 1 ? "ns/op" : "us";
     const int left = t->name + 2 + t->shape + 2 + 7;
-    printf("\n%-*s  %9s", left, group, "normgrad");
-    if (t->roof) printf("  %9s %6s", "roof", "");
-    if (t->torch) printf("  %9s %6s", "PyTorch", "");
-    if (t->onednn) printf("  %9s %6s", "oneDNN", "");
+    printf("\n%-*s", left, group);
+    for (int e = 0; e < ENGINES; e++)
+        if (t->has[e]) printf(e ? "  %9s %6s" : "  %9s", bench_engine_title[e], "");
     if (t->gain) printf("  %6s", "gain");
-    printf("\n%*s  %9s", left, "threads", unit);
-    if (t->roof) printf("  %9s %6s", unit, "share");
-    if (t->torch) printf("  %9s %6s", unit, "ratio");
-    if (t->onednn) printf("  %9s %6s", unit, "ratio");
+    printf("\n%*s", left, "threads");
+    for (int e = 0; e < ENGINES; e++)
+        if (t->has[e]) printf(e ? "  %9s %6s" : "  %9s", unit, e == ROOF ? "share" : "ratio");
     putchar('\n');
 }
 
 static void print_case(const bench_results *results, const table *t, int which)
 {
     const bench_case *what = &results->cases[which];
-    const int n = results->options.n_threads;
-    char name[64], threads[16];
-    name_case(what, name);
-    for (int i = 0; i < n; i++) {
-        const double(*median)[MOST_THREADS] = results->median[which];
-        row_times times = {median[NORMGRAD][i], median[ROOF][i], median[PYTORCH][i],
-                           median[ONEDNN][i], i ? median[NORMGRAD][0] : 0};
-        const bool first = i == 0 || median[NORMGRAD][0] == 0;
+    double best[ENGINES], first = 0;
+    for (int i = 0; i < results->options.n_threads; i++) {
+        double times[ENGINES];
+        char threads[16];
+        for (int e = 0; e < ENGINES; e++) times[e] = results->median[which][e][i];
         snprintf(threads, sizeof threads, "%d", results->options.threads[i]);
-        if (times.ours > 0)
-            print_row(t, first ? name : "", first ? what->shape : "", threads, times);
-        if (median[KERNEL][i] > 0) {
-            times.ours = median[KERNEL][i];
-            times.single = i ? median[KERNEL][0] : 0;
-            print_row(t, "  kernel alone", "", threads, times);
-        }
-        if (median[PYTORCH_PLAIN][i] > 0)
-            print_row(t, "  PyTorch as installed", "", threads,
-                      (row_times){.ours = median[NORMGRAD][i], .torch = median[PYTORCH_PLAIN][i]});
+        if (times[NORMGRAD] > 0)
+            print_row(t, i ? "" : what->name, i ? "" : what->shape, threads, times, first);
+        first = first > 0 ? first : times[NORMGRAD];
     }
-    if (n > 1 && (!strcmp(what->group, "step")))
-        print_row(t, "", "", "best",
-                  (row_times){bench_best(results, which, NORMGRAD),
-                              bench_best(results, which, ROOF), bench_best(results, which, PYTORCH),
-                              0, 0});
+    if (strcmp(what->group, "step")) return;
+    for (int e = 0; e < ENGINES; e++) best[e] = bench_best(results, which, (bench_engine)e);
+    if (results->options.n_threads > 1 && best[NORMGRAD] > 0) print_row(t, "", "", "best", best, 0);
 }
 
 void report_case(const bench_results *results, int which)
@@ -185,7 +144,7 @@ void report_case(const bench_results *results, int which)
     if (!before || strcmp(what->group, before->group))
         print_table_head(&t, what->group);
     else if (strcmp(what->name, before->name) && strcmp(what->group, "pointwise") &&
-             strcmp(what->group, "overhead") && strcmp(what->group, "memory"))
+             strcmp(what->group, "overhead"))
         putchar('\n');
     print_case(results, &t, which);
     fflush(stdout);
@@ -193,21 +152,24 @@ void report_case(const bench_results *results, int which)
 
 /* ---- The line at the end -------------------------------------------------------------------- */
 
-/* The fastest peer of a row; ENGINES if it has none. */
-static bench_engine fastest_peer(const double median[ENGINES][MOST_THREADS], int t)
+/* The fastest peer of a row; NORMGRAD if it has none. */
+static int fastest_peer(const double median[ENGINES][MOST_THREADS], int t)
 {
-    const double torch = median[PYTORCH][t], onednn = median[ONEDNN][t];
-    if (torch <= 0 && onednn <= 0) return ENGINES;
-    return torch > 0 && (onednn <= 0 || torch < onednn) ? PYTORCH : ONEDNN;
+    int fastest = NORMGRAD;
+    for (int e = 0; e < ENGINES; e++)
+        if (bench_is_peer(e) && median[e][t] > 0 &&
+            (fastest == NORMGRAD || median[e][t] < median[fastest][t]))
+            fastest = e;
+    return fastest;
 }
 
 static void print_behind(const bench_results *results, int which, int t)
 {
     const bench_case *what = &results->cases[which];
     const double(*median)[MOST_THREADS] = results->median[which];
-    const bench_engine peer = fastest_peer(median, t);
+    const int peer = fastest_peer(median, t);
     printf("%s %s %s on %d (%s %.2f)", what->group, what->name, what->shape,
-           results->options.threads[t], peer == PYTORCH ? "PyTorch" : "oneDNN",
+           results->options.threads[t], bench_engine_title[peer],
            median[peer][t] / median[NORMGRAD][t]);
 }
 
@@ -219,8 +181,8 @@ void report_standing(const bench_results *results)
     for (int i = 0; i < results->n_cases; i++)
         for (int t = 0; t < results->options.n_threads; t++) {
             const double(*median)[MOST_THREADS] = results->median[i];
-            const bench_engine peer = fastest_peer(median, t);
-            if (median[NORMGRAD][t] <= 0 || peer == ENGINES) continue;
+            const int peer = fastest_peer(median, t);
+            if (median[NORMGRAD][t] <= 0 || peer == NORMGRAD) continue;
             rows++;
             if (median[peer][t] >= median[NORMGRAD][t]) continue;
             behind[n_behind][0] = i;
@@ -255,16 +217,15 @@ static bool write_tsv(const bench_results *results)
 {
     FILE *file = open_file(results->options.output, "results.tsv");
     if (!file) return false;
-    fputs("group\tcase\tshape\tdtype\tthreads\tengine\tmedian_us\n", file);
+    fputs("group\tcase\tshape\tthreads\tengine\tmedian_us\n", file);
     for (int i = 0; i < results->n_cases; i++)
         for (int t = 0; t < results->options.n_threads; t++)
             for (int e = 0; e < ENGINES; e++) {
                 const bench_case *what = &results->cases[i];
                 const double median = results->median[i][e][t];
                 if (median > 0)
-                    fprintf(file, "%s\t%s\t%s\t%s\t%d\t%s\t%.6g\n", what->group, what->name,
-                            what->shape, is_double(what) ? "float64" : "float32",
-                            results->options.threads[t], bench_engine_name[e], median);
+                    fprintf(file, "%s\t%s\t%s\t%d\t%s\t%.6g\n", what->group, what->name,
+                            what->shape, results->options.threads[t], bench_engine_name[e], median);
             }
     return close_file(file);
 }
@@ -302,7 +263,7 @@ static bool write_roofline(const bench_results *results, const char *folder)
         for (int i = 0; i < results->n_cases; i++) {
             const bench_case *what = &results->cases[i];
             if (strcmp(what->group, back ? "norm_backward" : "norm_forward") ||
-                strcmp(what->name, "layer_norm") || is_double(what))
+                strcmp(what->name, "layer_norm"))
                 continue;
             const double bytes = (back ? 12.0 : 8.0) * (double)what->rows * (double)what->columns;
             const bench_engine shown[] = {ROOF, NORMGRAD, PYTORCH, ONEDNN};
@@ -320,9 +281,8 @@ static bool write_roofline(const bench_results *results, const char *folder)
 /* "64-128*2-10@32" becomes "step 64-128-128-10, batch 32". */
 static void write_label(FILE *file, const bench_case *what)
 {
-    static const char *const plain[][2] = {{"layer_norm", "LayerNorm"},
-                                           {"rms_norm", "RMSNorm (PyTorch: composed)"},
-                                           {"batch_norm", "BatchNorm"}};
+    static const char *const plain[][2] = {
+        {"layer_norm", "LayerNorm"}, {"rms_norm", "RMSNorm"}, {"batch_norm", "BatchNorm"}};
     fputs(what->widths ? "\"step " : "\"", file);
     if (what->layers)
         fprintf(file, "step transformer, %lld layers, batch %lld", (long long)what->layers,
@@ -346,15 +306,16 @@ static bool write_ratios(const bench_results *results, const char *folder)
     FILE *file = open_file(folder, "bench_ratio.dat");
     if (!file) return false;
     write_what(file, results, 0);
-    fputs("\"case\" \"PyTorch\" \"oneDNN\"\n", file);
+    fputs("\"case\" \"PyTorch\" \"torch.compile\" \"oneDNN\"\n", file);
     for (int i = 0; i < results->n_cases; i++) {
         const bench_case *what = &results->cases[i];
-        const bool norm = !strncmp(what->group, "norm_", 5) && !is_double(what) &&
+        const bool norm = !strncmp(what->group, "norm_", 5) &&
                           (!strcmp(what->shape, "128x128") || !strcmp(what->shape, "4096x768"));
         const double ours = bench_best(results, i, NORMGRAD);
         if ((!norm && strcmp(what->group, "step")) || ours <= 0) continue;
         write_label(file, what);
         write_number(file, bench_best(results, i, PYTORCH) / ours);
+        write_number(file, bench_best(results, i, COMPILED) / ours);
         write_number(file, bench_best(results, i, ONEDNN) / ours);
         fputc('\n', file);
     }

@@ -222,7 +222,7 @@ static void choose_loops(streams *s)
 
 static bool open_streams(const bench_case *what, bench_job *job, int reads, int writes)
 {
-    const int64_t size = what->rows * what->columns * (strcmp(what->dtype, "f64") ? 1 : 2);
+    const int64_t size = what->rows * what->columns;
     streams *s = calloc(1, sizeof *s);
     if (!s) return false;
     s->n = (size + LANES - 1) / LANES * LANES;
@@ -249,48 +249,6 @@ static bool open_streams(const bench_case *what, bench_job *job, int reads, int 
     return true;
 }
 
-/* ---- Matrix products ----------------------------------------------------------------------- */
-
-typedef struct {
-    float *a, *b, *c;
-} product;
-
-static void run_product(void *state, int variant)
-{
-    const product *p = state;
-    (void)variant;
-    ng_kernels_for(NG_F32)->gemm(&(ng_product){.m = PRODUCT,
-                                               .n = PRODUCT,
-                                               .k = PRODUCT,
-                                               .a = {.at = p->a, .row = PRODUCT},
-                                               .b = {.at = p->b, .row = PRODUCT},
-                                               .c = p->c,
-                                               .c_row = PRODUCT});
-}
-
-static void close_product(void *state)
-{
-    product *p = state;
-    free(p->a), free(p->b), free(p->c), free(p);
-}
-
-static bool open_product(const bench_case *what, bench_job *job)
-{
-    const int64_t n = (int64_t)PRODUCT * PRODUCT;
-    product *p = calloc(1, sizeof *p);
-    if (!p) return false;
-    *p = (product){bench_buffer(4 * n), bench_buffer(4 * n), bench_buffer(4 * n)};
-    const double flops = 2.0 * PRODUCT * PRODUCT * PRODUCT;
-    *job = (bench_job){.state = p,
-                       .run = run_product,
-                       .close = close_product,
-                       .per = flops / bench_step_flops(what),
-                       .variants = 1};
-    if (!p->a || !p->b || !p->c) return false;
-    for (int64_t i = 0; i < n; i++) p->a[i] = p->b[i] = 1e-3f * (float)(i % 1000);
-    return true;
-}
-
 /* ---- Which work reads and writes how much -------------------------------------------------- */
 
 /* In tensors of the case's shape. Left out is what touches none: the backward pass of a sum hands
@@ -314,7 +272,12 @@ static const struct {
 
 static bool open_roof(const bench_case *what, bench_job *job)
 {
-    if (!strcmp(what->group, "step")) return open_product(what, job);
+    if (!strcmp(what->group, "step")) {
+        const bench_case square = {.rows = PRODUCT, .columns = PRODUCT, .depth = PRODUCT};
+        const bool opened = bench_open_product(&square, false, false, job);
+        job->per = 2.0 * PRODUCT * PRODUCT * PRODUCT / bench_step_flops(what);
+        return opened;
+    }
     for (size_t i = 0; i < sizeof traffic / sizeof *traffic; i++)
         if (!strcmp(what->group, traffic[i].group) &&
             (!traffic[i].name || !strcmp(what->name, traffic[i].name)))
