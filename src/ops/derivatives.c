@@ -218,8 +218,12 @@ ng_tensor *ng_jvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, in
         !vectors_fit(function, tape, inputs, options.vectors, n_inputs))
         return NULL;
     if (!options.allow_unused && !derivatives_has_gradient(function, "y", 0, tape, y)) return NULL;
-    ng_tensor *ones = ng_ones_like(tape, y);
-    ng_tensor *cotangent = ones ? ng_variable(tape, ones, .by_definition = true) : NULL;
+    /* the cotangent is a node: a sweep to it ends there, one to a leaf looks through the whole tape */
+    ng_tensor *minus = ng_result_full(tape, y->dtype, y->shape, -1);
+    ng_tensor *leaf = minus ? ng_variable(tape, minus, .by_definition = true) : NULL;
+    const bool was = ng_tape_set_recording(tape, true);
+    ng_tensor *cotangent = leaf ? ng_neg(tape, leaf) : NULL;
+    ng_tape_set_recording(tape, was);
     if (!cotangent) return NULL;
     ng_tensor *along = gradient_along(function, tape, y, cotangent, inputs, options.vectors,
                                       n_inputs, options.allow_unused);
@@ -227,6 +231,6 @@ ng_tensor *ng_jvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, in
     if (ng_is_none(along)) return ng_zeros_like(tape, y);
     ng_tensor *product =
         ng_gradient(tape, along, cotangent, .record = options.record, .allow_unused = true);
-    cotangent->requires_grad = false; /* it is no leaf to anybody else */
+    leaf->requires_grad = false; /* it is no leaf to anybody else */
     return product;
 }
