@@ -92,9 +92,10 @@ static void print_errors(void)
 
 int main(void)
 {
-    const gradbench_module module = {.module = "ba",
-                                     .prepare = prepare,
-                                     .primal = {"objective", objective, .print = print_errors},
-                                     .gradient = {"jacobian", jacobian, {"rows", "cols", "vals"}}};
+    const gradbench_module module = {
+        .module = "ba",
+        .prepare = prepare,
+        .primal = {"objective", objective, .print = print_errors},
+        .gradient = {{"jacobian", jacobian, {"rows", "cols", "vals"}}}};
     return gradbench(&module);
 }

@@ -89,6 +89,6 @@ int main(void)
     const gradbench_module module = {.module = "det",
                                      .prepare = prepare,
                                      .primal = {"primal", primal},
-                                     .gradient = {"gradient", gradient}};
+                                     .gradient = {{"gradient", gradient}}};
     return gradbench(&module);
 }

@@ -221,14 +221,14 @@ int main(int argc, char **argv)
     gradbench_module module = {};
     module.prepare = prepare;
     module.module = module.primal.name = "";
-    module.gradient.evaluate = evaluate;
+    module.gradient[0].evaluate = evaluate;
     for (const eval &known : evals) {
         if (argc != 2 || strcmp(argv[1], known.name)) continue;
         current = &known;
         module.module = known.name;
-        module.gradient.name = known.gradient;
+        module.gradient[0].name = known.gradient;
         for (size_t i = 0; i < 4 && known.variables.size() == 4; i++)
-            module.gradient.members[i] = known.variables[i];
+            module.gradient[0].members[i] = known.variables[i];
     }
     return gradbench(&module);
 }

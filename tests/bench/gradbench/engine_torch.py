@@ -189,7 +189,114 @@ def ba(given):
     return objective, jacobian
 
 
-NAMES = {"hello": ("square", "double"), "kmeans": ("cost", "dir"), "det": ("primal", "gradient"),
+def ht(given):
+    """Rows of theta, as many as it has elements, are moved along their axes at once."""
+    data, model = given["data"], given["data"]["model"]
+    theta, us, points = tensor(given["theta"]), tensor(given["us"]), tensor(data["points"])
+    base, inverse, position, weight = (tensor(model[name]) for name in (
+        "base_relatives", "inverse_base_absolutes", "base_positions", "weights"))
+    corners = torch.tensor(model["triangles"])[torch.tensor(data["correspondences"])]
+    skin = (weight[:, :, None] * position[:, None, :]).flatten(1)
+    places = torch.zeros(len(model["parents"]), 2, dtype=torch.long) + 26  # 26: no angle
+    for finger in range(5):
+        for joint in range(3):
+            first = 6 + 4 * finger
+            places[2 + 4 * finger + joint, 0] = first + joint + (joint > 0)
+        places[2 + 4 * finger, 1] = first + 1
+
+    def vertices(rows):  # (k, 26) -> (vertices, k, 3)
+        k = len(rows)
+        x, z = torch.cat([rows, torch.zeros(k, 1, dtype=F64)], 1).T[places].unbind(1)
+        cx, sx, cz, sz, one = x.cos(), x.sin(), z.cos(), z.sin(), torch.ones_like(x)
+        no = torch.zeros_like(x)
+        turned = torch.stack([cz, -sz * cx, sz * sx, no, sz, cz * cx, -cz * sx, no,
+                              no, sx, cx, no, no, no, no, one], -1).reshape(-1, k, 4, 4)
+        relative, absolute = base[:, None] @ turned, []
+        for i, parent in enumerate(model["parents"]):
+            absolute.append(relative[i] if parent < 0 else absolute[parent] @ relative[i])
+        moved = (torch.stack(absolute) @ inverse[:, None])[:, :, :3]  # (bones, k, 3, 4)
+        r, angle = rows[:, :3], rows[:, :3].square().sum(1).sqrt()[:, None, None]
+        n, no = r / angle[:, 0], torch.zeros(k, dtype=F64)
+        cross = torch.stack([no, -n[:, 2], n[:, 1], n[:, 2], no, -n[:, 0], -n[:, 1], n[:, 0], no],
+                            1).reshape(k, 3, 3)
+        along = n[:, :, None] * n[:, None]
+        turn = along + (torch.eye(3, dtype=F64) - along) * angle.cos() + cross * angle.sin()
+        all_bones = (turn @ moved).permute(0, 3, 1, 2).reshape(-1, 3 * k)
+        return (skin @ all_bones).reshape(-1, k, 3) + rows[:, 3:6]
+
+    def blend(x, u):
+        first, second, third = x[corners[:, 0]], x[corners[:, 1]], x[corners[:, 2]]
+        return third + u[:, 0, None] * (first - third) + u[:, 1, None] * (second - third)
+
+    def along(y, x, direction):
+        ones = torch.ones_like(y, requires_grad=True)
+        (g,) = torch.autograd.grad(y, x, ones, create_graph=True)
+        return torch.autograd.grad((g * direction).sum(), ones)[0]
+
+    def objective():
+        return (points - blend(vertices(theta[None])[:, 0], us)).flatten()
+
+    def jacobian():
+        rows = theta.expand(26, 26).clone().requires_grad_()
+        moved = vertices(rows)
+        slopes = along(moved, rows, torch.eye(26, dtype=F64)).flatten(1)
+        of_theta = -blend(slopes, us).reshape(-1, 26, 3).transpose(1, 2)
+        u = us.clone().requires_grad_()
+        error = points - blend(moved[:, 0].detach(), u)
+        axes = torch.eye(2, dtype=F64)
+        of_u = torch.stack([along(error, u, axis.expand_as(u)) for axis in axes], 2)
+        return torch.cat([of_u, of_theta], 2).flatten(0, 1)
+    return objective, jacobian
+
+
+def descend(value, start, inner):
+    """Gradient descent; an inner one's steps stay in the graph."""
+    x = start.clone().requires_grad_()
+    y, rate, steps = value(x), 1e-5, 0
+    (g,) = torch.autograd.grad(y, x, create_graph=inner)
+    while g.norm() > 1e-5:
+        if steps == 10:
+            rate, steps = 2 * rate, 0
+        following = x - rate * g if inner else (x - rate * g).detach().requires_grad_()
+        if (x - following).norm() <= 1e-5:
+            break
+        z = value(following)
+        if z < y:
+            (g,) = torch.autograd.grad(z, following, create_graph=inner)
+            x, y, steps = following, z if inner else z.detach(), steps + 1
+        else:
+            rate, steps = rate / 2, 0
+    return x
+
+
+def saddle(given):
+    start = tensor(given["start"])
+
+    def f(x, y):
+        return x.square().sum() - y.square().sum()
+
+    def rr():
+        x = descend(lambda x: f(x, descend(lambda y: -f(x, y), start, True)), start, False)
+        return torch.cat([x, descend(lambda y: -f(x.detach(), y), start, False)]).detach()
+    return None, rr
+
+
+def particle(given):
+    def miss(w):
+        x, v = tensor([0.0, 8.0], True), tensor([0.75, 0.0])
+        charges = torch.stack([tensor([10.0, 0.0]), tensor([10.0, 10.0]) - tensor([0.0, 1.0]) * w])
+        while True:
+            following = x + 0.1 * v
+            if following[1] <= 0:
+                return (x[0] - x[1] / v[1] * v[0]).square()
+            potential = (1 / (x - charges).square().sum(1).sqrt()).sum()
+            (force,) = torch.autograd.grad(potential, x, create_graph=True)
+            x, v = following, v - 0.1 * force
+    return None, lambda: descend(miss, tensor([given["w"]]), False).detach()[0]
+
+
+NAMES = {"particle": (None, "rr"), "saddle": (None, "rr"), "hello": ("square", "double"),
+         "kmeans": ("cost", "dir"), "det": ("primal", "gradient"),
          "llsq": ("primal", "gradient"), "lse": ("primal", "gradient"), "ode": ("primal", "gradient")}
 
 

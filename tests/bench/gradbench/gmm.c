@@ -92,9 +92,10 @@ static void jacobian(ng_tape *tape, ng_tensor **gradients)
 
 int main(void)
 {
-    const gradbench_module module = {.module = "gmm",
-                                     .prepare = prepare,
-                                     .primal = {"objective", objective},
-                                     .gradient = {"jacobian", jacobian, {"alpha", "mu", "q", "l"}}};
+    const gradbench_module module = {
+        .module = "gmm",
+        .prepare = prepare,
+        .primal = {"objective", objective},
+        .gradient = {{"jacobian", jacobian, {"alpha", "mu", "q", "l"}}}};
     return gradbench(&module);
 }

@@ -33,8 +33,7 @@ static const char *after_value(const char *at)
     return at;
 }
 
-/* The value of a member of an object; NULL if there is none. */
-static const char *member(const char *object, const char *name)
+const char *input_member(const char *object, const char *name)
 {
     const size_t length = strlen(name);
     const char *at = after_blanks(object);
@@ -60,7 +59,7 @@ static bool is_string(const char *value, const char *text)
 
 static double number_or(const char *object, const char *name, double standard)
 {
-    const char *value = member(object, name);
+    const char *value = input_member(object, name);
     return value ? strtod(value, NULL) : standard;
 }
 
@@ -148,7 +147,7 @@ static void free_held(void)
 
 ng_tensor *input_tensor(const char *input, const char *name)
 {
-    const char *value = name ? member(input, name) : input;
+    const char *value = name ? input_member(input, name) : input;
     numbers list = {.shape = NG_SCALAR};
     ng_tensor *x = NULL;
     if (value && read_numbers(value, 0, &list))
@@ -237,17 +236,17 @@ static bool run(const gradbench_function *function, ng_tape *tape, const char *i
 
 static void evaluate(const gradbench_module *module, ng_tape *tape, const char *message)
 {
-    const char *name = member(message, "function"), *input = member(message, "input");
-    const bool is_primal = is_string(name, module->primal.name);
-    const bool is_gradient = is_string(name, module->gradient.name);
-    const gradbench_function *function = is_primal ? &module->primal : &module->gradient;
+    const char *name = input_member(message, "function"), *input = input_member(message, "input");
+    const bool is_primal = module->primal.name && is_string(name, module->primal.name);
+    const gradbench_function *function = is_primal ? &module->primal : NULL;
+    for (int i = 0; i < MOST_GRADIENTS && module->gradient[i].name; i++)
+        if (is_string(name, module->gradient[i].name)) function = &module->gradient[i];
     ng_tensor *results[MOST_RESULTS] = {NULL};
     numbers times = {.values = NULL};
     ng_clear_error();
-    ng_tape_set_recording(tape, is_gradient);
-    if (!is_primal && !is_gradient)
-        ng_fail(NG_EVALUE, "%s: expected %s or %s", module->module, module->primal.name,
-                module->gradient.name);
+    ng_tape_set_recording(tape, !is_primal);
+    if (!function)
+        ng_fail(NG_EVALUE, "%s: no such function", module->module);
     else
         module->prepare(input ? input : "");
     if (!ng_failed() && run(function, tape, input, &times, results)) {
@@ -273,12 +272,12 @@ int gradbench(const gradbench_module *module)
     size_t capacity = 0;
     ng_tape *tape = ng_tape_new();
     while (tape && getline(&message, &capacity, stdin) > 0) {
-        const char *kind = member(message, "kind");
+        const char *kind = input_member(message, "kind");
         printf("{\"id\": %.0f", number_or(message, "id", 0));
         if (is_string(kind, "start")) fputs(", \"tool\": \"normgrad\"", stdout);
         if (is_string(kind, "define"))
             printf(", \"success\": %s",
-                   is_string(member(message, "module"), module->module) ? "true" : "false");
+                   is_string(input_member(message, "module"), module->module) ? "true" : "false");
         if (is_string(kind, "evaluate")) evaluate(module, tape, message);
         puts("}");
         fflush(stdout);

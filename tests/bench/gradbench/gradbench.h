@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-enum { MOST_RESULTS = 4 };
+enum { MOST_RESULTS = 4, MOST_GRADIENTS = 4 };
 
 /* A function of the module, under its name in messages. */
 typedef struct {
@@ -31,16 +31,17 @@ typedef struct {
 typedef struct {
     const char *module;
     void (*prepare)(const char *input); /* reads the input, before the timed part */
-    gradbench_function primal;          /* evaluated without recording */
-    gradbench_function gradient;
+    gradbench_function primal;          /* evaluated without recording; or none */
+    gradbench_function gradient[MOST_GRADIENTS];
 } gradbench_module;
 
 /* Answers messages until the input ends; the program's exit status. */
 int gradbench(const gradbench_module *module);
 
-/* A member of the input: a number; a whole number; nested arrays of numbers as a tensor in double,
+/* A member of the input: itself; a number; a whole number; nested arrays of numbers as a tensor in double,
  * which is freed after the message. A name of NULL is the input itself. NAN, -1 and NULL with
  * NG_EPARSE on record if there is no such member. */
+const char *input_member(const char *input, const char *name); /* NULL if there is none */
 double input_number(const char *input, const char *name);
 int64_t input_count(const char *input, const char *name);
 ng_tensor *input_tensor(const char *input, const char *name);

@@ -61,6 +61,39 @@ def ba(rng, n, m, p):
             "x": [-0.61, 0.57, -1.85], "w": 0.97, "feat": [-332.65, 262.09]}
 
 
+# A hand of 22 bones: a wrist, five fingers of four, a forearm. Each vertex follows four of them.
+def ht(rng, vertices, n):
+    def matrix():
+        return [normal(rng, 4) for _ in range(3)] + [[0.0, 0.0, 0.0, 1.0]]
+
+    def weights():
+        drawn = uniform(rng, 4)
+        row = [0.0] * 22
+        for bone, weight in zip(rng.sample(range(22), 4), drawn):
+            row[bone] = weight / sum(drawn)
+        return row
+    model = {"bone_count": 22, "bone_names": [str(i) for i in range(22)],
+             "parents": [-1] + [0 if i % 4 == 1 else i - 1 for i in range(1, 22)],
+             "base_relatives": [matrix() for _ in range(22)],
+             "inverse_base_absolutes": [matrix() for _ in range(22)],
+             "base_positions": [normal(rng, 3) + [1.0] for _ in range(vertices)],
+             "weights": [weights() for _ in range(vertices)],
+             "triangles": [rng.sample(range(vertices), 3) for _ in range(2 * vertices)],
+             "is_mirrored": False}
+    data = {"model": model, "correspondences": [rng.randrange(2 * vertices) for _ in range(n)],
+            "points": normal(rng, n, 3)}
+    return {"theta": normal(rng, 26), "data": data, "us": [[x / 2 for x in uniform(rng, 2)]
+                                                            for _ in range(n)]}
+
+
+def particle(rng):
+    return {"w": 0.0}
+
+
+def saddle(rng):
+    return {"start": [1.0, 1.0]}
+
+
 def det(rng, order):
     return {"A": uniform(rng, order * order), "ell": order}
 
@@ -77,11 +110,14 @@ def ode(rng, n, s):
     return {"x": uniform(rng, n), "s": s}
 
 
+# The primal, the gradient, and others that have the gradient's output.
 MODULES = {"hello": (lambda rng: 3.0, "square", "double"), "gmm": (gmm, "objective", "jacobian"),
            "lstm": (lstm, "objective", "jacobian"), "kmeans": (kmeans, "cost", "dir"),
            "ba": (ba, "objective", "jacobian"), "det": (det, "primal", "gradient"),
            "llsq": (llsq, "primal", "gradient"), "lse": (lse, "primal", "gradient"),
-           "ode": (ode, "primal", "gradient")}
+           "ode": (ode, "primal", "gradient"), "ht": (ht, "objective", "jacobian"),
+           "particle": (particle, None, "rr", "rf", "fr", "ff"),
+           "saddle": (saddle, None, "rr", "rf", "fr", "ff")}
 CASES = [("hello", ()),
          ("gmm", (2, 5, 1000)), ("gmm", (10, 25, 10000)), ("gmm", (64, 200, 1000)),
          ("lstm", (2, 1024)), ("lstm", (6, 8192)),
@@ -90,7 +126,8 @@ CASES = [("hello", ()),
          ("det", (6,)), ("det", (8,)), ("det", (10,)),
          ("llsq", (16, 128)), ("llsq", (16392, 128)),
          ("lse", (2500,)), ("lse", (1280000,)),
-         ("ode", (1000, 10)), ("ode", (10000, 100))]
+         ("ode", (1000, 10)), ("ode", (10000, 100)),
+         ("ht", (544, 1600)), ("ht", (10000, 6400)), ("particle", ()), ("saddle", ())]
 
 
 # ---- A tool ---------------------------------------------------------------------------------------
@@ -153,14 +190,14 @@ def difference(a, b):
 
 def measure(tool, module, functions, problem):
     """The least milliseconds and the digest of each function; nothing where the tool fails."""
-    answers = []
+    answers = {}
     for function in functions:
         answer = tool.ask(kind="evaluate", module=module, function=function, input=problem)
         if not answer or not answer.get("success"):
             print(f"{module}: {(answer or {}).get('error', 'no answer')}", file=sys.stderr)
-            return []
+            return {}
         times = [t["nanoseconds"] for t in answer["timings"] if t["name"] == "evaluate"]
-        answers.append((min(times, default=0) / 1e6, digest(answer["output"])))
+        answers[function] = min(times, default=0) / 1e6, digest(answer["output"])
     return answers
 
 
@@ -186,31 +223,33 @@ def main():
     for module in MODULES:
         if options.only not in (None, module):
             continue
-        make, *functions = MODULES[module]
+        make, primal, gradient, *others = MODULES[module]
         running = [Tool(command, module) for _, command in tools]
         for case in (case for name, case in CASES if name == module):
             name = f"{module} {' '.join(map(str, case))}".strip()
             problem = make(random.Random(name), *case)
             if isinstance(problem, dict):
                 problem |= {"min_runs": options.runs, "min_seconds": options.seconds}
-            gradients = []
+            row = []
             for i, ((label, _), tool) in enumerate(zip(tools, running)):
-                asked = functions[i > 0:]
+                own = [] if options.golden else others
+                asked = [gradient] if i else [f for f in (primal, gradient, *own) if f]
                 if i and isinstance(problem, dict):
                     problem["min_runs"] = 1
-                answers = measure(tool, module, asked, problem) if tool.present else []
-                for function, (_, got) in zip(asked, answers):
-                    off = difference(got, golden.setdefault(f"{name} {function}", got))
+                answers = measure(tool, module, asked, problem) if tool.present else {}
+                for function, (_, got) in answers.items():
+                    key = f"{name} {gradient if function in others else function}"
+                    off = difference(got, golden.setdefault(key, got))
                     if not off < 1e-11:
                         wrong += 1
                         print(f"{name} {function}: {label} differs by {off:.1e}", file=sys.stderr)
                 if i == 0:
                     wrong += not answers
-                    primal = answers[0][0] if answers else None
-                gradients.append(answers[-1][0] if answers else None)
-            ratio = gradients[0] / primal if primal and gradients[0] else None
-            print("| " + " | ".join([name] + [figure(x) for x in (primal, gradients[0], ratio)]
-                                    + [figure(x) for x in gradients[1:]]) + " |", flush=True)
+                    row.append(answers.get(primal, [None])[0])
+                row.append(answers.get(gradient, [None])[0])
+            ratio = row[1] / row[0] if row[0] and row[1] else None
+            row.insert(2, ratio)
+            print(f"| {name} | " + " | ".join(map(figure, row)) + " |", flush=True)
         for tool in running:
             tool.close()
     if options.golden:

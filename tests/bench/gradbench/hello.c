@@ -17,6 +17,6 @@ int main(void)
     const gradbench_module module = {.module = "hello",
                                      .prepare = prepare,
                                      .primal = {"square", square},
-                                     .gradient = {"double", double_x}};
+                                     .gradient = {{"double", double_x}}};
     return gradbench(&module);
 }

@@ -56,7 +56,7 @@ int main(void)
     const gradbench_module module = {.module = "kmeans",
                                      .prepare = prepare,
                                      .primal = {"cost", cost},
-                                     .gradient = {"dir", direction}};
+                                     .gradient = {{"dir", direction}}};
     scratch = ng_tape_new();
     ng_tape_set_recording(scratch, false);
     const int status = gradbench(&module);

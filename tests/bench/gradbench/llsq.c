@@ -54,6 +54,6 @@ int main(void)
     const gradbench_module module = {.module = "llsq",
                                      .prepare = prepare,
                                      .primal = {"primal", primal},
-                                     .gradient = {"gradient", gradient}};
+                                     .gradient = {{"gradient", gradient}}};
     return gradbench(&module);
 }

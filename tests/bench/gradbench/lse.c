@@ -26,6 +26,6 @@ int main(void)
     const gradbench_module module = {.module = "lse",
                                      .prepare = prepare,
                                      .primal = {"primal", primal},
-                                     .gradient = {"gradient", gradient}};
+                                     .gradient = {{"gradient", gradient}}};
     return gradbench(&module);
 }

@@ -73,6 +73,6 @@ int main(void)
     const gradbench_module module = {.module = "lstm",
                                      .prepare = prepare,
                                      .primal = {"objective", objective},
-                                     .gradient = {"jacobian", jacobian}};
+                                     .gradient = {{"jacobian", jacobian}}};
     return gradbench(&module);
 }

@@ -49,6 +49,6 @@ int main(void)
     const gradbench_module module = {.module = "ode",
                                      .prepare = prepare,
                                      .primal = {"primal", primal},
-                                     .gradient = {"gradient", gradient}};
+                                     .gradient = {{"gradient", gradient}}};
     return gradbench(&module);
 }

@@ -1,0 +1,169 @@
+/* Hand tracking: the model of a hand, as the benchmark gives it, and its bones' places. */
+#ifndef NG_BENCH_HT_H
+#define NG_BENCH_HT_H
+
+#include "gradbench.h"
+#include <math.h>
+
+/* ---- The problem ----------------------------------------------------------------------------- */
+
+/* theta: the hand's rotation and place, and for each finger a flexion and a spread of its second
+ * bone and a flexion of the next two. */
+enum { THETA = 26, CORNERS = 3, MOST_BONES = 64 };
+static ng_tensor *theta, *points, *us, *base, *inverse;
+static ng_tensor *skin;              /* (vertices, 4 bones + 1): weight times position, and 1 */
+static ng_tensor *vertex[CORNERS];   /* of the triangle that a point lies in, or the one vertex */
+static ng_tensor *flexion, *spread;  /* which element of theta, or 0 behind them, turns a bone */
+static ng_tensor *level[MOST_BONES]; /* bones at this distance from the root, and for each its */
+static ng_tensor *above[MOST_BONES]; /* parent's index in the level above */
+static ng_tensor *order;             /* where a bone is, if all levels are joined */
+static int64_t bones, levels;
+
+static int64_t *new_index(ng_tensor **to, int64_t count)
+{
+    *to = held_zeros(NG_I64, NG_SHAPE(count));
+    return *to ? ng_data_i64(*to) : NULL;
+}
+
+/* The bones level by level: a level is turned at once. */
+static void sort_bones(const ng_tensor *parents)
+{
+    int64_t depth[MOST_BONES] = {0}, place[MOST_BONES], joined = 0, last = 0;
+    for (int64_t i = 0; i < bones; i++) {
+        const int64_t parent = (int64_t)ng_get(parents, i);
+        depth[i] = parent < 0 ? 0 : depth[parent] + 1;
+        last = depth[i] > last ? depth[i] : last;
+    }
+    int64_t *where = new_index(&order, bones);
+    levels = last + 1;
+    for (int64_t d = 0; where && d < levels; d++) {
+        int64_t count = 0;
+        for (int64_t i = 0; i < bones; i++) count += depth[i] == d;
+        int64_t *own = new_index(&level[d], count), *parent = new_index(&above[d], count);
+        if (!own || !parent) return;
+        for (int64_t i = 0, at = 0; i < bones; i++) {
+            if (depth[i] != d) continue;
+            own[at] = i, parent[at] = d ? place[(int64_t)ng_get(parents, i)] : 0;
+            where[i] = joined++, place[i] = at++;
+        }
+    }
+}
+
+static void read_skin(const char *model)
+{
+    const ng_tensor *position = input_tensor(model, "base_positions");
+    const ng_tensor *weight = input_tensor(model, "weights");
+    if (ng_failed()) return;
+    skin = held_zeros(NG_F64, NG_SHAPE(ng_dim(position, 0), 4 * bones + 1));
+    double *to = skin ? ng_data_f64(skin) : NULL;
+    for (int64_t v = 0; to && v < ng_dim(position, 0); v++, *to++ = 1)
+        for (int64_t i = 0; i < 4 * bones; i++)
+            *to++ = ng_get(weight, v * bones + i / 4) * ng_get(position, 4 * v + i % 4);
+}
+
+static void read_vertices(const char *data, const char *model)
+{
+    const ng_tensor *near = input_tensor(data, "correspondences");
+    const ng_tensor *corner = us ? input_tensor(model, "triangles") : NULL;
+    for (int c = 0; near && c < (us ? CORNERS : 1); c++) {
+        int64_t *at = new_index(&vertex[c], ng_size(near));
+        for (int64_t i = 0; at && i < ng_size(near); i++) {
+            const int64_t found = (int64_t)ng_get(near, i);
+            at[i] = us ? (int64_t)ng_get(corner, CORNERS * found + c) : found;
+        }
+    }
+}
+
+static void read_bones(const char *model)
+{
+    ng_tensor *parents = input_tensor(model, "parents");
+    base = input_tensor(model, "base_relatives");
+    inverse = input_tensor(model, "inverse_base_absolutes");
+    bones = ng_size(parents);
+    if (bones > MOST_BONES) ng_fail(NG_EVALUE, "ht: %lld bones", (long long)bones);
+    if (*input_member(model, "is_mirrored") == 't') ng_fail(NG_EVALUE, "ht: a mirrored hand");
+    if (ng_failed()) return;
+    sort_bones(parents);
+    int64_t *flex = new_index(&flexion, bones), *side = new_index(&spread, bones);
+    for (int64_t i = 0; flex && side && i < bones; i++) {
+        const int64_t joint = i >= 2 && i < 22 ? (i - 2) % 4 : 3; /* 0, 1, 2, or none */
+        const int64_t first = 6 + 4 * ((i - 2) / 4);
+        flex[i] = joint == 3 ? THETA : joint ? first + joint + 1 : first;
+        side[i] = joint ? THETA : first + 1;
+    }
+}
+
+/* ---- The hand for rows of theta (k, THETA) ---------------------------------------------------- */
+
+static ng_tensor *angles(ng_tape *tape, ng_tensor *rows, ng_tensor *which)
+{
+    ng_tensor *turned = ng_pad(tape, ng_transpose(tape, rows, 0, 1), 0, 0, 1);
+    ng_tensor *angle = ng_gather_rows(tape, turned, which); /* (bones, k) */
+    return ng_reshape(tape, angle, NG_SHAPE(bones, -1, 1));
+}
+
+/* Rotations around z and x, as matrices (bones, k, 4, 4). */
+static ng_tensor *joints(ng_tape *tape, ng_tensor *rows)
+{
+    enum { ONE, CZ, SZ, CX, SX, CZ_CX, CZ_SX, SZ_CX, SZ_SX, TERMS };
+    ng_tensor *x = angles(tape, rows, flexion), *z = angles(tape, rows, spread);
+    ng_tensor *cx = ng_cos(tape, x), *sx = ng_sin(tape, x);
+    ng_tensor *cz = ng_cos(tape, z), *sz = ng_sin(tape, z);
+    ng_tensor *term[TERMS] = {[ONE] = ng_full(tape, NG_F64, ng_shape_of(x), 1),
+                              [CZ] = cz,
+                              [SZ] = sz,
+                              [CX] = cx,
+                              [SX] = sx,
+                              [CZ_CX] = ng_mul(tape, cz, cx),
+                              [CZ_SX] = ng_mul(tape, cz, sx),
+                              [SZ_CX] = ng_mul(tape, sz, cx),
+                              [SZ_SX] = ng_mul(tape, sz, sx)};
+    static const int element[16] = {CZ, SZ_CX, SZ_SX, -1, SZ, CZ_CX, CZ_SX, -1,
+                                    -1, SX,    CX,    -1, -1, -1,    -1,    ONE};
+    double put[TERMS * 16] = {0};
+    for (int i = 0; i < 16; i++)
+        if (element[i] >= 0) put[element[i] * 16 + i] = i == 1 || i == 6 ? -1 : 1;
+    ng_tensor *places = ng_from(tape, NG_F64, NG_SHAPE(TERMS, 16), put, TERMS * 16);
+    ng_tensor *all = ng_matmul(tape, ng_concat(tape, term, TERMS, 2), places);
+    return ng_reshape(tape, all, NG_SHAPE(bones, -1, 4, 4));
+}
+
+/* The transposed rotation (k, 3, 3) by the angle |r| around r: cos + (1 - cos) n n^T - sin [n], with
+ * n = r / |r|. At r = 0, where |r| has no derivative, it is no rotation, as in the benchmark. */
+static ng_tensor *rotation(ng_tape *tape, ng_tensor *rows)
+{
+    const double cross[27] = {[5] = -1, [7] = 1, [11] = 1, [15] = -1, [19] = -1, [21] = 1};
+    ng_tensor *r = ng_slice(tape, rows, 1, 0, 3), *eye = ng_eye(tape, NG_F64, 3);
+    ng_tensor *angle = ng_sqrt(tape, ng_sum_squares(tape, r, .axes = NG_AXES(1), .keepdim = true));
+    if (!angle || ng_get(angle, 0) < 1e-4) return ng_reshape(tape, eye, NG_SHAPE(1, 3, 3));
+    ng_tensor *n = ng_div(tape, r, angle), *column = ng_reshape(tape, n, NG_SHAPE(-1, 3, 1));
+    ng_tensor *along = ng_matmul(tape, column, column, .transpose_b = true);
+    ng_tensor *of_n = ng_from(tape, NG_F64, NG_SHAPE(3, 9), cross, 27);
+    ng_tensor *around = ng_reshape(tape, ng_matmul(tape, n, of_n), NG_SHAPE(-1, 3, 3));
+    angle = ng_reshape(tape, angle, NG_SHAPE(-1, 1, 1));
+    ng_tensor *cosine = ng_cos(tape, angle), *rest = ng_sub(tape, eye, along);
+    return ng_sub(tape, ng_add(tape, along, ng_mul(tape, rest, cosine)),
+                  ng_mul(tape, around, ng_sin(tape, angle)));
+}
+
+/* By what `skin` is multiplied, (4 bones + 1, 3 k), so that vertices are where theta puts them. */
+static ng_tensor *pose(ng_tape *tape, ng_tensor *rows)
+{
+    ng_tensor *own[MOST_BONES], *from = ng_reshape(tape, base, NG_SHAPE(bones, 1, 4, 4));
+    ng_tensor *relative = ng_matmul(tape, from, joints(tape, rows));
+    for (int64_t d = 0; d < levels; d++) {
+        own[d] = ng_gather_rows(tape, relative, level[d]);
+        if (d) own[d] = ng_matmul(tape, ng_gather_rows(tape, own[d - 1], above[d]), own[d]);
+    }
+    ng_tensor *absolute = ng_gather_rows(tape, ng_concat(tape, own, (int)levels, 0), order);
+    ng_tensor *back = ng_reshape(tape, inverse, NG_SHAPE(bones, 1, 4, 4));
+    ng_tensor *moved = ng_slice(tape, ng_matmul(tape, absolute, back), 2, 0, 3);
+    moved = ng_permute(tape, moved, NG_AXES(1, 0, 3, 2)); /* (k, bones, 4, 3) */
+    moved = ng_reshape(tape, moved, NG_SHAPE(-1, 4 * bones, 3));
+    ng_tensor *turned = ng_matmul(tape, moved, rotation(tape, rows));
+    ng_tensor *place = ng_reshape(tape, ng_slice(tape, rows, 1, 3, 6), NG_SHAPE(-1, 1, 3));
+    ng_tensor *all = ng_concat(tape, NG_TENSORS(turned, place), 1);
+    return ng_reshape(tape, ng_transpose(tape, all, 0, 1), NG_SHAPE(4 * bones + 1, -1));
+}
+
+#endif
