@@ -71,6 +71,7 @@ static void print_confusion(int confusion[CLASSES][CLASSES])
 int main(void)
 {
     int confusion[CLASSES][CLASSES];
+    /* A line of the file has 64 pixels from 0 to 16, and the digit. */
     ng_dataset *digits = ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16);
     ng_dataset *train = NULL, *test = NULL;
     ng_dataset_split(digits, TRAIN, 0, &train, &test);
@@ -86,7 +87,8 @@ int main(void)
         if (epoch % 3 == 0) printf("%5d  %6.4f  %11.1f %%\n", epoch, loss, 100 * right);
     }
 
-    /* A program of its own would begin here: it builds the same layers and loads their values. */
+    /* Another program could begin here: it builds the same layers and loads their values. Layers of
+     * the same shapes begin with the same weights, so ng_module_init draws others to show it. */
     ng_module_init(loaded, 1);
     printf("\nanother network, weights drawn: %5.1f %%\n",
            100 * evaluate(loaded, tape, test, confusion));

@@ -34,7 +34,7 @@ static ng_tensor *residual(ng_module *net, ng_tape *tape, ng_tensor *t)
     return ng_add(tape, u2, ng_add(tape, u1, ng_mul_scalar(tape, u, 16)));
 }
 
-/* (u(0) - 1)^2 + u'(0)^2 */
+/* (u(0) - 1)^2 + u'(0)^2. ng_variable makes a constant into an input that has a gradient. */
 static ng_tensor *beginning(ng_module *net, ng_tape *tape)
 {
     ng_tensor *zero = ng_variable(tape, ng_full(tape, NG_F64, NG_SHAPE(1, 1), 0));
@@ -51,8 +51,7 @@ static ng_tensor *loss_of(ng_module *net, ng_tape *tape)
     return ng_add(tape, equation, ng_mul_scalar(tape, beginning(net, tape), 100));
 }
 
-/* Whoever computes derivatives of derivatives may make mistakes: the checker compares the gradient
- * of the residual, which is a third derivative, with finite differences. */
+/* What the checker calls. The gradient of the residual contains a third derivative. */
 static ng_tensor *call_residual(ng_tape *tape, ng_tensor *const *inputs, void *net)
 {
     return residual(net, tape, inputs[0]);
