@@ -333,7 +333,7 @@ LOOP_TEST(functions_in_double_keep_the_digits_of_small_results, TABLES)
     if (!use_table(_i) || in_float || !reference_is_wider()) return;
     double *small = doubles(N), *angle = doubles(N), *y = doubles(N);
     for (int i = 0; i < N; i++) {
-        small[i] = ldexp(1 + ng_rng_uniform(table_rng()), -i / 3) * (i % 2 ? -1 : 1);
+        small[i] = ldexp(1 + ng_rng_uniform(&rng), -i / 3) * (i % 2 ? -1 : 1);
         angle[i] = (double)(i * 201) * M_PI_2;
     }
     for (int f = 0; f < LIBRARY; f++) {
@@ -1494,7 +1494,7 @@ static void compare_move_toward(void)
         const char *from = uniform(n, -1, 1);
         char *running = copy(from, n);
         double *batch = doubles(n);
-        for (int64_t i = 0; i < n; i++) batch[i] = 3 * ng_rng_uniform(table_rng());
+        for (int64_t i = 0; i < n; i++) batch[i] = 3 * ng_rng_uniform(&rng);
         k->move_toward(running, batch, 1.25, 0.1, n);
         for (int64_t i = 0; i < n; i++) {
             const long double old = get(from, i);
@@ -1828,7 +1828,7 @@ static void check_pools(const ng_windows *w, bool add)
     const char *dy = uniform(count, -1, 1);
     char *x = make(size), *most = make(count), *mean = make(count);
     char *dmost = constant(size, 1), *dmean = constant(size, 1);
-    for (int64_t i = 0; i < size; i++) put(x, i, (double)ng_rng_below(table_rng(), 5) - 2);
+    for (int64_t i = 0; i < size; i++) put(x, i, (double)ng_rng_below(&rng, 5) - 2);
     k->max_pool(w, x, most);
     k->mean_pool(w, x, mean);
     k->max_pool_backward(w, x, most, dy, dmost, add);
@@ -2158,9 +2158,9 @@ LOOP_TEST(every_kernel_matches_long_double_with_the_same_bits_in_every_table, (2
         comparisons[_i / 2].compare();
         if (!strcmp(k->isa, "baseline") && (in_float || !comparisons[_i / 2].elementwise)) continue;
         if (first)
-            ck_assert_msg(bits == bits_seen(), "%s of %s: the bits differ between %s and %s",
+            ck_assert_msg(bits == bits_seen, "%s of %s: the bits differ between %s and %s",
                           comparisons[_i / 2].kernels, ng_dtype_name(dtype), first, k->isa);
-        bits = bits_seen(), first = k->isa;
+        bits = bits_seen, first = k->isa;
     }
 }
 
@@ -2342,7 +2342,7 @@ LOOP_TEST(one_and_two_threads_give_the_same_bits, TABLES)
 {
     if (!use_table(_i)) return;
     int64_t labels[LARGE_ROWS];
-    for (int i = 0; i < LARGE_ROWS; i++) labels[i] = ng_rng_below(table_rng(), 301);
+    for (int i = 0; i < LARGE_ROWS; i++) labels[i] = ng_rng_below(&rng, 301);
     const char *x = uniform(LARGE, -2, 2), *z = uniform(LARGE, 0.5, 1);
     char *one = constant(OUTPUTS * LARGE, 0), *two = constant(OUTPUTS * LARGE, 0);
     ng_set_threads(1);
@@ -2367,8 +2367,7 @@ LOOP_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads, TABLES)
     enum { OUTER = 11, N = 47, INNER = LARGE / OUTER / N, SUMS = OUTER * INNER };
     char *x = uniform(LARGE, -1, 1);
     for (int64_t i = 0; i < LARGE; i++)
-        if (ng_rng_below(table_rng(), 3) == 0)
-            put(x, i, ng_rng_below(table_rng(), 2) ? nan_value : -nan_value);
+        if (ng_rng_below(&rng, 3) == 0) put(x, i, ng_rng_below(&rng, 2) ? nan_value : -nan_value);
     char *sums[2], *running[2];
     double *exact[2];
     for (int i = 0; i < 2; i++) {

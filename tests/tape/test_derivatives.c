@@ -180,21 +180,14 @@ LOOP_TEST(a_forward_derivative_is_that_of_differences, ((int)(sizeof norms / siz
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-TEST(what_lacks_a_gradient_is_named_by_the_function_that_was_called)
+TEST(what_lacks_a_gradient_is_an_error)
 {
-    ng_tensor *x = leaf(NG_SHAPE(3)), *other = leaf(NG_SHAPE(3));
+    ng_tensor *x = leaf(NG_SHAPE(3)), *other = leaf(NG_SHAPE(3)), *found = NULL;
     ng_tensor *plain = own(ng_ones_new(NG_F64, NG_SHAPE(3)));
-    ng_tensor *y = ng_sum(tape, ng_exp(tape, x));
+    ng_tensor *y = ng_sum(tape, ng_exp(tape, x)), *g = ng_gradient(tape, y, x); /* not recorded */
     assert_fails(ng_hessian(tape, y, plain), NG_EGRAD);
     assert_fails(ng_jacobian(tape, y, other), NG_EGRAD);
     assert_fails(ng_hessian(tape, y, other), NG_EGRAD);
-}
-
-TEST(a_gradient_that_was_not_recorded_is_asked_for)
-{
-    ng_tensor *x = leaf(NG_SHAPE(3)), *y = ng_sum(tape, ng_exp(tape, x)), *found;
-    ng_tensor *g = ng_gradient(tape, y, x);
-    assert_ok(g);
     assert_fails(ng_jacobian(tape, g, x), NG_EGRAD);
     assert_fails(ng_gradient(tape, ng_sum(tape, g), x), NG_EGRAD);
     assert_fails(ng_backward(tape, ng_sum(tape, g)), NG_EGRAD);
@@ -207,14 +200,13 @@ TEST(a_gradient_that_was_not_recorded_is_asked_for)
 TEST(shapes_and_dtypes_that_do_not_fit_are_errors)
 {
     ng_tensor *x = leaf(NG_SHAPE(3)), *v = vector(NG_SHAPE(2)), *found = NULL;
-    ng_tensor *y = ng_exp(tape, x);
-    assert_fails(ng_hessian(tape, y, x), NG_ESHAPE);
-    ck_assert_int_ne(ng_hvp(tape, ng_sum(tape, y), &x, 1, &v, &found), NG_OK);
-    assert_error(NG_ESHAPE, "ng_hvp: vector 1 is float64 (2,), expected float64 (3,)");
+    ng_tensor *y = ng_exp(tape, x), *sum = ng_sum(tape, y);
     ng_tensor *floats = own(ng_ones_new(NG_F32, NG_SHAPE(3)));
-    assert_fails(ng_hvp(tape, ng_sum(tape, y), &x, 1, &floats, &found), NG_EDTYPE);
+    assert_fails(ng_hessian(tape, y, x), NG_ESHAPE);
+    assert_fails(ng_hvp(tape, sum, &x, 1, &v, &found), NG_ESHAPE);
+    assert_fails(ng_hvp(tape, sum, &x, 1, &floats, &found), NG_EDTYPE);
     assert_fails(ng_jvp(tape, y, &x, 1, &floats), NG_EDTYPE);
-    assert_refused(ng_hvp(tape, ng_sum(tape, y), &x, 0, &v, &found));
+    assert_refused(ng_hvp(tape, sum, &x, 0, &v, &found));
     ck_assert_ptr_null(found);
     ng_tensor *deep = ng_reshape(tape, y, NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 3));
     assert_fails(ng_jacobian(tape, deep, x), NG_ESHAPE);
@@ -344,11 +336,10 @@ TEST(a_uniform_draw_is_never_the_end_of_its_range)
 /* A range of int64 without a whole number is an error. */
 TEST(a_whole_number_is_drawn_only_where_there_is_one)
 {
+    ng_tensor *x = own(ng_zeros_new(NG_I64, NG_SHAPE(3)));
     assert_refused(ng_uniform(tape, NG_I64, NG_SHAPE(3), 0.5, 1));
     assert_refused(ng_uniform(tape, NG_I64, NG_SHAPE(3), -0.5, -0.5));
-    rng = ng_rng_seeded(1);
     assert_refused(ng_uniform_new(NG_I64, NG_SHAPE(3), 1.2, 1.8, &rng));
-    ng_tensor *x = own(ng_zeros_new(NG_I64, NG_SHAPE(3)));
     assert_refused(ng_fill_uniform(x, 1.2, 1.8, &rng));
     assert_values(x, 0, 0, 0, 0);
 }
@@ -371,22 +362,6 @@ TEST(what_is_drawn_on_a_tape_follows_its_seed)
         1000);
 }
 
-TEST(a_cast_gives_its_gradient_back_in_the_dtype_it_came_from)
-{
-    ng_tensor *x = ng_require_grad(own(ng_normal_new(NG_F32, NG_SHAPE(3), 0, 1, &rng)));
-    ng_tensor *wide = ng_cast(tape, x, NG_F64);
-    ng_tensor *y = ng_sum(tape, ng_mul(tape, wide, ng_square(tape, wide)));
-    ng_tensor *dx = ng_gradient(tape, y, x, .record = true);
-    ck_assert_int_eq(ng_dtype_of(dx), NG_F32);
-    ng_tensor *second = ng_gradient(tape, ng_sum(tape, dx), x);
-    for (int i = 0; i < 3; i++) {
-        assert_close(ng_get(dx, i), 3 * pow(ng_get(x, i), 2), (double)FLT_EPSILON);
-        assert_close(ng_get(second, i), 6 * ng_get(x, i), (double)FLT_EPSILON);
-    }
-    assert_ok(ng_backward(tape, y));
-    assert_same_bits(ng_grad(x), dx);
-}
-
 /* ---- ng_set_grad --------------------------------------------------------------------------- */
 
 TEST(a_gradient_that_is_set_moves_the_parameter)
@@ -399,8 +374,7 @@ TEST(a_gradient_that_is_set_moves_the_parameter)
     assert_values(ng_grad(w), 0, 2, -4);
     assert_ok(ng_optimizer_step(sgd));
     assert_near(ng_get(w, 0), before - 1, 1e-6);
-    ck_assert_int_ne(ng_optimizer_step(sgd), NG_OK); /* it is spent */
-    assert_error(NG_ESTATE, "ng_optimizer_step");
+    assert_fails(ng_optimizer_step(sgd), NG_ESTATE); /* it is spent */
 
     assert_fails(ng_set_grad(w, own(ng_zeros_new(NG_F32, NG_SHAPE(2)))), NG_ESHAPE);
     assert_fails(ng_set_grad(w, own(ng_zeros_new(NG_F64, NG_SHAPE(1, 2)))), NG_EDTYPE);
