@@ -581,7 +581,7 @@ LOOP_TEST(out_of_memory_shows_no_part_of_a_gradient, 2)
     assert_ok(ng_optimizer_step(sgd));
 }
 
-/* ---- Sweeps inside sweeps: gradient rules that take gradients themselves ------------------------ */
+/* ---- Sweeps inside sweeps: gradient rules that take gradients themselves --------------------- */
 
 /* y = f(x), recorded as one op. Its gradient rule runs f on a variable and takes a gradient. */
 typedef ng_tensor *function(ng_tape *on, ng_tensor *x);
