@@ -1,70 +1,51 @@
-# Training loss by epoch at each norm's best learning rate, and steps to 95 % by rate with two
-# optimizers. Data: build/examples/convergence.
+# Steps to a loss, the highest rate that trains, and the football team's error, with and without a
+# norm. Data: build/examples/convergence.
 
 load 'plots/style.gp'
 out = given('plots/convergence_rates'); data = out.'.dat'
 
 array names[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]
 array kinds[2] = ["gradient descent", "Adam"]
-losses(k, i) = kinds[k].", ".names[i].", loss"
-steps(k, i) = kinds[k].", ".names[i].", steps"
-array last[4]
-array rate[4]
-top = 1
-do for [i = 1:4] {
-    stats data index losses(1, i) using (rate[i] = column("rate"), last[i] = column("loss"), \
-        epochs = column("epoch"), seeds = column("seeds"), column("loss")) nooutput
-    top = STATS_max > top ? STATS_max : top
-    bottom = i == 1 || STATS_min < bottom ? STATS_min : bottom
-}
-stats data index steps(1, 1) using (limit = column("limit"), limit) nooutput
-bottom = 0.5 * bottom
-top = 1.5 * top
-array ends[4]
-gap = 0.07
+array depths[2] = ["2", "8"]
+stats data index "steps, Adam" using (seeds = column("seeds"), column("steps_high")) nooutput
+stats data index "steps, gradient descent" using "steps_high" nooutput
+most = STATS_max
+stats data index "team, raw, no norm" using (passes = column("pass"), 1) nooutput
+place(i, k) = 4 * (k - 1) + i + (k - 1)
 
 do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500, 0.21, 0.88)
-    set label 1 sprintf("Line: median of %d seeds; band: their middle half (right: lowest to highest of three); circle: best rate.\n", \
-        seeds).what_of(data) \
-        at screen 0.075,0.055 tc rgb faint font fine(kind)
-    set logscale y
+    eval canvas(kind, out, 1200, 500, 0.24, 0.87)
+    set label 1 sprintf("Mark: median of %d seeds; bar or band: their middle half. Right: the seed with median swinging.\n", seeds) . what_of(data) \
+        at screen 0.065,0.065 tc rgb faint font fine(kind)
+    unset xlabel
+    set xrange [0.3:9.7]
+    set xtics ("gradient\ndescent" place(2.5, 1), "Adam" place(2.5, 2)) scale 0
+    eval panel(0.065, 0.31, "Steps to a training loss of 0.1")
+    set yrange [0:1.08 * most]
+    do for [i = 1:4] { set label 10 + i names[i] at graph 0.6, graph 1.02 - 0.07 * i tc ls 10 + i point ls i offset 1,0 }
+    plot for [k = 1:2] for [i = 1:4] data index "steps, ".kinds[k] using (place(i, k)):(column("norm") == i - 1 ? \
+             column("steps") : NaN):"steps_low":"steps_high" with yerrorbars ls i lw 2.2 ps 1.3
 
-    eval panel(0.075, 0.275, "Each at its own best rate")
-    set xlabel "epoch, gradient descent" offset 0,0.4
-    set ylabel "training loss"
-    set format x "%g"
-    set format y powers
-    set xtics epochs > 10 ? 5 : 1
-    set xrange [1:epochs > 1 ? epochs : 2]
-    set yrange [bottom:top]
-    do for [i = 1:4] { ends[i] = log(last[i] / bottom) / log(top / bottom) }
-    eval SPREAD
-    do for [i = 1:4] {
-        set label 10 + i sprintf("%s, rate %.2g", names[i], rate[i]) at graph 1.03, graph ends[i] tc ls 10 + i
-    }
-    plot for [i = 1:4] data index losses(1, i) using "epoch":"loss_low":"loss_high" \
-             with filledcurves ls i @BAND, \
-         for [i = 1:4] data index losses(1, i) using "epoch":"loss" with linespoints ls i @MARKED
+    eval panel(0.385, 0.62, "Highest learning rate that trains")
+    set xtics ("2 layers" place(2.5, 1), "8 layers" place(2.5, 2))
+    set logscale y 2
+    set yrange [0.04:12]
+    set ytics (0.0625, 0.125, 0.25, 0.5, 1, 2, 4, 8)
+    plot for [k = 1:2] for [i = 1:4] data index "highest rate, ".depths[k]." layers" using (place(i, k)): \
+             (column("norm") == i - 1 ? column("rate") : NaN):"rate_low":"rate_high" with yerrorbars ls i lw 2.2 ps 1.3
+    unset logscale y
 
-    do for [k = 1:2] {
-        eval panel((k == 1 ? 0.505 : 0.785), (k == 1 ? 0.725 : 0.985), k == 1 ? "Gradient descent: steps to 95 %" : "Adam: steps to 95 %")
-        set xlabel "learning rate"
-        set ylabel (k == 1 ? "steps until 95 % are right" : "")
-        set logscale x
-        set format x powers
-        set xtics auto
-        set format y "%g"
-        set ytics (10, 20, 50, 100, 200, 400)
-        set xrange [k == 1 ? 0.06 : 0.00094 : k == 1 ? 4.4 : 0.068]
-        set yrange [17:limit * 1.25]
-        set label 2 "not reached" at graph 0.02, first limit * 1.12 tc rgb faint font fine(kind)
-        plot for [i = 1:4] data index steps(k, i) using "rate":"steps_min":"steps_max" \
-                 with filledcurves ls i @BAND, \
-             for [i = 1:4] data index steps(k, i) using "rate":"steps" with linespoints ls i @MARKED, \
-             for [i = 1:4] data index steps(k, i) using "rate":(column("best") == 1 ? \
-                 column("steps") : NaN) with points ls i pt 7 ps 1.4
-        unset logscale x
-        set ytics auto
-    }
+    eval panel(0.70, 0.985, "The team, raw inputs: seconds too late")
+    set xrange [1:passes]
+    set xtics auto scale 0.6
+    set ytics auto
+    set yrange [-5:5]
+    set xlabel "step of gradient descent" offset 0,0.4
+    set label 20 "no norm" at graph 0.52, graph 0.9 tc ls 11 point ls 1 offset 1,0
+    set label 21 "LayerNorm" at graph 0.52, graph 0.83 tc ls 13 point ls 3 offset 1,0
+    plot 0 with lines ls 8, \
+         data index "team, raw, no norm" using "pass":"late_low":"late_high" with filledcurves ls 1 @BAND, \
+         data index "team, raw, LayerNorm" using "pass":"late_low":"late_high" with filledcurves ls 3 @BAND, \
+         data index "team, raw, no norm" using "pass":"shown" with linespoints ls 1 @MARKED, \
+         data index "team, raw, LayerNorm" using "pass":"shown" with linespoints ls 3 @MARKED
 }

@@ -99,9 +99,9 @@ quiet "$programs/digits" $small
 quiet "$programs/digits_cnn" --seeds 1 --epochs 1
 quiet "$programs/char_transformer" $tiny
 quiet "$programs/ngpt" --steps 2
-for program in learning_rate regularization; do quiet "$programs/$program" --quick --no-plot; done
+for program in outliers regularization; do quiet "$programs/$program" --quick --no-plot; done
 for program in wgan_gp maml vae lstm; do quiet "$programs/$program" --steps 20 --no-plot; done
-for result in convergence digits_cnn char_transformer learning_rate regularization wgan_gp maml vae lstm; do
+for result in convergence digits_cnn char_transformer outliers regularization wgan_gp maml vae lstm; do
     grep -q '^# what: ' "build/$result.dat" || fail "no build/$result.dat"
 done
 [ -z "$(ls plots)" ] || fail "without --out plots/ the programs wrote plots/$(ls plots)"
@@ -110,7 +110,7 @@ quiet "$programs/digits" $small --norm none --out plots/
 if [ -w /dev/full ]; then
     fails 1 'cannot write to standard output' into_full "$programs/digits" $small
     fails 1 'cannot write to standard output' into_full "$programs/gradcheck" --only tanh --fast
-    fails 1 'cannot write to standard output' into_full "$programs/learning_rate" --quick --no-plot
+    fails 1 'cannot write to standard output' into_full "$programs/outliers" --quick --no-plot
 fi
 # The first failure is reported, not its consequences.
 fails 1 'NORMGRAD_ISA is "none"' env NORMGRAD_ISA=none "$programs/1_xor"
@@ -181,8 +181,8 @@ fails 1 'more than one value per channel' "$programs/digits" $small --norm batch
 
 # A file that cannot be written is a failure, before the training where it can be known.
 fails 1 'no/such' "$programs/digits" $small --out no/such/prefix
-fails 1 '--verdicts no/such/file' "$programs/learning_rate" --quick --no-plot --verdicts no/such/file
-[ ! -s "$folder/output" ] || fail 'learning_rate starts although it cannot write its verdicts'
+fails 1 '--verdicts no/such/file' "$programs/outliers" --quick --no-plot --verdicts no/such/file
+[ ! -s "$folder/output" ] || fail 'outliers starts although it cannot write its verdicts'
 fails 1 '--checkpoint no/such/file' "$programs/digits" $small --checkpoint no/such/file
 [ ! -s "$folder/output" ] || fail 'digits starts although it cannot write its checkpoint'
 # A figure for which the disk has no room: gnuplot itself reports no error.
@@ -201,10 +201,10 @@ fails 2 'expected less than 1000 characters' "$programs/digits" $small --out "$l
 fails 2 "--out '': expected something" "$programs/digits" $small --out ''
 fails 2 "--seeds '': expected a whole number" "$programs/digits" --seeds ''
 fails 2 "--norm '': expected one of" "$programs/digits" --norm ''
-fails 2 'expected a whole number from 0 to 256' "$programs/learning_rate" --threads 257
+fails 2 'expected a whole number from 0 to 256' "$programs/outliers" --threads 257
 fails 2 '--steps 7: expected a multiple of 10' "$programs/without_norm" --quick --no-plot --steps 7
 fails 2 'from 1 to 1437' "$programs/sharpness" --quick --no-plot --images 5000
 # More steps than the text has batches: the text is read again.
-quiet "$programs/deep_transformer" --quick --no-plot --layers 1 --width 4 --steps 720
+quiet "$programs/placement" --quick --no-plot --layers 3 --width 4 --steps 720
 
 echo 'programs: --help, data, output files, resumed trainings and error messages are right'

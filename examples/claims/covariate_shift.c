@@ -1,41 +1,78 @@
-/* How the distribution of a hidden unit's inputs moves during training, by norm. */
+/* Internal covariate shift, and whether reducing it is what norms are good for: the drift of a
+ * hidden layer's inputs, and the range of the loss along the gradient, by norm, and with noise. */
 #include "lab.h"
-#include <stdio.h>
 
 enum { WIDTH, EPOCHS };
 static lab_size sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 100, .quick = 32},
-    [EPOCHS] = {"epochs", "passes over the data", .normal = 40, .quick = 3},
+    [EPOCHS] = {"epochs", "passes over the data", .normal = 20, .quick = 2},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "covariate_shift",
-    .source = "documents 000, 001, 003 (4.1) and 004; Ioffe & Szegedy 2015, figure 1",
-    .claim = "the distribution of a layer's inputs shifts as the layers before it learn, and "
-             "normalization reduces that internal covariate shift",
+    .source = "documents 000, 001, 003 (4.1) and 004; Ioffe & Szegedy 2015, figure 1; Santurkar et "
+              "al. 2018, figures 2 and 4",
+    .claim = "the distribution of a layer's inputs shifts as the layers before it learn, and norms "
+             "reduce that shift; yet they help because they smooth the loss, not because of it",
     .method =
         "Ioffe & Szegedy's network, three hidden layers of 100 sigmoids, learns the digits by\n"
-        "SGD in batches of 60. Each norm is compared with no norm at two rates: the best of six\n"
-        "for no norm, and its own best (lowest training loss in the last epoch, median over\n"
-        "three seeds that are not scored). After each epoch, over the validation images: the\n"
-        "15th, 50th and 85th percentile of the input of each sigmoid in the last hidden layer,\n"
-        "and the mean distance that these three have moved (median over the units). The drift is\n"
-        "the sum of these distances. In addition, internal covariate shift as Santurkar et al.\n"
-        "2018 define it: the change of the gradient of the last hidden layer's weights when the\n"
-        "layers before it take a training step, relative to the gradient (mean of five batches\n"
-        "per epoch, median over the epochs).\n",
+        "gradient descent in batches of 60, all kinds at the rate that is best without a norm.\n"
+        "After each epoch, over the validation images: the 15th, 50th and 85th percentile of the\n"
+        "input of each sigmoid in the last hidden layer, and how far these three have moved on\n"
+        "average (median over the units). The drift is the sum of these moves. At every tenth\n"
+        "step: the loss of the step's batch at 8 points along its gradient, from half to four\n"
+        "times the rate, highest less lowest: the range, in the median over the steps. Noise, as\n"
+        "in Santurkar et al., after BatchNorm: y = s x + m, drawn anew at each step for each\n"
+        "feature, m from U(-0.5, 0.5), s from U(1, 1.25), and each sample's around them.\n",
     .rule =
-        "from the same seed (same split) the drift, and the change of the gradient, are smaller "
-        "with a norm than without at its best rate: the quotient is below 1, at that rate and at "
-        "the norm's own rate",
-    .seeds = 9,
+        "from the same seed, as a share of no norm's: with each norm the drift and the range of "
+        "the "
+        "loss are below 1; with noise after BatchNorm the drift is above that of BatchNorm alone, "
+        "and the loss of the last epoch is nevertheless below no norm's",
+    .seeds = 15,
     .quick_seeds = 1,
     .sizes = sizes};
 
-enum { NORMS = 4, HIDDEN = 3, BATCH = 60, PROBES = 5, MOST_PARAMETERS = 32, RATES = 6 };
-static const double rates[RATES] = {0.1, 0.3, 1, 3, 10, 30};
-static const double percents[] = {15, 50, 85};
-enum { PERCENTS = 3 };
+enum { PLAIN, BATCH_NORM, LAYER_NORM, RMS_NORM, NOISY, KINDS };
+enum { HIDDEN = 3, BATCH = 60, EVERY = 10, POINTS = 8, PERCENTS = 3, MOST_PARAMETERS = 32 };
+static const char *const names[KINDS] = {"no norm", "BatchNorm", "LayerNorm", "RMSNorm",
+                                         "BatchNorm and noise"};
+static const double percents[PERCENTS] = {15, 50, 85};
+
+/* ---- The networks ---- */
+
+static uint64_t noise_now; /* seed of the noise, the same at all points of a step */
+
+static double between(ng_rng *rng, double low, double high)
+{
+    return low + (high - low) * ng_rng_uniform(rng);
+}
+
+/* y = s x + m, per feature and sample. */
+static ng_tensor *noise_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+{
+    (void)self;
+    ng_tensor *s = ng_result(tape, NG_F32, ng_shape_of(x));
+    ng_tensor *m = ng_result(tape, NG_F32, ng_shape_of(x));
+    const int64_t samples = ng_dim(x, 0), features = ng_dim(x, 1);
+    ng_rng rng = ng_rng_seeded(noise_now);
+    for (int64_t k = 0; s && m && k < features; k++) {
+        const double shift = between(&rng, -0.5, 0.5), scale = between(&rng, 1, 1.25);
+        for (int64_t i = 0; i < samples; i++) {
+            ng_data_f32(m)[i * features + k] = (float)between(&rng, shift - 0.1, shift + 0.1);
+            ng_data_f32(s)[i * features + k] = (float)(scale + 0.1 * ng_rng_normal(&rng));
+        }
+    }
+    noise_now += 1000; /* the next layer's */
+    return ng_add(tape, ng_mul(tape, x, s), m);
+}
+
+static ng_module *noise_new(void)
+{
+    static const ng_module_class class = {
+        .name = "Noise", .size = sizeof(ng_module), .forward = noise_forward};
+    return ng_module_built(ng_module_new(&class));
+}
 
 /* Returns a Linear with weights four times as wide as for tanh, as sigmoids need. Glorot & Bengio
  * 2010. */
@@ -46,13 +83,15 @@ static ng_module *linear(int64_t in, int64_t out)
 }
 
 /* Returns (Linear, norm, sigmoid) x 3, Linear. */
-static ng_module *network(const lab_norm *norm, uint64_t seed)
+static ng_module *network(int kind, uint64_t seed)
 {
     const int64_t width = lab_whole(WIDTH);
+    const lab_norm *norm = lab_norms[kind == NOISY ? BATCH_NORM : kind];
     ng_module *net = ng_sequential_from(NULL, 0);
     for (int i = 0; i < HIDDEN; i++) {
         ng_sequential_add(net, linear(i == 0 ? 64 : width, width));
         if (norm->make) ng_sequential_add(net, norm->make(width));
+        if (kind == NOISY) ng_sequential_add(net, noise_new());
         ng_sequential_add(net, ng_sigmoid_new());
     }
     ng_sequential_add(net, linear(width, 10));
@@ -60,242 +99,173 @@ static ng_module *network(const lab_norm *norm, uint64_t seed)
     return net;
 }
 
-static int children_per_layer(const lab_norm *norm) { return norm->make ? 3 : 2; }
-
-/* ---- The distribution of a unit's input --------------------------------------------------- */
+/* ---- Measurements ---- */
 
 /* Sets the percentiles (unit, PERCENTS) of the inputs of the last hidden layer's sigmoids. */
-static void look_at_inputs(ng_module *net, const lab_norm *norm, ng_tape *tape, ng_dataset *data,
+static void look_at_inputs(ng_module *net, int inputs, ng_tape *tape, ng_dataset *data,
                            double *percentiles)
 {
     ng_batch all;
     const bool was = ng_tape_set_recording(tape, false);
     ng_dataset_batch(data, tape, 0, ng_dataset_count(data), &all);
-    const ng_tensor *inputs =
-        lab_forward_part(net, 0, HIDDEN * children_per_layer(norm) - 1, tape, all.x);
+    const ng_tensor *x = lab_forward_part(net, 0, inputs, tape, all.x);
     const int64_t width = lab_whole(WIDTH);
     double *of_unit = lab_numbers(all.size);
     for (int64_t unit = 0; unit < width && lab_goes_on(); unit++) {
-        for (int64_t i = 0; i < all.size; i++) of_unit[i] = ng_get(inputs, i * width + unit);
+        for (int64_t i = 0; i < all.size; i++) of_unit[i] = ng_get(x, i * width + unit);
         for (int p = 0; p < PERCENTS; p++)
             percentiles[unit * PERCENTS + p] = lab_percentile(of_unit, all.size, percents[p]);
     }
     ng_tape_set_recording(tape, was), ng_tape_reset(tape);
 }
 
-/* Returns the mean distance between a unit's percentiles in two measurements. */
-static double move_of(const double *before, const double *after, int unit)
+/* Returns the mean move of a unit's percentiles between two measurements, in the median. */
+static double move_of(const double *before, const double *after)
 {
-    double sum = 0;
-    for (int p = unit * PERCENTS; p < (unit + 1) * PERCENTS; p++) sum += fabs(after[p] - before[p]);
-    return sum / (double)PERCENTS;
+    const int width = lab_whole(WIDTH);
+    double *moves = lab_numbers(width);
+    for (int i = 0; i < width * PERCENTS; i++)
+        moves[i / PERCENTS] += fabs(after[i] - before[i]) / (double)PERCENTS;
+    return lab_percentile(moves, width, 50);
 }
 
-/* ---- The gradient's change ---------------------------------------------------------------- */
-
-/* Returns the relative change of the gradient of the last hidden layer's weight when all parameters
- * before it take a step of SGD on the batch: |G' - G| / |G|, both on that batch. */
-static double change_of_gradient(ng_module *net, const lab_norm *norm, double rate, ng_tape *tape,
-                                 const ng_batch *batch)
+/* Returns the highest less the lowest loss of the batch along its gradient. */
+static double range_of(ng_module *net, ng_tape *tape, const ng_batch *batch, double rate)
 {
     ng_tensor *parameters[MOST_PARAMETERS], *gradients[MOST_PARAMETERS], *old[MOST_PARAMETERS];
     ng_named_tensor p;
-    char last[32];
     int count = 0;
-    snprintf(last, sizeof last, "%d.weight", (HIDDEN - 1) * children_per_layer(norm));
-    ng_tensor *weight = ng_module_find(net, last);
-    while (ng_module_parameter(net, count, &p) && p.tensor != weight)
-        parameters[count++] = p.tensor;
-    parameters[count] = weight;
-
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    const uint64_t noise = noise_now;
+    for (; ng_module_parameter(net, count, &p); count++) {
+        parameters[count] = p.tensor;
+        old[count] = ng_copy_new(p.tensor, NG_F32);
+    }
     ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y);
-    ng_gradients(tape, &loss, 1, parameters, count + 1, gradients);
-    ng_tensor *before = gradients[count], *after;
+    ng_gradients(tape, &loss, 1, parameters, count, gradients);
     lab_goes_on();
-    for (int k = 0; k < count; k++) {
-        old[k] = ng_copy_new(parameters[k], NG_F32);
-        for (int64_t i = 0; i < ng_size(old[k]); i++)
-            ng_set(parameters[k], i, ng_get(old[k], i) - rate * ng_get(gradients[k], i));
+    for (int i = 0; i < POINTS; i++) {
+        const double step = rate * 0.5 * pow(8, (double)i / (POINTS - 1));
+        const bool was = ng_tape_set_recording(tape, false);
+        for (int k = 0; k < count; k++)
+            ng_copy_values(parameters[k],
+                           ng_sub(tape, old[k], ng_mul_scalar(tape, gradients[k], step)));
+        noise_now = noise;
+        const double there =
+            ng_item(ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y));
+        ng_tape_set_recording(tape, was);
+        low = fmin(low, there), high = fmax(high, there);
     }
-    loss = ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y);
-    after = ng_gradient(tape, loss, weight);
-    lab_goes_on();
     for (int k = 0; k < count; k++) ng_copy_values(parameters[k], old[k]), ng_tensor_free(old[k]);
-
-    double change = 0, size = 0;
-    for (int64_t i = 0; i < ng_size(before); i++) {
-        change += pow(ng_get(after, i) - ng_get(before, i), 2);
-        size += pow(ng_get(before, i), 2);
-    }
-    ng_tape_reset(tape);
-    return sqrt(change / size);
+    noise_now = noise;
+    return high - low;
 }
 
-/* ---- The runs ----------------------------------------------------------------------------- */
-
-static int epochs;
-static int64_t width;
-
-/* The loss of the last epoch with a norm, at each rate: the median over the tuning seeds. */
-static double losses[NORMS][RATES];
-
-static double last_loss(int norm, int rate, uint64_t seed, ng_tape *tape)
-{
-    ng_dataset *train, *validate;
-    double loss = 0;
-    lab_digits(seed, 0, &train, &validate);
-    ng_module *net = network(lab_norms[norm], seed);
-    ng_optimizer *sgd = ng_sgd_new(net, .lr = rates[rate]);
-    for (int epoch = 0; epoch < epochs && isfinite(loss); epoch++)
-        loss = lab_train_epoch(net, sgd, tape, train, BATCH, (uint64_t)epoch);
-    ng_optimizer_free(sgd), ng_module_free(net);
-    ng_dataset_free(train), ng_dataset_free(validate);
-    return isfinite(loss) ? loss : (double)INFINITY;
-}
-
-static void try_rates(int norm, ng_tape *tape)
-{
-    double of_seed[LAB_TUNING_SEEDS];
-    for (int rate = 0; rate < RATES; rate++) {
-        lab_progress(norm * RATES + rate, 2 * NORMS * RATES, "%s, rate %g", lab_norms[norm]->name,
-                     rates[rate]);
-        for (int i = 0; i < lab_tuning_seeds(); i++)
-            of_seed[i] = last_loss(norm, rate, lab_tuning_seed(i), tape);
-        losses[norm][rate] = lab_percentile(of_seed, lab_tuning_seeds(), 50);
-    }
-}
-
-static double best_rate(int norm)
-{
-    int best = 0;
-    for (int i = 1; i < RATES; i++)
-        if (losses[norm][i] < losses[norm][best]) best = i;
-    return rates[best];
-}
-
-/* The measurements of one norm at one rate. */
+/* What one training gives. */
 typedef struct {
-    const lab_norm *norm;
-    double rate;
-    double *percentiles; /* (epochs + 1, width, PERCENTS), of the first seed */
-    double *drift;       /* (seeds): of all epochs */
-    double *changes;     /* (seeds): the median over the epochs */
-    lab_curves *curves;
-} history;
+    double drift, range, loss;
+} outcome;
 
-static void run(history *h, int seed, ng_tape *tape)
+/* What it logs: drift and loss by epoch, the range by step, and by epoch the percentiles of the
+ * first seed's first unit. */
+typedef struct {
+    lab_curves *epochs, *ranges, *unit;
+} logs;
+
+/* Trains. Unless `to` is NULL, measures drift and range, and logs them. */
+static outcome train(int kind, double rate, uint64_t seed, int index, const logs *to)
 {
-    ng_dataset *train, *validate;
-    ng_batch batch;
-    lab_digits(lab_seed(seed), 0, &train, &validate);
-    ng_module *net = network(h->norm, lab_seed(seed));
-    ng_optimizer *sgd = ng_sgd_new(net, .lr = h->rate);
-    const int64_t look = width * PERCENTS;
-    double *percentiles = lab_numbers((epochs + 1) * look);
-    double *moves = lab_numbers(width), *changes = lab_numbers(epochs);
-    look_at_inputs(net, h->norm, tape, validate, percentiles);
-    for (int epoch = 0; epoch < epochs; epoch++) {
-        ng_dataset_shuffle(train, (uint64_t)epoch);
-        for (int i = 0; i < PROBES && ng_dataset_batch(train, tape, i, BATCH, &batch); i++)
-            changes[epoch] +=
-                change_of_gradient(net, h->norm, h->rate, tape, &batch) / (double)PROBES;
-        const double loss = lab_train_epoch(net, sgd, tape, train, BATCH, (uint64_t)epoch);
-        const double *before = percentiles + epoch * look;
-        look_at_inputs(net, h->norm, tape, validate, percentiles + (epoch + 1) * look);
-        for (int unit = 0; unit < width; unit++) moves[unit] = move_of(before, before + look, unit);
-        h->drift[seed] += lab_percentile(moves, width, 50);
-        lab_log(h->curves, seed, "drift change loss rate", epoch + 1, h->drift[seed],
-                changes[epoch], loss, h->rate);
+    ng_dataset *data, *rest;
+    lab_digits(seed, 0, &data, &rest);
+    ng_module *net = network(kind, seed);
+    ng_optimizer *sgd = ng_sgd_new(net, .lr = rate);
+    ng_tape *tape = ng_tape_new();
+    const int per_layer = kind == PLAIN ? 2 : kind == NOISY ? 4 : 3, epochs = lab_whole(EPOCHS);
+    const int steps = LAB_DIGITS / BATCH, inputs = HIDDEN * per_layer - 1;
+    const int64_t count = (int64_t)lab_whole(WIDTH) * PERCENTS;
+    double *before = lab_numbers(count), *after = lab_numbers(count);
+    double *ranges = lab_numbers(epochs * (steps / EVERY + 1));
+    int looks = 0;
+    outcome o = {0, 0, 0};
+    for (int epoch = 0; epoch <= epochs && lab_goes_on(); epoch++) {
+        noise_now = (seed + 1) * 1000000000 + (uint64_t)epoch;
+        if (to) look_at_inputs(net, inputs, tape, rest, after);
+        if (to && epoch > 0) {
+            o.drift += move_of(before, after);
+            lab_log(to->epochs, index, "drift loss rate", epoch, o.drift, o.loss, rate);
+        }
+        if (to && index == 0)
+            lab_log(to->unit, 0, "p15 p50 p85", epoch, after[0], after[1], after[2]);
+        for (int64_t i = 0; i < count; i++) before[i] = after[i];
+        if (epoch == epochs) break;
+        ng_dataset_shuffle(data, (uint64_t)epoch);
+        o.loss = 0;
+        for (int step = 0; step < steps && lab_goes_on(); step++) {
+            ng_batch batch;
+            noise_now = (seed + 1) * 1000000000 + (uint64_t)(epoch * steps + step) * 10000;
+            ng_dataset_batch(data, tape, step, BATCH, &batch);
+            if (to && step % EVERY == 0) {
+                ranges[looks] = range_of(net, tape, &batch, rate);
+                lab_log(to->ranges, index, "range", epoch * steps + step, ranges[looks]);
+                looks++;
+            }
+            ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
+            o.loss += ng_item(loss) / steps;
+            if (ng_backward(tape, loss) || ng_optimizer_step(sgd)) break;
+            ng_tape_reset(tape);
+        }
     }
-    h->changes[seed] = lab_percentile(changes, epochs, 50);
-    if (seed == 0) h->percentiles = percentiles;
-    ng_optimizer_free(sgd), ng_module_free(net);
-    ng_dataset_free(train), ng_dataset_free(validate);
+    o.range = lab_percentile(ranges, looks, 50);
+    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
+    ng_dataset_free(data), ng_dataset_free(rest);
+    return o;
 }
 
-static history run_all(int norm, double rate, const char *suffix, double done, ng_tape *tape)
+static double tuning_loss(void *context, double rate, uint64_t seed)
 {
-    history h = {.norm = lab_norms[norm], .rate = rate};
-    h.drift = lab_numbers(lab_seeds()), h.changes = lab_numbers(lab_seeds());
-    h.curves = lab_curves_new("epoch", "%s%s", lab_norms[norm]->name, suffix);
-    for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
-        lab_progress(done + (double)seed / lab_seeds(), 4 * NORMS, "%s, rate %g, seed %d",
-                     lab_norms[norm]->name, rate, seed);
-        run(&h, seed, tape);
-    }
-    return h;
+    (void)context;
+    return train(PLAIN, rate, seed, 0, NULL).loss;
 }
 
-/* ---- Results ------------------------------------------------------------------------------ */
+/* ---- Results ---- */
 
-/* Returns the unit whose drift is the median, as an example for the figure. */
-static int typical_unit(const history *h)
-{
-    const int64_t look = width * PERCENTS;
-    double *ways = lab_numbers(width);
-    int typical = 0;
-    for (int unit = 0; unit < width; unit++)
-        for (int epoch = 0; epoch < epochs; epoch++)
-            ways[unit] +=
-                move_of(h->percentiles + epoch * look, h->percentiles + (epoch + 1) * look, unit);
-    const double middle = lab_percentile(ways, width, 50);
-    for (int unit = 0; unit < width; unit++)
-        if (fabs(ways[unit] - middle) < fabs(ways[typical] - middle)) typical = unit;
-    return typical;
-}
+static double *drifts[KINDS], *ranges[KINDS], *losses[KINDS];
 
-static void write_unit(const history *h, const char *suffix)
+static void measure(int kind, double rate)
 {
-    char unit_name[64];
-    const int unit = typical_unit(h);
-    snprintf(unit_name, sizeof unit_name, "a unit, %s%s", h->norm->name, suffix);
-    lab_block(unit_name, "epoch p15 p50 p85");
-    for (int epoch = 0; epoch <= epochs; epoch++) {
-        const double *p = h->percentiles + (epoch * width + unit) * PERCENTS;
-        lab_row(epoch, p[0], p[1], p[2]);
+    const logs to = {lab_curves_new("epoch", "%s", names[kind]),
+                     lab_curves_new("step", "range, %s", names[kind]),
+                     lab_curves_new("epoch", "a unit, %s", names[kind])};
+    drifts[kind] = lab_numbers(lab_seeds()), ranges[kind] = lab_numbers(lab_seeds());
+    losses[kind] = lab_numbers(lab_seeds());
+    for (int seed = 0; seed < lab_seeds(); seed++) {
+        lab_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g", names[kind], rate);
+        const outcome o = train(kind, rate, lab_seed(seed), seed, &to);
+        drifts[kind][seed] = o.drift, ranges[kind][seed] = o.range, losses[kind][seed] = o.loss;
     }
 }
 
-static void write_losses(void)
+static void judge(int kind, int base, double *const of[KINDS], lab_side side, const char *what)
 {
-    lab_block("rates", "rate no_norm BatchNorm LayerNorm RMSNorm");
-    for (int i = 0; i < RATES; i++)
-        lab_row(rates[i], losses[0][i], losses[1][i], losses[2][i], losses[3][i]);
-}
-
-/* Judges a norm's drift and change over those without a norm, seed by seed. */
-static void judge(const history *with, const history *without, const char *at)
-{
-    const double *drifts = lab_quotients(with->drift, without->drift);
-    const double *changes = lab_quotients(with->changes, without->changes);
-    lab_judge((lab_part){with->norm->name, drifts, .side = LAB_BELOW, .threshold = 1},
-              "drift of a unit's inputs, %s, as a share of no norm's", at);
-    lab_judge((lab_part){with->norm->name, changes, .side = LAB_BELOW, .threshold = 1},
-              "change of the gradient in a step, %s, as a share of no norm's", at);
+    lab_judge((lab_part){kind == NOISY ? "BatchNorm" : names[kind],
+                         lab_quotients(of[kind], of[base]), .side = side, .threshold = 1},
+              "%s%s, as a share of %s's", what, kind == NOISY ? ", noise after it" : "",
+              names[base]);
 }
 
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    epochs = lab_whole(EPOCHS), width = lab_whole(WIDTH);
-    ng_tape *tape = ng_tape_new();
-    history common[NORMS], own[NORMS];
-    static const char own_rate[] = ", own rate";
-    for (int norm = 0; norm < NORMS; norm++) try_rates(norm, tape);
-    for (int norm = 0; norm < NORMS; norm++)
-        common[norm] = run_all(norm, best_rate(0), "", 2 * NORMS + norm, tape);
-    for (int norm = 1; norm < NORMS; norm++)
-        own[norm] = run_all(norm, best_rate(norm), own_rate, 3 * NORMS + norm, tape);
-    ng_tape_free(tape);
-
-    lab_data("64-%d-%d-%d-10, sigmoids, SGD at %g", (int)width, (int)width, (int)width,
-             best_rate(0));
-    write_losses();
-    for (int norm = 0; norm < NORMS; norm++) write_unit(&common[norm], "");
-    for (int norm = 1; norm < NORMS; norm++) {
-        write_unit(&own[norm], own_rate);
-        judge(&common[norm], &common[0], "at the rate best without");
-        judge(&own[norm], &common[0], "own rate");
+    lab_progress(0, 1, "rates without a norm");
+    const double rate = lab_best_rate(1, tuning_loss, NULL);
+    lab_data("64-%d-%d-%d-10, sigmoids, batches of %d, gradient descent at %g", lab_whole(WIDTH),
+             lab_whole(WIDTH), lab_whole(WIDTH), BATCH, rate);
+    for (int kind = 0; kind < KINDS; kind++) measure(kind, rate);
+    for (int kind = BATCH_NORM; kind <= RMS_NORM; kind++) {
+        judge(kind, PLAIN, drifts, LAB_BELOW, "drift of a unit's inputs");
+        judge(kind, PLAIN, ranges, LAB_BELOW, "range of the loss along the gradient");
     }
+    judge(NOISY, BATCH_NORM, drifts, LAB_ABOVE, "drift of a unit's inputs");
+    judge(NOISY, PLAIN, losses, LAB_BELOW, "loss of the last epoch");
     return lab_end();
 }

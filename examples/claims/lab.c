@@ -175,7 +175,6 @@ int lab_whole(int size) { return (int)lab_number(size); }
 uint64_t lab_seed(int index) { return lab.first_seed + (uint64_t)index; }
 int lab_tuning_seeds(void) { return lab.quick ? 1 : LAB_TUNING_SEEDS; }
 uint64_t lab_tuning_seed(int index) { return lab_seed(MOST_SEEDS + index); }
-bool lab_quick(void) { return lab.quick; }
 
 void lab_progress(double done, double total, const char *format, ...)
 {
@@ -643,8 +642,8 @@ ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_tape *tape, ng_
     return x;
 }
 
-double lab_watch_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
-                       int64_t batch, uint64_t epoch, void after(void *context), void *context)
+double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
+                       int64_t batch, uint64_t epoch)
 {
     const bool single = ng_dataset_count(train) % batch == 1; /* BatchNorm cannot train on one */
     double sum = 0, seen = 0;
@@ -656,17 +655,9 @@ double lab_watch_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, n
         sum += ng_item(loss) * (double)b.size;
         seen += (double)b.size;
         ng_tape_reset(tape);
-        if (after) after(context); /* a diverged training goes on: divergence is a result */
-        lab_goes_on();
     }
     lab_goes_on();
     return sum / seen;
-}
-
-double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
-                       int64_t batch, uint64_t epoch)
-{
-    return lab_watch_epoch(net, optimizer, tape, train, batch, epoch, NULL, NULL);
 }
 
 lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data)

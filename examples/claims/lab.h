@@ -72,8 +72,6 @@ uint64_t lab_tuning_seed(int index);
 double lab_best_rate(double start, double score(void *context, double rate, uint64_t seed),
                      void *context);
 
-bool lab_quick(void); /* returns whether this is a smoke run, whose numbers mean nothing */
-
 /* Shows the progress (`done` of `total`) and the current task. */
 void lab_progress(double done, double total, const char *format, ...) NG_PRINTF(3, 4);
 
@@ -220,10 +218,6 @@ ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_tape *tape, ng_
  * Returns the mean of the batches' losses. */
 double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
                        int64_t batch, uint64_t epoch);
-
-/* The same, with a call of `after` after every step. */
-double lab_watch_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
-                       int64_t batch, uint64_t epoch, void after(void *context), void *context);
 
 /* Mean cross-entropy and fraction of right answers in eval mode, without recording. The network is
  * in train mode afterwards. */

@@ -1,203 +1,228 @@
-/* Pre-norm and post-norm: the gradient of the last block at the start by depth, and training with
- * and without a warm-up of the learning rate. */
+/* Where the norms of a transformer stand: the last block's gradient by depth, the loss of 24
+ * trained blocks, and what each of these blocks contributes. */
 #include "lab.h"
+#include <stdio.h>
+#include <string.h>
 
 enum { WIDTH, LAYERS, STEPS, DEEPEST, DRAWS };
-enum { PRE, POST, PLACEMENTS, REPORTS = 24, CONTEXT = 32, BATCH = 8, MOST_DEPTHS = 16 };
+enum { CONTEXT = 16, BATCH = 8, HELD_OUT = 64, LOOKS = 20, MOST_DEPTHS = 8 };
 static lab_size sizes[] = {
-    [WIDTH] = {"width", "features, in heads of 16", .normal = 32, .quick = 16, .multiple = 16},
-    [LAYERS] = {"layers", "blocks of the networks that are trained", .normal = 6, .quick = 3},
-    [STEPS] = {"steps", "training steps, a multiple of 24", .normal = 480, .quick = 24,
-               .multiple = REPORTS},
-    [DEEPEST] = {"deepest", "blocks of the deepest network", .normal = 32, .quick = 8, .least = 4},
-    [DRAWS] = {"draws", "untrained networks of each depth", .normal = 25, .quick = 2},
+    [WIDTH] = {"width", "features, in two heads", .normal = 16},
+    [LAYERS] = {"layers", "blocks that are trained", .normal = 24, .quick = 6, .multiple = 3},
+    [STEPS] = {"steps", "of Adam", .normal = 300, .quick = 20, .multiple = LOOKS},
+    [DEEPEST] = {"deepest", "blocks of the deepest network", .normal = 32, .quick = 8, .least = 4,
+                 .most = 256},
+    [DRAWS] = {"draws", "untrained networks of each depth", .normal = 41, .quick = 2},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "placement",
-    .source = "Xiong et al. 2020; document 003",
-    .claim =
-        "with post-norm the last layer's gradient at the start does not depend on depth, with "
-        "pre-norm it falls as 1/sqrt(depth); so post-norm needs a warm-up, and pre-norm without "
-        "one does as well as post-norm with it",
+    .source = "document 003; Xiong et al. 2020; Wang et al. 2022; Sun et al. 2025",
+    .claim = "post-norm is unstable in transformers of many layers, and pre-norm is easier to "
+             "train, but its last blocks contribute little",
     .method =
-        "Transformers of 2 to 32 blocks, one batch of text, untrained: the Frobenius norm of the\n"
+        "Transformers learn the characters of Newton's Opticks (examples/data/opticks.txt), in\n"
+        "batches of 8 windows of 16. Untrained, 2 to 32 blocks of 32 features: the length of the\n"
         "gradient of the last feed-forward's second weight, and its fitted slope on logarithmic\n"
-        "axes, for each draw of weights. Then networks of 6 blocks are trained by Adam, with a\n"
-        "linear warm-up over the first third of the steps and without one. Each has its own\n"
-        "learning rate, with a lower validation loss than half and twice the rate, in the median\n"
-        "over three seeds that are not scored. The text: Newton's Opticks, character by\n"
-        "character (examples/data/opticks.txt), one window of eight for validation.\n",
+        "axes. Trained, 24 blocks of 16 features, 300 steps of Adam with 30 steps of warm-up, "
+        "each\n"
+        "kind at its own best rate: the validation loss, and how much it rises when a block is\n"
+        "left out, so that its input is its output: its contribution. DeepNorm is post-norm with "
+        "a\n"
+        "stronger shortcut; LayerNorm scaling divides the norms of block l by sqrt(l).\n",
     .rule =
-        "the slope of log gradient over log depth is 0 +- 1/4 with post-norm and -1/2 +- 1/4 with "
-        "pre-norm; from the same seed (same weights, same text) post-norm's validation loss is "
-        "over 0.1 nats higher without warm-up than with it, and pre-norm's without warm-up is "
-        "less than 0.05 above post-norm's with it",
+        "the slope is 0 +- 1/4 with post-norm and -1/2 +- 1/4 with pre-norm; post-norm's loss is "
+        "over 0.1 nats above pre-norm's, DeepNorm's below it; the last third of pre-norm's blocks "
+        "has less than a third of all contributions, and with LayerNorm scaling more than so",
     .seeds = 11,
     .quick_seeds = 1,
     .sizes = sizes};
 
-static const char *const names[] = {[PRE] = "pre-norm", [POST] = "post-norm"};
+enum { PRE, POST, DEEP, SCALED, KINDS };
+static const struct {
+    const char *name;
+    ng_norm_placement placement;
+} kinds[KINDS] = {[PRE] = {"pre-norm", NG_NORM_PRE},
+                  [POST] = {"post-norm", NG_NORM_POST},
+                  [DEEP] = {"DeepNorm", NG_NORM_DEEP},
+                  [SCALED] = {"LayerNorm scaling", NG_NORM_SCALED}};
 
-static ng_module *make_network(int vocabulary, int layers, int placement, uint64_t seed)
-{
-    ng_module *net = ng_transformer_new(
-        vocabulary, .dim = lab_whole(WIDTH), .heads = lab_whole(WIDTH) / 16, .layers = layers,
-        .length = CONTEXT, .placement = placement == PRE ? NG_NORM_PRE : NG_NORM_POST);
-    ng_module_init(net, seed);
-    lab_goes_on();
-    return net;
-}
-
-/* ---- At the start ------------------------------------------------------------------------- */
-
-static double norm_of(const ng_tensor *x)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < ng_size(x); i++) sum += ng_get(x, i) * ng_get(x, i);
-    return sqrt(sum);
-}
-
-static double last_gradient(int depth, int placement, uint64_t seed)
-{
+typedef struct {
+    ng_module *net;
+    ng_tape *tape;
     ng_dataset *text, *rest;
-    ng_batch batch;
-    char weight[64];
-    const int vocabulary = lab_text(seed, CONTEXT, 0, &text, &rest);
-    ng_module *net = make_network(vocabulary, depth, placement, seed);
-    ng_tape *tape = ng_tape_new();
-    ng_dataset_batch(text, tape, 0, BATCH, &batch);
-    ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
-    const bool done = ng_backward(tape, loss) == NG_OK;
-    snprintf(weight, sizeof weight, "blocks.%d.feed_forward.out_weight", depth - 1);
-    const double norm = done ? norm_of(ng_grad(ng_module_find(net, weight))) : (double)NAN;
-    ng_tape_free(tape), ng_module_free(net);
-    ng_dataset_free(text), ng_dataset_free(rest);
+} run;
+
+static run begin(int kind, int width, int layers, uint64_t seed)
+{
+    run r = {.tape = ng_tape_new()};
+    const int vocabulary = lab_text(seed, CONTEXT, 0, &r.text, &r.rest);
+    r.net = ng_transformer_new(vocabulary, .dim = width, .heads = 2, .layers = layers,
+                               .length = CONTEXT, .placement = kinds[kind].placement);
+    ng_module_init(r.net, seed);
     lab_goes_on();
-    return norm;
+    return r;
 }
 
-/* Returns the slopes of log gradient over log depth by draw, and writes the block of gradients. */
-static const double *slopes_of_gradient(int placement)
+static void end(run *r)
 {
-    double log_depth[MOST_DEPTHS], *log_gradient[MOST_DEPTHS];
-    int depths = 0;
+    ng_tape_free(r->tape), ng_module_free(r->net);
+    ng_dataset_free(r->text), ng_dataset_free(r->rest);
+    lab_goes_on();
+}
+
+static ng_tensor *loss_of(run *r, int index)
+{
+    ng_batch batch;
+    ng_dataset_batch(r->text, r->tape, index, BATCH, &batch);
+    return ng_cross_entropy(r->tape, ng_forward(r->net, r->tape, batch.x), batch.y);
+}
+
+/* ---- At the start ---- */
+
+static double last_gradient(int kind, int depth, uint64_t seed)
+{
+    char name[64];
+    run r = begin(kind, 2 * lab_whole(WIDTH), depth, seed);
+    snprintf(name, sizeof name, "blocks.%d.feed_forward.out_weight", depth - 1);
+    ng_tensor *loss = loss_of(&r, 0);
+    const double length =
+        ng_item(ng_norm(r.tape, ng_gradient(r.tape, loss, ng_module_find(r.net, name))));
+    end(&r);
+    return length;
+}
+
+static void measure_slopes(int kind)
+{
     const int draws = lab_whole(DRAWS);
     double *slopes = lab_numbers(draws);
-    lab_curves *curves = lab_curves_new("depth", "gradient %s", names[placement]);
-    for (int depth = 2; depth <= lab_whole(DEEPEST) && depths < MOST_DEPTHS; depth *= 2) {
-        log_depth[depths] = log(depth);
-        log_gradient[depths] = lab_numbers(draws);
-        for (int s = 0; s < draws; s++) {
-            const double gradient = last_gradient(depth, placement, lab_seed(s));
-            log_gradient[depths][s] = log(gradient);
-            lab_log(curves, s, "gradient", depth, gradient);
+    lab_curves *curves = lab_curves_new("depth", "%s, gradient", kinds[kind].name);
+    for (int seed = 0; seed < draws; seed++) {
+        double x[MOST_DEPTHS], y[MOST_DEPTHS];
+        int count = 0;
+        for (int depth = 2; depth <= lab_whole(DEEPEST); depth *= 2) {
+            const double gradient = last_gradient(kind, depth, lab_seed(seed));
+            x[count] = log(depth), y[count++] = log(gradient);
+            lab_log(curves, seed, "gradient", depth, gradient);
         }
-        depths++;
+        slopes[seed] = lab_fit(x, y, count).slope;
     }
-    for (int s = 0; s < draws; s++) {
-        double of_seed[MOST_DEPTHS];
-        for (int i = 0; i < depths; i++) of_seed[i] = log_gradient[i][s];
-        slopes[s] = lab_fit(log_depth, of_seed, depths).slope;
-    }
-    return slopes;
+    lab_judge((lab_part){NULL, slopes, .count = draws, .side = LAB_WITHIN, .threshold = 0.25,
+                         .around = kind == PRE ? -0.5 : 0},
+              "slope of log gradient over log depth, %s", kinds[kind].name);
 }
 
-/* ---- Training ----------------------------------------------------------------------------- */
+/* ---- Training ---- */
 
-/* One kind of training at its own rate: the validation loss by seed. */
-typedef struct {
-    int placement;
-    bool warm;
-    double *validation;
-} kind;
-static kind kinds[PLACEMENTS][2]; /* [1]: with warm-up */
-
-/* Trains. Returns the validation loss and sets the training loss of each part, unless NULL. */
-static double train(const kind *k, double rate, uint64_t seed, double parts[REPORTS])
+/* The loss of held-out text with all blocks but one, or with all of them if `left_out` is -1. */
+static double loss_without(run *r, int left_out)
 {
-    const int steps = lab_whole(STEPS), part = steps / REPORTS;
-    const int warmup = k->warm ? steps / 3 : 0;
-    ng_dataset *text, *rest;
     ng_batch batch;
-    const int vocabulary = lab_text(seed, CONTEXT, 0, &text, &rest);
-    ng_module *net = make_network(vocabulary, lab_whole(LAYERS), k->placement, seed);
-    ng_tape *tape = ng_tape_new();
-    ng_optimizer *adam = ng_adam_new(
-        net, .lr = rate, .beta2 = 0.98,
-        .schedule = {NG_SCHEDULE_LINEAR, .warmup = warmup, .steps = steps - warmup, .floor = 0.1});
-    const int batches = (int)(ng_dataset_count(text) / BATCH);
-    for (int step = 0; step < part * REPORTS && lab_goes_on(); step++) {
-        if (step % batches == 0) ng_dataset_shuffle(text, (uint64_t)step);
-        ng_dataset_batch(text, tape, step % batches, BATCH, &batch);
-        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
-        if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
-        if (parts) parts[step / part] += ng_item(loss) / part;
-        ng_tape_reset(tape);
+    const bool was = ng_tape_set_recording(r->tape, false);
+    ng_dataset_batch(r->rest, r->tape, 0, HELD_OUT, &batch);
+    ng_tensor *x = batch.x;
+    for (int i = 0; ng_module_child(r->net, i); i++) {
+        ng_module *part = ng_module_child(r->net, i);
+        const bool blocks = strcmp(ng_module_child_name(r->net, i), "blocks") == 0;
+        for (int k = 0; blocks && k < lab_whole(LAYERS); k++)
+            if (k != left_out) x = ng_forward(ng_module_child(part, k), r->tape, x);
+        if (!blocks) x = ng_forward(part, r->tape, x);
     }
-    const double validation = lab_evaluate(net, tape, rest).loss;
-    ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
-    ng_dataset_free(text), ng_dataset_free(rest);
-    return validation;
+    const double loss = ng_item(ng_cross_entropy(r->tape, x, batch.y));
+    ng_tape_set_recording(r->tape, was);
+    ng_tape_reset(r->tape);
+    return loss;
+}
+
+/* Trains and returns the validation loss. Unless `looks` is NULL it is set to the training loss of
+ * each of LOOKS parts, and `rises` to each block's contribution. */
+static double train(int kind, double rate, uint64_t seed, double *looks, double *rises)
+{
+    const int steps = lab_whole(STEPS);
+    run r = begin(kind, lab_whole(WIDTH), lab_whole(LAYERS), seed);
+    ng_optimizer *adam = ng_adam_new(
+        r.net, .lr = rate, .beta2 = 0.98,
+        .schedule = {NG_SCHEDULE_LINEAR, .warmup = steps / 10, .steps = steps, .floor = 0.1});
+    const int batches = (int)(ng_dataset_count(r.text) / BATCH);
+    for (int step = 0; step < steps && lab_goes_on(); step++) {
+        if (step % batches == 0) ng_dataset_shuffle(r.text, seed + (uint64_t)step);
+        ng_tensor *loss = loss_of(&r, step % batches);
+        if (ng_backward(r.tape, loss)) break;
+        ng_clip_grad_norm(r.net, 1);
+        if (ng_optimizer_step(adam)) break;
+        if (looks) looks[step * LOOKS / steps] += ng_item(loss) * LOOKS / steps;
+        ng_tape_reset(r.tape);
+    }
+    ng_dataset *few, *others;
+    ng_dataset_split(r.rest, 512, seed, &few, &others);
+    const double loss = lab_evaluate(r.net, r.tape, few).loss;
+    const double whole = loss_without(&r, -1);
+    for (int i = 0; rises && i < lab_whole(LAYERS); i++) rises[i] = loss_without(&r, i) - whole;
+    ng_dataset_free(few), ng_dataset_free(others), ng_optimizer_free(adam);
+    end(&r);
+    return loss;
 }
 
 static double tuning_loss(void *context, double rate, uint64_t seed)
 {
-    return train(context, rate, seed, NULL);
+    return train(*(const int *)context, rate, seed, NULL, NULL);
 }
 
-static void train_all(int placement, bool warm)
+/* By seed: the loss, and the last third's share of all contributions. */
+static double *losses[KINDS], *shares[KINDS];
+
+static void measure(int kind)
 {
-    kind *k = &kinds[placement][warm];
-    k->placement = placement, k->warm = warm;
-    lab_progress(placement * 2 + warm, 2 * PLACEMENTS, "%s, %s warm-up", names[placement],
-                 warm ? "with" : "no");
-    lab_curves *curves =
-        lab_curves_new("step", "training %s %s", names[placement], warm ? "warm" : "cold");
-    const double rate = lab_best_rate(2e-3, tuning_loss, k);
-    k->validation = lab_numbers(lab_seeds());
-    for (int s = 0; s < lab_seeds(); s++) {
-        double parts[REPORTS] = {0};
-        k->validation[s] = train(k, rate, lab_seed(s), parts);
-        for (int part = 0; part < REPORTS; part++)
-            lab_log(curves, s, "loss rate validation", (part + 1) * (lab_whole(STEPS) / REPORTS),
-                    parts[part], rate, k->validation[s]);
+    const int layers = lab_whole(LAYERS);
+    double *rises = lab_numbers(layers);
+    lab_curves *by_step = lab_curves_new("step", "%s, training", kinds[kind].name);
+    lab_curves *by_block = lab_curves_new("block", "%s, contributions", kinds[kind].name);
+    lab_progress(kind, KINDS, "%s, rates", kinds[kind].name);
+    const double rate = lab_best_rate(4e-3, tuning_loss, &kind);
+    losses[kind] = lab_numbers(lab_seeds()), shares[kind] = lab_numbers(lab_seeds());
+    for (int seed = 0; seed < lab_seeds(); seed++) {
+        double looks[LOOKS] = {0}, all = 0, last = 0;
+        lab_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g", kinds[kind].name,
+                     rate);
+        losses[kind][seed] = train(kind, rate, lab_seed(seed), looks, rises);
+        for (int i = 0; i < LOOKS; i++)
+            lab_log(by_step, seed, "loss rate validation",
+                    (i + 0.5) * lab_whole(STEPS) / (double)LOOKS, looks[i], rate,
+                    losses[kind][seed]);
+        for (int i = 0; i < layers; i++) {
+            lab_log(by_block, seed, "rise", i + 1, rises[i]);
+            all += rises[i];
+            if (i >= layers - layers / 3) last += rises[i];
+        }
+        shares[kind][seed] = last / all;
     }
 }
 
-/* ---- Verdicts ----------------------------------------------------------------------------- */
-
-static void judge_slope(int placement, const double *slopes)
+static void judge_loss(int here, int there, lab_side side, double threshold)
 {
-    lab_judge((lab_part){NULL, slopes, .count = lab_whole(DRAWS), .side = LAB_WITHIN,
-                         .threshold = 0.25, .around = placement == PRE ? -0.5 : 0},
-              "slope of log gradient over log depth, %s", names[placement]);
+    lab_judge((lab_part){NULL, lab_less(losses[here], losses[there]), .side = side,
+                         .threshold = threshold},
+              "validation loss of %d blocks, %s less %s, own rates, nats", lab_whole(LAYERS),
+              kinds[here].name, kinds[there].name);
 }
 
-static void judge_loss(const kind *here, const kind *there, lab_side side, double threshold)
+static void judge_share(int kind, lab_side side)
 {
-    lab_judge((lab_part){NULL, lab_less(here->validation, there->validation), .side = side,
-                         .threshold = threshold},
-              "validation loss, %s without warm-up less %s with it, own rates, nats",
-              names[here->placement], names[there->placement]);
+    lab_judge((lab_part){NULL, shares[kind], .side = side, .threshold = 1.0 / 3},
+              "share of the last third of the blocks in all contributions, %s", kinds[kind].name);
 }
 
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    lab_data("Newton's Opticks; %d blocks trained, width %d, context %d, batch %d, %d steps of "
+    lab_data("Newton's Opticks; %d blocks of %d features, context %d, batches of %d, %d steps of "
              "Adam",
              lab_whole(LAYERS), lab_whole(WIDTH), CONTEXT, BATCH, lab_whole(STEPS));
-    const double *slopes[PLACEMENTS];
-    for (int p = 0; p < PLACEMENTS; p++) {
-        slopes[p] = slopes_of_gradient(p);
-        judge_slope(p, slopes[p]);
-        for (int warm = 0; warm < 2; warm++) train_all(p, warm);
-    }
-    lab_block("slopes", "pre_norm post_norm");
-    lab_row(lab_percentile(slopes[PRE], lab_whole(DRAWS), 50),
-            lab_percentile(slopes[POST], lab_whole(DRAWS), 50));
-    judge_loss(&kinds[POST][false], &kinds[POST][true], LAB_ABOVE, 0.1);
-    judge_loss(&kinds[PRE][false], &kinds[POST][true], LAB_BELOW, 0.05);
+    measure_slopes(PRE), measure_slopes(POST);
+    for (int kind = 0; kind < KINDS; kind++) measure(kind);
+    judge_loss(POST, PRE, LAB_ABOVE, 0.1);
+    judge_loss(DEEP, PRE, LAB_BELOW, 0);
+    judge_share(PRE, LAB_BELOW);
+    judge_share(SCALED, LAB_ABOVE);
     return lab_end();
 }

@@ -7,30 +7,28 @@ enum { HIDDEN, STEPS, SHORTEST };
 static lab_size sizes[] = {
     [HIDDEN] = {"hidden", "features of the LSTM's state", .normal = 24, .quick = 8},
     [STEPS] = {"steps", "most steps of Adam", .normal = 1500, .quick = 50},
-    [SHORTEST] = {"shortest", "shortest sequence; the others are 2 and 4 times as long",
-                  .normal = 10, .least = 2},
+    [SHORTEST] = {"shortest", "shortest sequence; the longest is 4 times as long", .normal = 10,
+                  .least = 2},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "recurrent",
     .source = "Ba, Kiros & Hinton 2016, section 6",
-    .claim =
-        "LayerNorm in the cell of a recurrent network makes it learn in fewer steps, and the more "
-        "so the longer the sequences are",
+    .claim = "LayerNorm in the cell of a recurrent network makes it learn in fewer steps",
     .method =
-        "The adding problem (Hochreiter & Schmidhuber 1997): an LSTM reads 10, 20 or 40 numbers,\n"
+        "The adding problem (Hochreiter & Schmidhuber 1997): an LSTM reads 10 or 40 numbers,\n"
         "of which two are marked, one in each half, and predicts the sum of the marked two.\n"
         "Batches of 32 are always new. Measured: the steps until the mean squared error of 25\n"
         "steps is below 0.01 (always answering 1 gives 1/6). Each kind has at each length the\n"
         "rate at which it learns first.\n",
     .rule =
         "the steps with a norm in the cell, as a share of those without from the same seed, are "
-        "below 1 at each length, and that share at the longest is below that at the shortest",
+        "below 1 at each length",
     .seeds = 11,
     .quick_seeds = 1,
     .sizes = sizes};
 
-enum { KINDS = 3, LENGTHS = 3, BATCH = 32, LOOK = 25 };
+enum { KINDS = 3, LENGTHS = 2, BATCH = 32, LOOK = 25 };
 static const struct {
     const char *name;
     ng_norm_maker *norm;
@@ -88,7 +86,7 @@ static double *steps[KINDS][LENGTHS];
 static void measure(int kind, int index)
 {
     const int looks = lab_whole(STEPS) / LOOK;
-    task t = {kind, (int64_t)lab_whole(SHORTEST) << index};
+    task t = {kind, (int64_t)lab_whole(SHORTEST) << 2 * index};
     lab_progress(kind * LENGTHS + index, KINDS * LENGTHS, "%s, %d numbers, rates", kinds[kind].name,
                  (int)t.length);
     const double rate = lab_best_rate(8e-3, tuning_steps, &t);
@@ -113,19 +111,13 @@ int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
     lab_data("adding problem, LSTM with %d features, batches of %d", lab_whole(HIDDEN), BATCH);
-    const double *shares[LENGTHS];
     for (int kind = 0; kind < KINDS; kind++) {
         for (int i = 0; i < LENGTHS; i++) measure(kind, i);
-        if (kind == 0) continue;
-        for (int i = 0; i < LENGTHS; i++) {
-            shares[i] = lab_quotients(steps[kind][i], steps[0][i]);
-            lab_judge((lab_part){kinds[kind].name, shares[i], .side = LAB_BELOW, .threshold = 1},
+        for (int i = 0; i < LENGTHS && kind > 0; i++)
+            lab_judge((lab_part){kinds[kind].name, lab_quotients(steps[kind][i], steps[0][i]),
+                                 .side = LAB_BELOW, .threshold = 1},
                       "steps to learn sums in %d numbers, own rates, as a share of no norm's",
-                      lab_whole(SHORTEST) << i);
-        }
-        lab_judge((lab_part){kinds[kind].name, lab_quotients(shares[LENGTHS - 1], shares[0]),
-                             .side = LAB_BELOW, .threshold = 1},
-                  "that share at the longest, over that at the shortest");
+                      lab_whole(SHORTEST) << 2 * i);
     }
     return lab_end();
 }
