@@ -36,6 +36,7 @@ do for [kind in "svg png"] {
     do for [c = 0:3] {
         set xtics add ("-100 %%" 2.25 * c + 1 + scale(-1), "0" 2.25 * c + 1, "+100 %%" 2.25 * c + 1 + scale(1))
         set label 10 + c columns[c + 1] at first 2.25 * c + 1, screen 1 - 84 / pixels center
+        if (c > 0) { set arrow 20 + c from first 2.25 * c - 0.125, graph 0 to first 2.25 * c - 0.125, graph 1 nohead ls 9 }
         set arrow 10 + c from first 2.25 * c + 1, graph 0 to first 2.25 * c + 1, graph 1 nohead ls 8 lw 1
     }
     set label 1 "What was asked of each norm, and how far beyond it each effect is" at screen 0.02, screen 1 - 28 / pixels \
