@@ -15,8 +15,8 @@
 
 /* ---- The cases ------------------------------------------------------------------------------ */
 
-static const char *const groups[] = {"norm_forward", "norm_backward", "second",   "pointwise",
-                                     "product",      "step",          "overhead", "scale"};
+static const char *const groups[] = {"norm_forward", "norm_backward", "second", "pointwise",
+                                     "product",      "step",          "scale"};
 
 static void add_case(bench_results *results, const char *group, const char *name, const char *shape)
 {
@@ -104,9 +104,6 @@ static void add_cases(bench_results *results)
     add_pointwise(results);
     add_products(results);
     add_steps(results);
-    static const char *const chains[] = {"add", "mul", "tanh"};
-    for (int i = 0; i < 3; i++) add_case(results, "overhead", chains[i], "1x1");
-    add_case(results, "overhead", "loop", "1x1");
     add_scale(results);
 }
 
@@ -133,7 +130,7 @@ static bool takes_part(bench_engine engine, const bench_case *what, bool quick)
     if (engine == COMPILED)
         return !quick && ((step && !what->hidden) || !strncmp(what->group, "norm_", 5) ||
                           !strcmp(what->group, "pointwise"));
-    return strcmp(what->name, "loop");
+    return true;
 }
 
 static void progress(const bench_results *results, int which, int round)
@@ -235,7 +232,7 @@ static const char usage[] =
     "and prints tables. A peer that is missing is left out.\n"
     "\n"
     "  -g, --group=NAME     only one group: norm_forward, norm_backward, second, pointwise,\n"
-    "                       product, step, overhead or scale\n"
+    "                       product, step or scale\n"
     "  -q, --quick          fewer cases, shorter bursts, no torch.compile: under a minute\n"
     "  -t, --threads=LIST   numbers of threads, at most 4 of them (default 1,2)\n"
     "  -o, --output=FOLDER  where results.tsv is written (default build/bench)\n"

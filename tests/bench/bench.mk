@@ -6,10 +6,10 @@ $(OUT)/tests/bench/roof.o: OWN += $(KERNEL)
 $(BENCH_OBJECTS): $(OUT)/%.o: %.c Makefile | $$(@D)/
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
-## deps-bench: install PyTorch with OpenBLAS, what torch.compile needs, oneDNN and ADOL-C to compare with
+## deps-bench: install PyTorch with OpenBLAS, what torch.compile needs, and oneDNN to compare with
 deps-bench:
 	@$(call apt,python3-torch libopenblas0-pthread libtorch-dev libsleef-dev python3-setuptools g++ \
-	    libdnnl-dev libadolc-dev)
+	    libdnnl-dev)
 ## bench: times against PyTorch, oneDNN and the machine's limit; tables, build/bench/results.tsv
 ## bench-quick: fewer cases and shorter bursts, under 40 seconds
 bench: $(BENCH)
@@ -29,26 +29,21 @@ $(OUT)/tests/bench/engine_onednn: $(OUT)/tests/bench/engine_onednn.o $(OUT)/test
 	$(Q)$(link) $^ -ldnnl $(LDLIBS) -o $@
 
 # The programs of tests/bench/gradbench speak GradBench's protocol. PyTorch is measured where Python finds
-# it, ADOL-C where its header is (libadolc-dev); PEERS adds others:
+# it; PEERS adds others, such as the benchmark's own:
 #     make gradbench PEERS="--tool 'manual=COMMAND'"
 EVALS  := $(filter-out %/gradbench,$(patsubst %.c,$(OUT)/%,$(sort $(wildcard tests/bench/gradbench/*.c))))
-ADOLC  := $(if $(wildcard /usr/include/adolc/adolc.h),$(OUT)/tests/bench/gradbench/engine_adolc)
 PYTHON ?= /usr/bin/python3
 tool = --tool '$(1)=$(2)'
-## gradbench: GradBench's evals against PyTorch and ADOL-C, values against golden.json; a table
-gradbench: $(EVALS) $(ADOLC)
+## gradbench: GradBench's evals against PyTorch, values against golden.json; a table
+gradbench: $(EVALS)
 	$(Q)tests/bench/gradbench/gradbench.py $(call tool,normgrad,$(<D)/{}) $(if $(shell $(PYTHON) -c \
-	    'import torch' 2>&1),,$(call tool,PyTorch,$(PYTHON) tests/bench/gradbench/engine_torch.py {})) \
-	    $(if $(ADOLC),$(call tool,ADOL-C,$(ADOLC) {})) $(PEERS)
+	    'import torch' 2>&1),,$(call tool,PyTorch,$(PYTHON) tests/bench/gradbench/engine_torch.py {})) $(PEERS)
 GRADBENCH := $(OUT)/tests/bench/gradbench/gradbench.o
 $(EVALS:%=%.o) $(GRADBENCH): $(OUT)/%.o: %.c Makefile | $$(@D)/
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(LAST) -MMD -MP -c $< -o $@
 $(EVALS): %: %.o $(GRADBENCH) $(STATIC)
 	$(Q)$(link) $^ $(LIBS) $(LDLIBS) -o $@
-$(OUT)/tests/bench/gradbench/engine_adolc: tests/bench/gradbench/engine_adolc.cpp $(GRADBENCH) $(STATIC)
-	$(call say,CXX  $<)
-	$(Q)$(CXX_FOUND) -std=c++17 -O2 -pthread -Iinclude $^ $(LDFLAGS) -ladolc $(LIBS) $(LDLIBS) -o $@
 
 .PHONY: deps-bench bench bench-quick gradbench
 -include $(wildcard $(OUT)/tests/bench/gradbench/*.d)

@@ -29,7 +29,6 @@ except ImportError:
     sys.exit(3)
 
 EPS = 1e-5
-CHAIN = 200
 VOCABULARY = 96
 HEADS = 4
 SHORTEST_SAMPLE = 20e-6
@@ -58,7 +57,7 @@ class Op:
         matrix = lambda: torch.empty(rows, columns).uniform_(-2, 2)
         row = lambda: torch.empty(columns).uniform_(0.5, 1.5)
         second = {"layer_norm": row, "rms_norm": row, "batch_norm": row, "bias_add": row,
-                  "residual_add": matrix, "add": matrix, "mul": matrix}
+                  "residual_add": matrix}
         self.inputs = [matrix()]
         if self.op in second:
             self.inputs.append(second[self.op]())
@@ -69,13 +68,7 @@ class Op:
         self.mean, self.var = torch.zeros(columns), torch.ones(columns)
         self.labels = torch.randint(columns, (rows,))
         self.call = compiled(getattr(self, self.op))
-        if group == "overhead":
-            self.per = CHAIN
-            self.dy = torch.ones(rows, columns)
-            for tensor in self.inputs[1:]:  # a thousand factors leave the range of float
-                tensor.data.uniform_(0.999, 1.001)
-            self.before, self.run = None, self.both
-        elif group == "second":
+        if group == "second":
             self.dy = matrix()
             self.before, self.run = None, self.second
         elif "backward" in group + name:
@@ -90,10 +83,6 @@ class Op:
 
     def backward(self):
         self.made = torch.autograd.grad(self.made, self.inputs, self.dy)
-
-    def both(self):
-        self.forward()
-        self.backward()
 
     def second(self):
         """d sum (dL/dx)^2 with respect to x and gamma, L = sum y dy."""
@@ -124,21 +113,6 @@ class Op:
         return x + bias
 
     residual_add = bias_add
-
-    def add(self, y, b):
-        for _ in range(CHAIN):
-            y = y + b
-        return y
-
-    def mul(self, y, b):
-        for _ in range(CHAIN):
-            y = y * b
-        return y
-
-    def tanh(self, y):
-        for _ in range(CHAIN):
-            y = torch.tanh(y)
-        return y
 
 
 class Product:
@@ -431,7 +405,7 @@ def greeting():
         return f"no it does not work here: {str(error.__cause__ or error).split(chr(10))[0]:.90}"
     if "avx" not in isa and "asimd" not in isa:
         return "no it compiles without vectors here (it needs g++, libtorch-dev, libsleef-dev)"
-    return f"ready torch.compile, {isa}"
+    return f"ready torch.compile, {isa.split()[0]}"
 
 
 def requests():

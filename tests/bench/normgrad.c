@@ -2,7 +2,6 @@
  * uses it; matrix products by their kernel. */
 #include "engine.h"
 #include "kernels/kernels.h"
-#include "kernels/parallel.h"
 #include <normgrad.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@ static const double eps = 1e-5;
 
 /* ---- One op -------------------------------------------------------------------------------- */
 
-enum { MOST_INPUTS = 3, CHAIN = 1000 };
+enum { MOST_INPUTS = 3 };
 
 typedef struct op_state op_state;
 struct op_state {
@@ -48,27 +47,6 @@ static ng_tensor *cross_entropy(op_state *s)
     return ng_cross_entropy(s->tape, s->inputs[0], s->labels);
 }
 
-static ng_tensor *chain_add(op_state *s)
-{
-    ng_tensor *y = s->inputs[0];
-    for (int i = 0; i < CHAIN; i++) y = ng_add(s->tape, y, s->inputs[1]);
-    return y;
-}
-
-static ng_tensor *chain_mul(op_state *s)
-{
-    ng_tensor *y = s->inputs[0];
-    for (int i = 0; i < CHAIN; i++) y = ng_mul(s->tape, y, s->inputs[1]);
-    return y;
-}
-
-static ng_tensor *chain_tanh(op_state *s)
-{
-    ng_tensor *y = s->inputs[0];
-    for (int i = 0; i < CHAIN; i++) y = ng_tanh(s->tape, y);
-    return y;
-}
-
 /* How many inputs, and whether the second has one row only. */
 static const struct {
     const char *name;
@@ -80,8 +58,6 @@ static const struct {
     {"batch_norm", batch_norm, 3, true}, {"gelu", gelu, 1, false},
     {"softmax", softmax, 1, false},      {"cross_entropy", cross_entropy, 1, false},
     {"bias_add", add, 2, true},          {"residual_add", add, 2, false},
-    {"add", chain_add, 2, false},        {"mul", chain_mul, 2, false},
-    {"tanh", chain_tanh, 1, false},
 };
 
 static void forward(void *state, int variant)
@@ -109,14 +85,6 @@ static void backward(void *state, int variant)
     ng_tensor *gradients[MOST_INPUTS];
     (void)variant;
     ng_gradients(s->tape, &s->y, 1, s->inputs, s->n_inputs, gradients, .cotangents = &s->arrived);
-}
-
-static void both(void *state, int variant)
-{
-    op_state *s = state;
-    forward(state, variant);
-    s->arrived = s->dy;
-    backward(state, variant);
 }
 
 /* d sum (dL/dx)^2 with respect to x and gamma, L = sum y dy. */
@@ -167,12 +135,10 @@ static bool open_op(const bench_case *what, bench_job *job)
     s->tape = ng_tape_new();
     s->call = ops[op].call;
     s->n_inputs = ops[op].n_inputs;
-    const bool chain = !strcmp(what->group, "overhead"), twice = !strcmp(what->group, "second");
-    const double spread = chain ? 1e-3 : 0.5; /* a thousand factors leave the range of float */
+    const bool twice = !strcmp(what->group, "second");
     for (int i = 0; i < s->n_inputs; i++)
-        s->inputs[i] =
-            ng_require_grad(ng_uniform_new(NG_F32, i && ops[op].row ? row : matrix,
-                                           i ? 1 - spread : -2, i ? 1 + spread : 2, &rng));
+        s->inputs[i] = ng_require_grad(ng_uniform_new(NG_F32, i && ops[op].row ? row : matrix,
+                                                      i ? 0.5 : -2, i ? 1.5 : 2, &rng));
     s->mean = ng_zeros_new(NG_F32, row);
     s->var = ng_ones_new(NG_F32, row);
     s->labels = ng_zeros_new(NG_I64, NG_SHAPE(what->rows));
@@ -180,15 +146,14 @@ static bool open_op(const bench_case *what, bench_job *job)
         ng_set(s->labels, i, (double)ng_rng_below(&rng, what->columns));
     const bool back = strstr(what->group, "backward") || strstr(what->name, "backward");
     if (back && s->call == cross_entropy) s->dy = ng_ones_new(NG_F32, NG_SCALAR);
-    if (chain || twice || (back && !s->dy)) s->dy = ng_uniform_new(NG_F32, matrix, -1, 1, &rng);
+    if (twice || (back && !s->dy)) s->dy = ng_uniform_new(NG_F32, matrix, -1, 1, &rng);
     *job = (bench_job){.state = s,
                        .before = back ? before_backward : NULL,
-                       .run = chain   ? both
-                              : twice ? second
-                              : back  ? backward
-                                      : forward,
+                       .run = twice  ? second
+                              : back ? backward
+                                     : forward,
                        .close = close_op,
-                       .per = chain ? CHAIN : 1,
+                       .per = 1,
                        .variants = 1};
     return works(job);
 }
@@ -392,35 +357,8 @@ bool bench_open_product(const bench_case *what, bool turns_a, bool turns_b, benc
     return true;
 }
 
-/* ---- A parallel loop ------------------------------------------------------------------------ */
-
-enum { GRAINS = 64, FACTORS = 100, ELEMENTS = 8 /* cheap ones in the time of a factor */ };
-
-/* A loop of a few microseconds: one that is not worth sharing must cost what it costs alone. */
-static void multiply_factors(const void *arguments, int64_t begin, int64_t end)
-{
-    volatile double last = 0;
-    (void)arguments;
-    for (int64_t i = begin; i < end; i++) {
-        double x = (double)i;
-        for (int k = 0; k < FACTORS; k++) x *= 1.0000001;
-        last = x;
-    }
-    (void)last;
-}
-
-static void share_loop(void *state, int variant)
-{
-    (void)state, (void)variant;
-    ng_share(multiply_factors, NULL, GRAINS, 1, GRAINS * FACTORS * ELEMENTS);
-}
-
 static bool open_normgrad(const bench_case *what, bench_job *job)
 {
-    if (!strcmp(what->name, "loop")) {
-        *job = (bench_job){.run = share_loop, .per = 1, .variants = 1};
-        return true;
-    }
     if (!strcmp(what->group, "product"))
         return bench_open_product(what, what->name[1] == '^', strchr(what->name, '\0')[-1] == 'T',
                                   job);

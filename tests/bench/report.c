@@ -39,7 +39,6 @@ void report_head(const bench_results *results)
 
 typedef struct {
     int name, shape;   /* widths */
-    double factor;     /* from microseconds to the table's unit */
     bool has[ENGINES]; /* which columns there are */
     bool gain;
 } table;
@@ -47,8 +46,7 @@ typedef struct {
 /* The table of the group that a case belongs to. */
 static table table_of(const bench_results *results, const char *group)
 {
-    table t = {.factor = !strcmp(group, "overhead") ? 1000 : 1,
-               .gain = results->options.n_threads > 1};
+    table t = {.gain = results->options.n_threads > 1};
     const bool norm = !strncmp(group, "norm_", 5), pointwise = !strcmp(group, "pointwise"),
                product = !strcmp(group, "product"), step = !strcmp(group, "step");
     const bool has[ENGINES] = {[NORMGRAD] = true,
@@ -93,7 +91,7 @@ static void print_row(const table *t, const char *name, const char *shape, const
     printf("%-*s  %-*s  %7s", t->name, name, t->shape, shape, threads);
     for (int e = 0; e < ENGINES; e++) {
         if (!t->has[e]) continue;
-        print_time(times[e] * t->factor);
+        print_time(times[e]);
         if (e == ROOF && times[e] > 0)
             printf(" %4.0f %%", 100 * times[e] / ours);
         else if (e == ROOF)
@@ -107,7 +105,6 @@ static void print_row(const table *t, const char *name, const char *shape, const
 
 static void print_table_head(const table *t, const char *group)
 {
-    const char *unit = t->factor > 1 ? "ns/op" : "us";
     const int left = t->name + 2 + t->shape + 2 + 7;
     printf("\n%-*s", left, group);
     for (int e = 0; e < ENGINES; e++)
@@ -115,7 +112,7 @@ static void print_table_head(const table *t, const char *group)
     if (t->gain) printf("  %6s", "gain");
     printf("\n%*s", left, "threads");
     for (int e = 0; e < ENGINES; e++)
-        if (t->has[e]) printf(e ? "  %9s %6s" : "  %9s", unit, e == ROOF ? "share" : "ratio");
+        if (t->has[e]) printf(e ? "  %9s %6s" : "  %9s", "us", e == ROOF ? "share" : "ratio");
     putchar('\n');
 }
 
@@ -143,8 +140,7 @@ void report_case(const bench_results *results, int which)
     const table t = table_of(results, what->group);
     if (!before || strcmp(what->group, before->group))
         print_table_head(&t, what->group);
-    else if (strcmp(what->name, before->name) && strcmp(what->group, "pointwise") &&
-             strcmp(what->group, "overhead"))
+    else if (strcmp(what->name, before->name) && strcmp(what->group, "pointwise"))
         putchar('\n');
     print_case(results, &t, which);
     fflush(stdout);
@@ -238,46 +234,6 @@ static void write_number(FILE *file, double value)
         fputs(" ?", file);
 }
 
-/* The most threads, or 0 where each engine has as many as suit it best. */
-static void write_what(FILE *file, const bench_results *results, int threads)
-{
-    fputs("# what: float, ", file);
-    if (threads)
-        fprintf(file, "%d thread%s, ", threads, threads > 1 ? "s" : "");
-    else if (results->options.n_threads > 1)
-        fputs("each at its best number of threads, ", file);
-    print_what(file, results);
-}
-
-/* Bytes moved a second by LayerNorm against the bytes it moves, for the most threads: forward x and
- * y; backward x, dy and dx. */
-static bool write_roofline(const bench_results *results, const char *folder)
-{
-    FILE *file = open_file(folder, "bench_roofline.dat");
-    if (!file) return false;
-    const int last = results->options.n_threads - 1;
-    write_what(file, results, results->options.threads[last]);
-    for (int back = 0; back < 2; back++) {
-        fprintf(file, "%s# %s\n\"shape\" \"bytes\" \"roof\" \"normgrad\" \"PyTorch\" \"oneDNN\"\n",
-                back ? "\n\n" : "", back ? "backward" : "forward");
-        for (int i = 0; i < results->n_cases; i++) {
-            const bench_case *what = &results->cases[i];
-            if (strcmp(what->group, back ? "norm_backward" : "norm_forward") ||
-                strcmp(what->name, "layer_norm"))
-                continue;
-            const double bytes = (back ? 12.0 : 8.0) * (double)what->rows * (double)what->columns;
-            const bench_engine shown[] = {ROOF, NORMGRAD, PYTORCH, ONEDNN};
-            fprintf(file, "%s %.0f", what->shape, bytes);
-            for (int e = 0; e < 4; e++) {
-                const double us = results->median[i][shown[e]][last];
-                write_number(file, us > 0 ? 1e-3 * bytes / us : 0);
-            }
-            fputc('\n', file);
-        }
-    }
-    return close_file(file);
-}
-
 /* "64-128*2-10@32" becomes "step 64-128-128-10, batch 32". */
 static void write_label(FILE *file, const bench_case *what)
 {
@@ -305,7 +261,9 @@ static bool write_ratios(const bench_results *results, const char *folder)
 {
     FILE *file = open_file(folder, "bench_ratio.dat");
     if (!file) return false;
-    write_what(file, results, 0);
+    fprintf(file, "# what: float, %s",
+            results->options.n_threads > 1 ? "each at its best number of threads, " : "");
+    print_what(file, results);
     fputs("\"case\" \"PyTorch\" \"torch.compile\" \"oneDNN\"\n", file);
     for (int i = 0; i < results->n_cases; i++) {
         const bench_case *what = &results->cases[i];
@@ -327,8 +285,7 @@ bool report_write(const bench_results *results)
     const bench_options *options = &results->options;
     const char *plots = options->plots ? options->plots : options->output;
     bool well = write_tsv(results);
-    if (!options->group)
-        well = write_roofline(results, plots) && write_ratios(results, plots) && well;
+    if (!options->group) well = write_ratios(results, plots) && well;
     if (well) printf("\nAll times are in %s/results.tsv\n", options->output);
     return well;
 }

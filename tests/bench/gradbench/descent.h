@@ -5,9 +5,9 @@
 #include "gradbench.h"
 #include <math.h>
 
-/* A function to be made small. With `forward` its derivatives are Jacobian-vector products, else the
- * gradient. The descent of an inner one is part of another's value: it stays on the tape, recorded,
- * so that the outer derivative goes through it. */
+/* A function to be made small. With `forward` its derivatives are Jacobian-vector products, else
+ * the gradient. The descent of an inner one is part of another's value: it stays on the tape,
+ * recorded, so that the outer derivative goes through it. */
 typedef struct descent descent;
 struct descent {
     ng_tensor *(*value)(ng_tape *tape, const descent *f, ng_tensor *x);
@@ -68,7 +68,7 @@ static ng_tensor *descend(ng_tape *tape, const descent *f, ng_tensor *start)
     return x;
 }
 
-/* ---- The module: the solution with each of the modes, the outer derivative's named first --------- */
+/* ---- The module: the solution with each mode, the outer derivative's named first ------------- */
 
 static ng_tensor *(*solution)(ng_tape *tape, bool outer_forward, bool inner_forward);
 

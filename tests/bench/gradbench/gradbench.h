@@ -12,10 +12,6 @@
 
 #include <normgrad.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { MOST_RESULTS = 4, MOST_GRADIENTS = 4 };
 
 /* A function of the module, under its name in messages. */
@@ -38,10 +34,12 @@ typedef struct {
 /* Answers messages until the input ends; the program's exit status. */
 int gradbench(const gradbench_module *module);
 
-/* A member of the input: itself; a number; a whole number; nested arrays of numbers as a tensor in double,
+/* A member of an object in JSON; NULL if there is none. */
+const char *input_member(const char *object, const char *name);
+
+/* A member of the input: a number; a whole number; nested arrays of numbers as a tensor in double,
  * which is freed after the message. A name of NULL is the input itself. NAN, -1 and NULL with
  * NG_EPARSE on record if there is no such member. */
-const char *input_member(const char *input, const char *name); /* NULL if there is none */
 double input_number(const char *input, const char *name);
 int64_t input_count(const char *input, const char *name);
 ng_tensor *input_tensor(const char *input, const char *name);
@@ -49,9 +47,5 @@ ng_tensor *input_tensor(const char *input, const char *name);
 /* Hands a tensor to the message, at whose end it is freed, and returns it; zeros, so handed. */
 ng_tensor *held_tensor(ng_tensor *x);
 ng_tensor *held_zeros(ng_dtype dtype, ng_shape shape);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

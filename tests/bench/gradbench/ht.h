@@ -93,7 +93,7 @@ static void read_bones(const char *model)
     }
 }
 
-/* ---- The hand for rows of theta (k, THETA) ---------------------------------------------------- */
+/* ---- The hand for rows of theta (k, THETA) --------------------------------------------------- */
 
 static ng_tensor *angles(ng_tape *tape, ng_tensor *rows, ng_tensor *which)
 {
@@ -128,7 +128,7 @@ static ng_tensor *joints(ng_tape *tape, ng_tensor *rows)
     return ng_reshape(tape, all, NG_SHAPE(bones, -1, 4, 4));
 }
 
-/* The transposed rotation (k, 3, 3) by the angle |r| around r: cos + (1 - cos) n n^T - sin [n], with
+/* The transposed rotation (k, 3, 3) by the angle |r| around r: cos + (1 - cos) n n^T - sin [n],
  * n = r / |r|. At r = 0, where |r| has no derivative, it is no rotation, as in the benchmark. */
 static ng_tensor *rotation(ng_tape *tape, ng_tensor *rows)
 {
