@@ -13,22 +13,21 @@
 
 static const ng_check_mode modes[] = {NG_CHECK_ELEMENTS, NG_CHECK_FAST};
 
-static void expect_passed(const ng_check_report *report, const char *what)
+static void expect_passed(ng_check_report report, const char *what)
 {
-    ck_assert_msg(report->passed, "%s, order %d, mode %d: %s; %s (%s[%lld]: %.15g, not %.15g)",
-                  what, report->order, (int)report->mode, report->message, report->hint,
-                  report->worst_name, (long long)report->worst_index, report->analytic,
-                  report->numeric);
-    ck_assert_str_eq(report->message, "");
-    ck_assert_int_gt(report->compared, 0);
-    ck_assert_int_eq(report->failed, 0);
+    ck_assert_msg(report.passed, "%s, order %d, mode %d: %s; %s (%s[%lld]: %.15g, not %.15g)", what,
+                  report.order, (int)report.mode, report.message, report.hint, report.worst_name,
+                  (long long)report.worst_index, report.analytic, report.numeric);
+    ck_assert_str_eq(report.message, "");
+    ck_assert_int_gt(report.compared, 0);
+    ck_assert_int_eq(report.failed, 0);
 }
 
-static void expect_says(const ng_check_report *report, const char *part)
+static void expect_says(ng_check_report report, const char *part)
 {
-    ck_assert_msg(!report->passed, "passed, but should say: %s", part);
-    ck_assert_msg(strstr(report->message, part) || strstr(report->hint, part),
-                  "\"%s\" is neither in \"%s\" nor in \"%s\"", part, report->message, report->hint);
+    ck_assert_msg(!report.passed, "passed, but should say: %s", part);
+    ck_assert_msg(strstr(report.message, part) || strstr(report.hint, part),
+                  "\"%s\" is neither in \"%s\" nor in \"%s\"", part, report.message, report.hint);
 }
 
 static ng_tensor *normal(uint64_t seed, ng_shape shape, double scale)
@@ -46,7 +45,7 @@ static void expect_case(const gradient_case *spec, const char *side, ng_check_mo
     snprintf(what, sizeof what, "%s %s, seed %d", spec->name, side, (int)seed);
     ng_check_report report = check_case(
         spec, (ng_check_options){.order = 2, .mode = mode, .seed = seed, .detached_moves = true});
-    expect_passed(&report, what);
+    expect_passed(report, what);
     ck_assert_int_eq(report.order, 2);
     ck_assert_int_eq(report.detached, 0);
 }
@@ -138,7 +137,7 @@ LOOP_TEST(right_gradients_pass_for_difficult_functions, (int)(sizeof(sound) / si
         ng_check_report report =
             ng_check_function(sound[_i].call, in, 1 + sound[_i].two, .mode = modes[mode],
                               .tolerance = sound[_i].tolerance);
-        expect_passed(&report, sound[_i].what);
+        expect_passed(report, sound[_i].what);
         ck_assert_double_lt(report.relative_error, fmax(1e-8, sound[_i].tolerance));
     }
 }
@@ -262,7 +261,7 @@ LOOP_TEST(a_planted_fault_is_caught_and_named, sizeof planted / sizeof *planted)
         for (uint64_t seed = 0; seed < 10; seed++) {
             ng_check_report report =
                 check_spoiled(calls[c], kind, (ng_check_options){.seed = seed});
-            expect_says(&report, planted[_i].says);
+            expect_says(report, planted[_i].says);
             ck_assert_int_eq(report.kinks, 0);
         }
     }
@@ -296,7 +295,7 @@ LOOP_TEST(one_percent_is_caught_at_any_seed_and_scale, 9)
             ck_assert_int_eq(bad.kinks, 0);
             ng_check_report good =
                 ng_check_function(calls[_i / 3], &x, 1, .mode = modes[mode], .seed = seed);
-            expect_passed(&good, "the same function without a fault");
+            expect_passed(good, "the same function without a fault");
         }
     }
 }
@@ -339,11 +338,11 @@ TEST(each_input_has_its_own_scale)
                        own(ng_tensor_from(NG_F64, NG_SHAPE(2), NG_VALUES(1, 2)))};
     double off = 0;
     ng_check_report report = ng_check_function(unequal, in, 2, .context = &off);
-    expect_passed(&report, "1e6 and 1e-4");
+    expect_passed(report, "1e6 and 1e-4");
     ck_assert_str_eq(report.counts, "input 1, input 2: right");
     off = 1e-3; /* 1e-7: less than 1e-12 of 1e6 */
     report = ng_check_function(unequal, in, 2, .context = &off);
-    expect_says(&report, "the worst in input 2");
+    expect_says(report, "the worst in input 2");
     ck_assert_str_eq(report.counts, "input 1: right; input 2: 2 of 2 wrong");
 }
 
@@ -486,9 +485,9 @@ LOOP_TEST(what_is_within_the_limits_passes_and_what_is_beyond_does_not,
             check_pointwise(figures[_i].f, figures[_i].x[0], figures[_i].x[1],
                             (ng_check_options){.tolerance = figures[_i].tolerance, .seed = seed});
         if (figures[_i].says)
-            expect_says(&report, figures[_i].says);
+            expect_says(report, figures[_i].says);
         else
-            expect_passed(&report, figures[_i].what);
+            expect_passed(report, figures[_i].what);
         ck_assert_msg(report.kinks == figures[_i].kinks, "%s: %d kinks", figures[_i].what,
                       (int)report.kinks);
     }
@@ -506,11 +505,9 @@ TEST(a_factor_is_named_with_its_sign_and_in_full)
     pointwise f = {squared, nearly_twice};
     for (int i = 0; i < 4; i++) {
         parameter = rows[i].off;
-        ng_check_report report = check_pointwise(f, 1, -0.7, (ng_check_options){0});
-        expect_says(&report, rows[i].says);
+        expect_says(check_pointwise(f, 1, -0.7, (ng_check_options){0}), rows[i].says);
         ng_tensor *one = own(ng_tensor_from(NG_F64, NG_SHAPE(1), NG_VALUES(3)));
-        report = ng_check_function(pointwise_call, &one, 1, .context = &f);
-        expect_says(&report, rows[i].says);
+        expect_says(ng_check_function(pointwise_call, &one, 1, .context = &f), rows[i].says);
     }
 }
 
@@ -564,7 +561,7 @@ LOOP_TEST(noise_is_told_from_an_error, (int)(sizeof noisy / sizeof *noisy))
             (ng_check_options){.mode = modes[i % 2], .seed = (uint64_t)i});
         if (slope_off != 0) ck_assert(!report.passed);
         if (slope_off == 0 && noisy[_i].noise > 0 && noisy[_i].noise < 1e-9)
-            expect_passed(&report, noisy[_i].what);
+            expect_passed(report, noisy[_i].what);
         sure += is_sure(&report);
     }
     ck_assert_msg(sure <= noisy[_i].most && sure >= noisy[_i].least, "%s: %d of 200",
@@ -578,7 +575,7 @@ TEST(float32_inside_passes_with_a_tolerance)
         ng_check_report report =
             check_pointwise((pointwise){float_sine, drawn_slope}, 0.3 + 0.001 * i, 1.1 - 0.0013 * i,
                             (ng_check_options){.tolerance = 2e-3});
-        expect_passed(&report, "sin x in float32");
+        expect_passed(report, "sin x in float32");
     }
 }
 
@@ -590,7 +587,7 @@ TEST(order_2_sees_what_is_wrong_at_order_1)
     for (int mode = 0; mode < 2; mode++) {
         ng_check_options options = {.order = 2, .mode = modes[mode]};
         ng_check_report report = check_spoiled(square, FLIPPED, options);
-        expect_says(&report, "the sign is flipped");
+        expect_says(report, "the sign is flipped");
         ck_assert_int_eq(report.order, 1);
         ck_assert_int_eq(report.failed, report.compared);
         ck_assert_int_eq(report.compared, mode == 0 ? 16 : 3);
@@ -599,8 +596,7 @@ TEST(order_2_sees_what_is_wrong_at_order_1)
     gradient_case spec = {.name = "spoiled square",
                           .inputs = {{.name = "x", .shape = NG_SHAPE(3)}}};
     spec.call = flipped_square;
-    ng_check_report report = check_case(&spec, (ng_check_options){.order = 2});
-    expect_says(&report, "the sign is flipped");
+    expect_says(check_case(&spec, (ng_check_options){.order = 2}), "the sign is flipped");
 }
 
 TEST(order_2_compares_the_derivatives_of_both_orders)
@@ -609,7 +605,7 @@ TEST(order_2_compares_the_derivatives_of_both_orders)
     for (int mode = 0; mode < 2; mode++) {
         ng_check_report first = ng_check_function(gelu, &x, 1, .mode = modes[mode]);
         ng_check_report both = ng_check_function(gelu, &x, 1, .mode = modes[mode], .order = 2);
-        expect_passed(&both, "gelu");
+        expect_passed(both, "gelu");
         ck_assert_int_eq(first.order, 1);
         ck_assert_int_eq(both.order, 2);
         ck_assert_int_eq(both.compared, 2 * first.compared);
@@ -656,9 +652,8 @@ static ng_tensor *square_of(ng_tape *tape, ng_tensor *const *in, void *context)
 {
     const ng_op *op = context;
     ng_tensor *y = ng_result(tape, NG_F64, ng_shape_of(in[0]));
-    for (int64_t i = 0; y && i < ng_size(y); i++) {
+    for (int64_t i = 0; y && i < ng_size(y); i++)
         ng_data_f64(y)[i] = ng_get(in[0], i) * ng_get(in[0], i);
-    }
     return y ? ng_record(tape, op, y, in, 1, NULL, 0) : NULL;
 }
 
@@ -672,14 +667,14 @@ LOOP_TEST(a_fault_of_second_order_only_is_caught_there, 2)
     for (int mode = 0; mode < 2; mode++) {
         ng_check_report first =
             ng_check_function(square_of, &x, 1, .context = op, .mode = modes[mode]);
-        expect_passed(&first, "first order");
+        expect_passed(first, "first order");
         ng_check_report second =
             ng_check_function(square_of, &x, 1, .context = op, .order = 2, .mode = modes[mode]);
         ck_assert(!second.passed);
         ck_assert_int_eq(second.order, 2);
-        if (mode == 0) expect_says(&second, says[_i]);
+        if (mode == 0) expect_says(second, says[_i]);
         if (mode == 0 && _i == 0) {
-            expect_says(&second, "6 of 6 second derivatives are wrong");
+            expect_says(second, "6 of 6 second derivatives are wrong");
             ck_assert_int_eq(second.compared, 12);
             ck_assert_int_eq(second.failed, 6);
         }
@@ -742,9 +737,9 @@ LOOP_TEST(a_fault_that_shows_in_some_passes_only_is_caught, MOODS)
         ng_check_report report =
             ng_check_function(moody_product, in, 2, .context = &of, .mode = modes[mode]);
         if (_i == NEVER)
-            expect_passed(&report, "a product");
+            expect_passed(report, "a product");
         else
-            expect_says(&report, says[_i]);
+            expect_says(report, says[_i]);
     }
 }
 
@@ -769,9 +764,9 @@ TEST(a_fault_of_a_gradient_recorded_alone_is_caught)
     ng_tensor *in[] = {normal(1, NG_SHAPE(6), 1), normal(2, NG_SHAPE(6), 1)};
     moody of = {.fault = NEVER};
     for (int mode = 0; mode < 2; mode++) {
-        ng_check_report report = ng_check_function(leaning_product, in, 2, .context = &of,
-                                                   .order = 2, .mode = modes[mode]);
-        expect_says(&report, "where it is recorded and asked for alone");
+        expect_says(ng_check_function(leaning_product, in, 2, .context = &of, .order = 2,
+                                      .mode = modes[mode]),
+                    "where it is recorded and asked for alone");
     }
 }
 
@@ -786,11 +781,11 @@ TEST(backward_and_definition_agree_to_1e_9)
     parameter = 5e-10;
     ng_check_report report =
         ng_check_function(large_and_nearly_square, in, 2, .order = 2, .tolerance = 1e-4);
-    expect_passed(&report, "half of 1e-9");
+    expect_passed(report, "half of 1e-9");
     parameter = 2e-9; /* also beside a gradient 10^4 times as large */
     report = ng_check_function(large_and_nearly_square, in, 2, .order = 2, .tolerance = 1e-4);
-    expect_says(&report, "backward and definition differ");
-    expect_says(&report, "the gradient of input 2");
+    expect_says(report, "backward and definition differ");
+    expect_says(report, "the gradient of input 2");
 }
 
 /* ---- What is no derivative ----------------------------------------------------------------- */
@@ -820,9 +815,9 @@ TEST(what_gives_other_bits_fails)
 {
     int calls = 0;
     ng_tensor *x = normal(1, NG_SHAPE(4), 1);
-    ng_check_report report = ng_check_function(forgetful, &x, 1, .context = &calls);
-    expect_says(&report, "run again at the same point");
-    report = ng_check_function(resized, &x, 1, .context = &calls);
+    expect_says(ng_check_function(forgetful, &x, 1, .context = &calls),
+                "run again at the same point");
+    ng_check_report report = ng_check_function(resized, &x, 1, .context = &calls);
     ck_assert(!report.passed);
 }
 
@@ -863,24 +858,20 @@ TEST(what_cannot_be_checked_says_why)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const ng_check_options options = {
             .inputs = rows[i].in, .n_inputs = rows[i].n, .names = names};
-        ng_check_report report = ng_check_function_with(rows[i].call, options);
-        expect_says(&report, rows[i].says);
+        expect_says(ng_check_function_with(rows[i].call, options), rows[i].says);
         ng_clear_error();
     }
     /* A NaN has no sign, whichever the processor gave it. */
     ng_tensor *zero = own(ng_zeros_new(NG_F64, NG_SHAPE(1)));
-    ng_check_report report = ng_check_function(quotient, &zero, 1);
-    expect_says(&report, "is nan at [0]");
+    expect_says(ng_check_function(quotient, &zero, 1), "is nan at [0]");
     /* Steps below rounding: nothing is known about the derivative. */
-    report = ng_check_function(square, x, 1, .step = 1e-300);
-    expect_says(&report, "are wrong or cannot be told from rounding");
+    ng_check_report report = ng_check_function(square, x, 1, .step = 1e-300);
+    expect_says(report, "are wrong or cannot be told from rounding");
     ck_assert_str_eq(report.hint, "");
 
-    report = ng_check_module(NULL, x, 1);
-    expect_says(&report, "no module");
+    expect_says(ng_check_module(NULL, x, 1), "no module");
     ng_module *module = own(ng_relu_new());
-    report = ng_check_module(module, x, 1, .context = x);
-    expect_says(&report, "there is a .context");
+    expect_says(ng_check_module(module, x, 1, .context = x), "there is a .context");
 }
 
 TEST(options_without_meaning_are_refused)
@@ -909,12 +900,10 @@ TEST(options_without_meaning_are_refused)
         options.inputs = &x;
         options.n_inputs = 1;
         ng_check_report report = ng_check_function_with(square, options);
-        expect_says(&report, wrong[i].says);
+        expect_says(report, wrong[i].says);
         ck_assert_int_eq(report.compared, 0);
-        report = ng_check_module_with(module, options);
-        expect_says(&report, wrong[i].says);
-        report = check_case(op_case(0), options);
-        expect_says(&report, wrong[i].says);
+        expect_says(ng_check_module_with(module, options), wrong[i].says);
+        expect_says(check_case(op_case(0), options), wrong[i].says);
         assert_refused(ng_check_sweep_with(square, &step, &error, 1, options), wrong[i].says);
     }
     const ng_check_options idle[] = {
@@ -991,12 +980,12 @@ static void expect_own(const ng_check_report *report, own_fault kind)
 {
     ck_assert_str_eq(report->own_op, "triple");
     if (kind == FLOAT_VALUE_OFF) {
-        expect_says(report, "in float32 the result at [");
-        expect_says(report, "op \"triple\"");
+        expect_says(*report, "in float32 the result at [");
+        expect_says(*report, "op \"triple\"");
     } else if (kind == FLOAT_GRADIENT_OFF) {
-        expect_says(report, "in float32 the gradient of ");
+        expect_says(*report, "in float32 the gradient of ");
     } else {
-        expect_passed(report, "triple");
+        expect_passed(*report, "triple");
         ck_assert_int_eq(report->not_in_float32[0] != '\0', kind == DOUBLE_ONLY);
     }
 }
@@ -1018,7 +1007,7 @@ LOOP_TEST(an_op_of_the_users_own_is_checked_in_float32_too, DOUBLE_ONLY + 1)
         expect_own(&report, kind);
         report = ng_check_module(module, in, 1, .mode = modes[i]);
         expect_own(&report, kind);
-        if (kind == FLOAT_GRADIENT_OFF) expect_says(&report, "the gradient of x");
+        if (kind == FLOAT_GRADIENT_OFF) expect_says(report, "the gradient of x");
         ck_assert(!ng_failed());
         assert_same_bits(layer->shift, before);
     }
@@ -1029,18 +1018,14 @@ LOOP_TEST(an_op_of_the_users_own_is_checked_in_float32_too, DOUBLE_ONLY + 1)
 TEST(a_failure_inside_a_check_is_not_left_on_record)
 {
     ng_tensor *x = normal(1, NG_SHAPE(2, 3), 1);
-    ng_check_report report = ng_check_function(failing, &x, 1);
-    expect_says(&report, "ng_matmul");
+    expect_says(ng_check_function(failing, &x, 1), "ng_matmul");
     ck_assert(!ng_failed());
     ng_module *module = own(ng_linear_new(4, 2));
-    report = ng_check_module(module, &x, 1);
-    expect_says(&report, "ng_linear");
+    expect_says(ng_check_module(module, &x, 1), "ng_linear");
     ck_assert(!ng_failed());
     ng_fail(NG_EIO, "an earlier one");
-    report = ng_check_function(square, &x, 1);
-    expect_passed(&report, "beside a failure of something else");
-    report = ng_check_function(failing, &x, 1);
-    expect_says(&report, "ng_matmul");
+    expect_passed(ng_check_function(square, &x, 1), "beside a failure of something else");
+    expect_says(ng_check_function(failing, &x, 1), "ng_matmul");
     ck_assert_int_eq(ng_failures(), 1);
     assert_error(NG_EIO, "an earlier one");
 }
@@ -1090,7 +1075,7 @@ LOOP_TEST(a_forgotten_gamma_and_a_wrong_axis_are_named, 3)
                            normal(seed + 5, NG_SHAPE(5), 1)};
         ng_check_report report =
             ng_check_function(faulty_norm, in, 3, .context = &kind, .names = names, .seed = seed);
-        expect_says(&report, says[kind]);
+        expect_says(report, says[kind]);
         ck_assert_str_eq(report.counts, "x: 15 of 15 wrong; gamma, beta: right");
     }
 }
@@ -1102,17 +1087,17 @@ LOOP_TEST(a_kink_is_told_from_an_error, 2)
     ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0, 1, -2, 0)));
     ng_check_call *call = _i ? absolute : relu;
     ng_check_report report = ng_check_function(call, &x, 1);
-    expect_passed(&report, "a function at its kink");
+    expect_passed(report, "a function at its kink");
     ck_assert_int_eq(report.kinks, 2);
     ck_assert_int_eq(report.compared, 4);
     report = ng_check_function(call, &x, 1, .mode = NG_CHECK_FAST); /* it moves the zeros too */
-    expect_says(&report, "at a kink");
+    expect_says(report, "at a kink");
     report = ng_check_function(relu, &x, 1, .order = 2);
-    expect_passed(&report, "a jump of the gradient, at order 2");
+    expect_passed(report, "a jump of the gradient, at order 2");
     ck_assert_int_eq(report.kinks, 4);
     ng_fill(x, 0);
     report = ng_check_function(call, &x, 1);
-    expect_says(&report, "at a kink");
+    expect_says(report, "at a kink");
     ck_assert_int_eq(report.kinks, 4);
 }
 
@@ -1122,7 +1107,7 @@ LOOP_TEST(a_kink_near_by_is_stepped_around, 6)
     ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(distance, -distance, 1)));
     for (int mode = 0; mode < 2; mode++) {
         ng_check_report report = ng_check_function(relu, &x, 1, .mode = modes[mode]);
-        expect_passed(&report, "relu near 0");
+        expect_passed(report, "relu near 0");
         ck_assert_int_eq(report.kinks, 0);
     }
 }
@@ -1143,15 +1128,15 @@ TEST(an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others)
         ck_assert_msg(!report.passed, "mode %d, seed %d", (int)mode, (int)seed);
         report = ng_check_function(right_rectified_product, in, 2, .mode = mode, .seed = seed);
         if (mode == NG_CHECK_ELEMENTS)
-            expect_passed(&report, "an input with a kink");
+            expect_passed(report, "an input with a kink");
         else
-            expect_says(&report, "input 1 stands at a kink");
+            expect_says(report, "input 1 stands at a kink");
     }
     /* An element of 1e-9 beside them is tested by itself, but not along directions. */
     ng_set(in[0], 1, 1e-9);
     ng_check_report report =
         ng_check_function(right_rectified_product, in, 2, .mode = NG_CHECK_FAST);
-    expect_says(&report, "input 1 stands at a kink");
+    expect_says(report, "input 1 stands at a kink");
 }
 
 /* ---- What is held fixed -------------------------------------------------------------------- */
@@ -1167,9 +1152,8 @@ static double gain_seen;
 static ng_tensor *user_norm_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
 {
     user_norm *self = (user_norm *)module;
-    for (int64_t i = 0; i < ng_size(self->running); i++) {
+    for (int64_t i = 0; i < ng_size(self->running); i++)
         ng_set(self->running, i, 0.9 * ng_get(self->running, i) + 0.1 * ng_get(x, i));
-    }
     gain_seen = ng_get(self->gain, 0);
     ng_tensor *shifted = ng_sub(tape, x, ng_detach(tape, self->running));
     return ng_mul(tape, shifted, self->gain);
@@ -1187,8 +1171,7 @@ TEST(buffers_are_put_back_before_each_run_and_parameters_of_1_are_drawn)
     ng_module *module = own(ng_module_built(&self->base));
     ng_fill(self->gain, 1);
     ng_tensor *x = normal(3, NG_SHAPE(4, 3), 1);
-    ng_check_report report = ng_check_module(module, &x, 1);
-    expect_passed(&report, "a module with statistics");
+    expect_passed(ng_check_module(module, &x, 1), "a module with statistics");
     ck_assert_double_ne(gain_seen, 1);
     for (int i = 0; i < 3; i++) {
         ck_assert_double_eq(ng_get(self->running, i), 0);
@@ -1230,7 +1213,7 @@ TEST(a_value_detached_by_mistake_is_reported_and_wrong_if_it_moves)
     for (int i = 0; i < 4; i++) {
         ng_check_options options = {.mode = modes[i % 2], .order = 1 + i / 2};
         ng_check_report report = check_naive((detached_parts){.deviation = true}, options);
-        expect_passed(&report, "a norm with a detached deviation");
+        expect_passed(report, "a norm with a detached deviation");
         ck_assert_int_eq(report.detached, 1);
         ck_assert_int_eq(report.constants, 0);
         ck_assert_msg(strstr(report.detached_value, "rsqrt (3, 1) at test_check.c:"), "%s",
@@ -1243,10 +1226,9 @@ TEST(a_value_detached_by_mistake_is_reported_and_wrong_if_it_moves)
         ck_assert_str_eq(report.detached_value, "");
         options.detached_moves = true;
         report = check_naive((detached_parts){.deviation = true}, options);
-        expect_says(&report, "rsqrt (3, 1) at test_check.c:");
+        expect_says(report, "rsqrt (3, 1) at test_check.c:");
         ck_assert_int_gt(report.failed, 0);
-        report = check_naive((detached_parts){0}, options);
-        expect_passed(&report, "a norm with nothing detached");
+        expect_passed(check_naive((detached_parts){0}, options), "a norm with nothing detached");
     }
 }
 
@@ -1256,7 +1238,7 @@ TEST(a_constant_by_definition_is_held_fixed_either_way)
         ng_check_options options = {.order = 1 + i / 2, .detached_moves = i % 2};
         detached_parts parts = {.deviation = true, .mean = true, .by_definition = true};
         ng_check_report report = check_naive(parts, options);
-        expect_passed(&report, "DetachNorm");
+        expect_passed(report, "DetachNorm");
         ck_assert_int_eq(report.detached, 0);
         ck_assert_int_eq(report.constants, 2);
     }
@@ -1287,14 +1269,14 @@ TEST(what_is_only_compared_or_cancels_does_not_count_as_held_fixed)
                 ng_check_report report =
                     ng_check_function(calls[i], &x, 1, .mode = NG_CHECK_FAST, .seed = seed,
                                       .directions = 1, .detached_moves = moves);
-                expect_passed(&report, names[i]);
+                expect_passed(report, names[i]);
                 ck_assert_int_eq(report.detached, 0);
             }
         }
     }
     ng_tensor *x = normal(1, NG_SHAPE(3, 4), 1); /* it does not cancel without the division */
     ng_check_report report = ng_check_function(stable_softmax, &x, 1);
-    expect_passed(&report, "half a softmax");
+    expect_passed(report, "half a softmax");
     ck_assert_int_eq(report.detached, 1);
 }
 
@@ -1313,11 +1295,10 @@ TEST(what_was_not_recorded_counts_where_it_is_detached_and_fails_where_not)
 {
     ng_tensor *x = normal(1, NG_SHAPE(5), 1);
     ng_check_report report = ng_check_function(detached_unrecorded, &x, 1, .order = 2);
-    expect_passed(&report, "detached");
+    expect_passed(report, "detached");
     ck_assert_int_eq(report.detached, 1);
     ck_assert_msg(strstr(report.detached_value, "a value (5,)"), "%s", report.detached_value);
-    report = ng_check_function(only_unrecorded, &x, 1);
-    expect_says(&report, "wrong");
+    expect_says(ng_check_function(only_unrecorded, &x, 1), "wrong");
 }
 
 TEST(modules_that_detach_on_purpose_say_so)
@@ -1330,7 +1311,7 @@ TEST(modules_that_detach_on_purpose_say_so)
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
             if (strcmp(spec->name, names[k]) != 0) continue;
             ng_check_report report = check_case(spec, (ng_check_options){.order = 2});
-            expect_passed(&report, names[k]);
+            expect_passed(report, names[k]);
             ck_assert_msg(report.constants > 0, "%s", names[k]);
             ck_assert_int_eq(report.detached, 0);
             found++;
@@ -1385,7 +1366,7 @@ TEST(a_gradient_penalty_checks_at_both_orders)
         ng_check_report report =
             ng_check_function(gradient_penalty, in, PENALTY_INPUTS, .context = &kind,
                               .mode = modes[i / 2], .order = 2, .detached_moves = true);
-        expect_passed(&report, i % 2 ? "through BatchNorm" : "through LayerNorm");
+        expect_passed(report, i % 2 ? "through BatchNorm" : "through LayerNorm");
         ck_assert_int_eq(report.order, 2);
         ck_assert_int_eq(report.detached, 0); /* what gradient rules detach does not count */
     }
@@ -1400,31 +1381,8 @@ TEST(a_gradient_that_is_not_recorded_is_named)
         ng_check_report report =
             ng_check_function(gradient_penalty, in, PENALTY_INPUTS, .context = &kind,
                               .mode = modes[i / 4], .order = 2);
-        expect_says(&report, "takes a gradient without .record = true");
+        expect_says(report, "takes a gradient without .record = true");
         ng_clear_error();
-    }
-}
-
-/* u'' + u for u(x) = tanh(x w + b) v: the residual of the harmonic oscillator. */
-static ng_tensor *oscillator(ng_tape *tape, ng_tensor *const *in, void *context)
-{
-    (void)context;
-    ng_tensor *h = ng_tanh(tape, ng_add(tape, ng_matmul(tape, in[0], in[1]), in[2]));
-    ng_tensor *u = ng_matmul(tape, h, in[3]);
-    ng_tensor *du = ng_gradient(tape, ng_sum(tape, u), in[0], .record = true);
-    ng_tensor *ddu = ng_gradient(tape, ng_sum(tape, du), in[0], .record = true);
-    return ng_add(tape, ddu, u);
-}
-
-TEST(the_residual_of_a_differential_equation_checks_at_both_orders)
-{
-    ng_tensor *in[] = {normal(1, NG_SHAPE(5, 1), 1), normal(2, NG_SHAPE(1, 4), 1),
-                       normal(3, NG_SHAPE(4), 1), normal(4, NG_SHAPE(4, 1), 1)};
-    for (int mode = 0; mode < 2; mode++) {
-        ng_check_report report =
-            ng_check_function(oscillator, in, 4, .mode = modes[mode], .order = 2);
-        expect_passed(&report, "u'' + u");
-        ck_assert_int_eq(report.order, 2);
     }
 }
 
@@ -1498,12 +1456,10 @@ TEST(a_module_is_given_back_bit_for_bit)
     ng_eval(ng_module_child(module, 3));
     snapshot before = take_snapshot(module);
     for (int mode = 0; mode < 2; mode++) {
-        ng_check_report report = ng_check_module(module, &x, 1, .mode = modes[mode], .order = 2);
-        expect_passed(&report, "a network");
+        expect_passed(ng_check_module(module, &x, 1, .mode = modes[mode], .order = 2), "a network");
         expect_unchanged(&before);
     }
-    ng_check_report report = ng_check_module(module, &narrow, 1);
-    expect_says(&report, "ng_linear");
+    expect_says(ng_check_module(module, &narrow, 1), "ng_linear");
     expect_unchanged(&before);
     ck_assert(module->training);
     ck_assert(!ng_module_child(module, 3)->training);
@@ -1527,9 +1483,9 @@ TEST(no_check_of_a_function_moves_running_statistics)
         ng_module_to(layers[i], NG_F64);
         snapshot before = take_snapshot(layers[i]);
         for (int mode = 0; mode < 2; mode++) {
-            ng_check_report report = ng_check_function(layer_call, &x, 1, .context = &layers[i],
-                                                       .order = 2, .mode = modes[mode]);
-            expect_passed(&report, "a layer with statistics");
+            expect_passed(ng_check_function(layer_call, &x, 1, .context = &layers[i], .order = 2,
+                                            .mode = modes[mode]),
+                          "a layer with statistics");
         }
         expect_unchanged(&before);
         free_snapshot(&before);
@@ -1541,7 +1497,7 @@ TEST(a_module_is_checked_parameter_by_parameter)
     ng_module *module = own(small_network());
     ng_tensor *x = normal(1, NG_SHAPE(5, 3), 1);
     ng_check_report report = ng_check_module(module, &x, 1);
-    expect_passed(&report, "a network");
+    expect_passed(report, "a network");
     ck_assert_int_eq(report.compared, 15 + ng_parameter_count(module));
 }
 
@@ -1553,7 +1509,7 @@ TEST(inputs_stay_as_they_are_and_constants_are_not_checked)
     ng_tensor *before = own(ng_copy_new(in[0], NG_F64));
     const bool constants[] = {false, true};
     ng_check_report report = ng_check_function(weighted, in, 2, .constant = constants);
-    expect_passed(&report, "x times a constant");
+    expect_passed(report, "x times a constant");
     ck_assert_int_eq(report.compared, 5);
     assert_same_bits(in[0], before);
     ck_assert(!ng_requires_grad(in[0]));
@@ -1576,7 +1532,7 @@ TEST(a_sweep_shows_truncation_and_rounding)
     ng_tensor *odd = normal(1, NG_SHAPE(2, 3), 1);
     options.inputs = &odd;
     ck_assert_int_ne(ng_check_sweep_with(failing, steps, errors, 5, options), NG_OK);
-    assert_error(NG_ESHAPE, "ng_matmul: inner dimensions differ"); /* the cause */
+    assert_error(NG_ESHAPE, "ng_matmul"); /* the cause */
 }
 
 /* The relative error of a difference of x^3 is h^2 / (3 x^2); h is 2 s at x = 1 and 2. */
@@ -1640,28 +1596,8 @@ TEST(a_report_has_a_point_in_any_locale)
     const char *analytic = strstr(text, "analytic") + strcspn(strstr(text, "analytic"), ".,");
     ck_assert_int_eq(*analytic, '.');
     free(text);
-    report = ng_check_function(gelu, &x, 1, .tolerance = 1.5);
-    expect_says(&report, "the tolerance is 1.5");
+    expect_says(ng_check_function(gelu, &x, 1, .tolerance = 1.5), "the tolerance is 1.5");
     setlocale(LC_NUMERIC, "C");
-}
-
-/* ---- Cases -------------------------------------------------------------------------------- */
-
-TEST(inputs_of_cases_are_drawn_as_asked)
-{
-    ng_rng rng = ng_rng_seeded(1);
-    case_input uniform = {"x", NG_SHAPE(100), .low = -2, .high = 3, .avoid = 0.5};
-    case_input index = {"i", NG_SHAPE(100), .low = 0, .high = 4, .index = true};
-    ng_tensor *x = own(case_input_new(&uniform, &rng)), *i = own(case_input_new(&index, &rng));
-    ck_assert_int_eq(ng_dtype_of(i), NG_I64);
-    for (int k = 0; k < 100; k++) {
-        ck_assert(ng_get(x, k) >= -2 && ng_get(x, k) < 3 && fabs(ng_get(x, k)) >= 0.5);
-        ck_assert(ng_get(i, k) >= 0 && ng_get(i, k) <= 3);
-    }
-    case_input nowhere = {"x", NG_SHAPE(2), .low = 0, .high = 1, .avoid = 2};
-    ck_assert_ptr_null(case_input_new(&nowhere, &rng));
-    case_input far = {"x", NG_SHAPE(2), .avoid = 50};
-    ck_assert_ptr_null(case_input_new(&far, &rng));
 }
 
 /* ---- Out of memory ------------------------------------------------------------------------- */
@@ -1678,7 +1614,7 @@ static bool check_short_of_memory(ng_module *module, ng_tensor *x, int64_t allow
     allocations_succeed();
     ck_assert_int_eq(allocations_live(), live);
     if (!refused || (once && report.passed)) { /* a tape that cannot join its blocks goes on */
-        expect_passed(&report, "with all the memory it wants");
+        expect_passed(report, "with all the memory it wants");
     } else {
         ck_assert(!report.passed);
         ck_assert_str_ne(report.message, "");

@@ -87,16 +87,22 @@ static answer by_number(int64_t number) { return (void)number, UNTOLD; }
 #define LINED_AS(name, line) name##line
 #define NULLED(name, ...)                                                                          \
     static answer LINED(call_, __LINE__)(void) { return ANSWER((__VA_ARGS__)); }
+#define ALONE(name)                                                                                \
+    static answer call_of_##name(void) { return ANSWER(name(NULL)); }
+#define ALONE_WITH(name) ALONE(name)
 #include "nulls.def"
 #undef NULLED
+#undef ALONE
+#undef ALONE_WITH
 
 static const struct {
     const char *name, *text;
     answer (*call)(void);
 } calls[] = {
 #define NULLED(name, ...) {#name, #__VA_ARGS__, LINED(call_, __LINE__)},
+#define ALONE(name) {#name, #name "(NULL)", call_of_##name},
+#define ALONE_WITH(name) {#name "_with", #name "(NULL)", call_of_##name},
 #include "nulls.def"
-#undef NULLED
 };
 enum { N_CALLS = sizeof calls / sizeof calls[0] };
 

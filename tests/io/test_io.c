@@ -785,9 +785,8 @@ TEST(history_refuses_names_that_break_the_file)
 {
     static const char *const names[] = {"", "a b", "a\n", "a#", "\xc3\xa4", "step"};
     ng_history *history = own(ng_history_new("names"));
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         assert_refused(ng_history_log(history, names[i], 0, 1));
-    }
     ck_assert_int_eq(ng_history_log(history, "train_loss-2.x", 0, 1), NG_OK);
     ck_assert_int_eq(ng_history_block(history, "a"), NG_OK);
     assert_refused(ng_history_block(history, "a"));

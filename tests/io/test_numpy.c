@@ -280,19 +280,18 @@ TEST(a_damaged_directory_is_refused)
     static const struct {
         int at, bytes;
         uint64_t value;
-        const char *problem;
-    } faults[] = {{END, 1, 0, "not an archive"},
-                  {END + 16, 4, UINT32_MAX, "the directory is damaged"},
-                  {END + 16, 4, 5810, "the directory is damaged"},
-                  {ENTRY + 8, 2, 1, "an archive under a password"},
-                  {ENTRY + 10, 2, 12, "neither by \"stored\" nor by \"deflate\""},
-                  {ENTRY + 20, 4, 1, "length of an array differs"},
-                  {ENTRY + 20, 4, INT32_MAX, "stands outside of the file"},
-                  {ENTRY + 24, 4, 1, "length of an array differs"},
-                  {ENTRY + 24, 4, UINT32_MAX, "4 GB or more"},
-                  {ENTRY + 30, 2, 0xffff, "the directory is damaged"},
-                  {ENTRY + 42, 4, 1, "stands outside of the file"},
-                  {ENTRY + 42, 4, INT32_MAX, "stands outside of the file"}};
+    } faults[] = {{END, 1, 0},
+                  {END + 16, 4, UINT32_MAX},
+                  {END + 16, 4, 5810},
+                  {ENTRY + 8, 2, 1},
+                  {ENTRY + 10, 2, 12},
+                  {ENTRY + 20, 4, 1},
+                  {ENTRY + 20, 4, INT32_MAX},
+                  {ENTRY + 24, 4, 1},
+                  {ENTRY + 24, 4, UINT32_MAX},
+                  {ENTRY + 30, 2, 0xffff},
+                  {ENTRY + 42, 4, 1},
+                  {ENTRY + 42, 4, INT32_MAX}};
     size_t size;
     char *bytes = get_file(archives[0], &size);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {

@@ -441,25 +441,23 @@ TEST(another_training_is_refused_with_the_difference)
     end(&r);
 }
 
-/* `before` saves and resumes. `after` is refused with the error `says`; with .changed it resumes if
- * `may_change`. Frees both. */
-static void expect_refused(const char *says, bool may_change, ng_training *before,
-                           ng_training *after)
+/* `before` saves and resumes. `after`, which differs in one setting, is refused; with .changed it
+ * resumes if `may_change`. Frees both. */
+static void expect_refused(bool may_change, ng_training *before, ng_training *after)
 {
     assert_ok(ng_training_save(before));
     assert_ok(ng_training_resume(before));
     assert_refused(ng_training_resume(after));
     const ng_status status = ng_training_resume(after, .changed = true);
+    assert_error(status, may_change ? "" : "ng_training_resume");
     ck_assert_int_eq(status, may_change ? NG_OK : NG_EVALUE);
-    if (!may_change) assert_error(NG_EVALUE, says);
     ng_training_free(before), ng_training_free(after);
 }
 
 /* The same for trainings with these optimizers, which it frees. */
-static void expect_refused_for(const char *says, bool may_change, ng_optimizer *saved,
-                               ng_optimizer *other)
+static void expect_compared(bool may_change, ng_optimizer *saved, ng_optimizer *other)
 {
-    expect_refused(says, may_change, ng_training_new(saved, .path = in_folder("state")),
+    expect_refused(may_change, ng_training_new(saved, .path = in_folder("state")),
                    ng_training_new(other, .path = in_folder("state")));
     ng_optimizer_free(saved), ng_optimizer_free(other);
 }
@@ -477,71 +475,55 @@ TEST(every_setting_of_an_optimizer_is_compared)
 #define SCHEDULED(...) ng_sgd_new(net, .schedule = {__VA_ARGS__})
 #define OPTIMIZER(...)
 #define SETTING(name, setting, other, refused)                                                     \
-    expect_refused_for("\"" #setting ": ", true, ng_##name##_new(net),                             \
-                       ng_##name##_new(net, .setting = other));
+    expect_compared(true, ng_##name##_new(net), ng_##name##_new(net, .setting = other));
 #define FLAG(name, setting) SETTING(name, setting, true, )
 #include "optimizers.def"
-    expect_refused_for("\"momentum: ", true, ng_sgd_new(net, .momentum = 0.9),
-                       ng_sgd_new(net, .momentum = 0.8));
-    expect_refused_for("\"dampening: ", true, ng_sgd_new(net, .momentum = 0.9, .dampening = 0.1),
-                       ng_sgd_new(net, .momentum = 0.9));
-    expect_refused_for("\"nesterov: ", true, ng_sgd_new(net, .momentum = 0.9),
-                       ng_sgd_new(net, .momentum = 0.9, .nesterov = true));
-    expect_refused_for("\"momentum: ", true, ng_rmsprop_new(net, .momentum = 0.9),
-                       ng_rmsprop_new(net, .momentum = 0.8));
-    expect_refused_for("\"schedule.kind: ", true, SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9),
-                       SCHEDULED(.kind = NG_SCHEDULE_LINEAR, .steps = 9));
-    expect_refused_for("\"schedule.warmup: ", true, ng_sgd_new(net), SCHEDULED(.warmup = 1));
-    expect_refused_for("\"schedule.steps: ", true,
-                       SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9),
-                       SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 8));
-    expect_refused_for("\"schedule.floor: ", true,
-                       SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9),
-                       SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9, .floor = 0.1));
-    expect_refused_for("\"schedule.every: ", true, SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9),
-                       SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 8));
-    expect_refused_for("\"schedule.factor: ", true, SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9),
-                       SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9, .factor = 0.5));
-    expect_refused_for("\"schedule.factor: ", true, SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9),
-                       SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9, .factor = NG_ZERO));
-    expect_refused_for("\"schedule.factor: ", true,
-                       SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9, .factor = NG_ZERO),
-                       SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9));
-    expect_refused_for("\"lr: 0.1\", and here it is \"lr: 0.10000000000000002\"", true,
-                       ng_sgd_new(net, .lr = 0.1), ng_sgd_new(net, .lr = nextafter(0.1, 1)));
-    expect_refused_for("\"group bias: lr_scale=2\", and here it is \"group bias: lr_scale=3\"",
-                       true, with_group(net, "bias", 2, 0), with_group(net, "bias", 3, 0));
-    expect_refused_for("here it is \"group bias: lr_scale=2, weight_decay=0\"", true,
-                       ng_sgd_new(net), with_group(net, "bias", 2, NG_ZERO));
-    expect_refused_for("\"group bias: lr_scale=0\", and here it is \"group bias: lr_scale=2\"",
-                       true, with_group(net, "bias", NG_ZERO, 0), with_group(net, "bias", 2, 0));
-    expect_refused_for("saved with \"group *: lr_scale=2\"", true, with_group(net, "*", 2, 0),
-                       ng_sgd_new(net));
+    expect_compared(true, ng_sgd_new(net, .momentum = 0.9), ng_sgd_new(net, .momentum = 0.8));
+    expect_compared(true, ng_sgd_new(net, .momentum = 0.9, .dampening = 0.1),
+                    ng_sgd_new(net, .momentum = 0.9));
+    expect_compared(true, ng_sgd_new(net, .momentum = 0.9),
+                    ng_sgd_new(net, .momentum = 0.9, .nesterov = true));
+    expect_compared(true, ng_rmsprop_new(net, .momentum = 0.9),
+                    ng_rmsprop_new(net, .momentum = 0.8));
+    expect_compared(true, SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9),
+                    SCHEDULED(.kind = NG_SCHEDULE_LINEAR, .steps = 9));
+    expect_compared(true, ng_sgd_new(net), SCHEDULED(.warmup = 1));
+    expect_compared(true, SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9),
+                    SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 8));
+    expect_compared(true, SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9),
+                    SCHEDULED(.kind = NG_SCHEDULE_COSINE, .steps = 9, .floor = 0.1));
+    expect_compared(true, SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9),
+                    SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 8));
+    expect_compared(true, SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9),
+                    SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9, .factor = 0.5));
+    expect_compared(true, SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9),
+                    SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9, .factor = NG_ZERO));
+    expect_compared(true, SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9, .factor = NG_ZERO),
+                    SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9));
+    expect_compared(true, ng_sgd_new(net, .lr = 0.1), ng_sgd_new(net, .lr = nextafter(0.1, 1)));
+    expect_compared(true, with_group(net, "bias", 2, 0), with_group(net, "bias", 3, 0));
+    expect_compared(true, ng_sgd_new(net), with_group(net, "bias", 2, NG_ZERO));
+    expect_compared(true, with_group(net, "bias", NG_ZERO, 0), with_group(net, "bias", 2, 0));
+    expect_compared(true, with_group(net, "*", 2, 0), ng_sgd_new(net));
 #undef SCHEDULED
     ng_optimizer *projected = ng_sgd_new(net);
     assert_ok(ng_optimizer_set_projection(projected, draw_in, NULL));
-    expect_refused_for("\"projection: ", true, projected, ng_sgd_new(net));
+    expect_compared(true, projected, ng_sgd_new(net));
 }
 
 /* Other state arrays cannot be used, also with .changed. */
 TEST(a_setting_with_state_of_its_own_cannot_change)
 {
     ng_module *net = own(ng_linear_new(2, 2));
-    expect_refused_for("\"optimizer: SGD\"", false, ng_sgd_new(net),
-                       ng_sgd_new(net, .momentum = 0.9));
-    expect_refused_for("\"optimizer: SGD with momentum\"", false, ng_sgd_new(net, .momentum = 0.9),
-                       ng_sgd_new(net));
-    expect_refused_for("\"optimizer: Adam\"", false, ng_adam_new(net),
-                       ng_adam_new(net, .amsgrad = true));
-    expect_refused_for("\"optimizer: RMSProp with centered\"", false,
-                       ng_rmsprop_new(net, .centered = true), ng_rmsprop_new(net, .momentum = 0.9));
+    expect_compared(false, ng_sgd_new(net), ng_sgd_new(net, .momentum = 0.9));
+    expect_compared(false, ng_sgd_new(net, .momentum = 0.9), ng_sgd_new(net));
+    expect_compared(false, ng_adam_new(net), ng_adam_new(net, .amsgrad = true));
+    expect_compared(false, ng_rmsprop_new(net, .centered = true),
+                    ng_rmsprop_new(net, .momentum = 0.9));
 }
 
 TEST(every_setting_of_the_order_of_samples_is_compared)
 {
-    static const char *const says[] = {"\"seed: 5\", and here it is \"seed: 6\"",
-                                       "\"seed: 5\", and here it is \"seed: 0\"",
-                                       "\"data: 22 samples, digest "};
     static const uint64_t seeds[] = {6, 0, 5};
     const char *path = in_folder("state");
     ng_module *net = own(make_net());
@@ -550,7 +532,7 @@ TEST(every_setting_of_the_order_of_samples_is_compared)
     for (int i = 0; i < 3; i++) {
         ng_dataset *data = make_data(), *other = make_data();
         if (i == 2) assert_ok(ng_dataset_standardize(other, data));
-        expect_refused(says[i], true,
+        expect_refused(true,
                        ng_training_new(sgd, .tape = tape, .data = data, .path = path, .seed = 5),
                        ng_training_new(sgd, .tape = tape, .data = other, .path = path,
                                        .seed = seeds[i], .in_order = i == 1));
@@ -640,115 +622,79 @@ TEST(every_setting_of_a_layer_is_compared)
 #define BLOCK(...) ng_transformer_block_new(8, 2, __VA_ARGS__)
 #define DEEP(count) BLOCK(.placement = NG_NORM_DEEP, .layers = count)
 #define MIX(share) ng_transformer_new(3, .dim = 4, .placement = NG_NORM_MIX, .post_share = share)
+#define ADANORM(...)                                                                               \
+    ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 1, __VA_ARGS__)
+/* clang-format off */
+#define OF(layer, dim, ...) {ng_##layer##_new(dim), ng_##layer##_new(dim, __VA_ARGS__)}
     const struct {
         ng_module *saved, *here;
-        const char *says;
     } pairs[] = {
-        {ng_layer_norm_new(4), ng_layer_norm_new(4, .eps = nextafter(1e-5, 1)), "eps=1.0000000"},
-        {ng_dropout_new(0.1), ng_dropout_new(nextafter(0.1, 1)), "Dropout(0.10000000000000002)"},
-        {DEEP(100000), DEEP(100001), "layer 1: "},
-        {ng_relu_new(), ng_gelu_new(), "\"layer 1: ReLU\", and here it is \"layer 1: GELU\""},
-        {ng_dropout_new(0.1), ng_dropout_new(0.5), "Dropout(0.5)"},
-        {ng_leaky_relu_new(0.1), ng_leaky_relu_new(0.2), "LeakyReLU(0.2)"},
-        {ng_function_new("sin", ng_sin), ng_function_new("cos", ng_cos), "Function(cos)"},
-        {ng_layer_norm_new(4), ng_layer_norm_new(4, .eps = 0.1), "eps=0.1"},
-        {ng_layer_norm_new(4), ng_layer_norm_new(4, .unbiased = true), "unbiased"},
-        {ng_layer_norm_new(4), ng_layer_norm_new(4, .channels_first = true), "channels first"},
-        {ng_linear_new(4, 4), ng_linear_new(4, 4, .init = NG_INIT_XAVIER_NORMAL),
-         "init=xavier_normal"},
-        {ng_linear_new(4, 4), ng_linear_new(4, 4, .init = NG_INIT_NORMAL, .init_value = 0.1),
-         "init=normal 0.1"},
-        {ng_embedding_new(4, 4), ng_embedding_new(4, 4, .deviation = 0.5), "deviation=0.5"},
-        {ng_multi_head_attention_new(4, 2), ng_multi_head_attention_new(4, 2, .gain = 0.5),
-         "gain=0.5"},
-        {ng_feed_forward_new(4), ng_feed_forward_new(4, .gain = 0.5), "gain=0.5"},
-        {ng_rms_norm_new(4), ng_rms_norm_new(4, .eps = 0.1), "eps=0.1"},
-        {ng_rms_norm_new(4), ng_rms_norm_new(4, .partial = 0.5), "partial=0.5"},
-        {ng_layer_norm_new(4), ng_layer_norm_new(4, .unit_offset = true), "unit offset"},
-        {ng_rms_norm_new(4), ng_rms_norm_new(4, .unit_offset = true), "unit offset"},
-        {ng_instance_norm_new(4), ng_instance_norm_new(4, .style = true), "style"},
+        OF(layer_norm, 4, .eps = nextafter(1e-5, 1)),
+        {ng_dropout_new(0.1), ng_dropout_new(nextafter(0.1, 1))}, {DEEP(100000), DEEP(100001)},
+        {ng_relu_new(), ng_gelu_new()}, {ng_dropout_new(0.1), ng_dropout_new(0.5)},
+        {ng_leaky_relu_new(0.1), ng_leaky_relu_new(0.2)},
+        {ng_function_new("sin", ng_sin), ng_function_new("cos", ng_cos)},
+        OF(layer_norm, 4, .eps = 0.1), OF(layer_norm, 4, .unbiased = true),
+        OF(layer_norm, 4, .channels_first = true),
+        {ng_linear_new(4, 4), ng_linear_new(4, 4, .init = NG_INIT_XAVIER_NORMAL)},
+        {ng_linear_new(4, 4), ng_linear_new(4, 4, .init = NG_INIT_NORMAL, .init_value = 0.1)},
+        {ng_embedding_new(4, 4), ng_embedding_new(4, 4, .deviation = 0.5)},
+        {ng_multi_head_attention_new(4, 2), ng_multi_head_attention_new(4, 2, .gain = 0.5)},
+        OF(feed_forward, 4, .gain = 0.5), OF(rms_norm, 4, .eps = 0.1),
+        OF(rms_norm, 4, .partial = 0.5), OF(layer_norm, 4, .unit_offset = true),
+        OF(rms_norm, 4, .unit_offset = true), OF(instance_norm, 4, .style = true),
         {ng_instance_norm_new(4, .running_stats = true),
-         ng_instance_norm_new(4, .running_stats = true, .momentum = 0.3), "momentum=0.3"},
-        {ng_gated_rms_norm_new(4), ng_gated_rms_norm_new(4, .groups = 2), "groups=2"},
-        {ng_gated_rms_norm_new(4), ng_gated_rms_norm_new(4, .norm_first = true), "norm first"},
-        {ng_film_new(4, .condition = 2), ng_film_new(4, .condition = 2, .features_last = true),
-         "features last"},
-        {ng_filter_response_norm_new(4), ng_filter_response_norm_new(4, .eps = 0.1), "eps=0.1"},
-        {ng_global_response_norm_new(4), ng_global_response_norm_new(4, .eps = 0.1), "eps=0.1"},
-        {ng_evo_norm_new(4), ng_evo_norm_new(4, .momentum = 0.3), "momentum=0.3"},
-        {ng_evo_norm_new(4, .groups = 2), ng_evo_norm_new(4, .groups = 4), "groups=4"},
-        {ng_l2_norm_new(4), ng_l2_norm_new(4, .channels_first = true), "channels first"},
-        {ng_weight_norm_new(ng_linear_new(4, 4)),
-         ng_weight_norm_new(ng_linear_new(4, 4), .centred = true), "centred"},
-        {ng_weight_standardization_new(ng_linear_new(4, 4)),
-         ng_weight_standardization_new(ng_linear_new(4, 4), .eps = 0.1), "eps=0.1"},
-        {ng_scale_norm_new(4), ng_scale_norm_new(4, .eps = 0.1), "eps=0.1"},
-        {ng_group_norm_new(2, 4), ng_group_norm_new(4, 4), "groups=4"},
-        {ng_group_norm_new(2, 4), ng_group_norm_new(2, 4, .eps = 0.1), "eps=0.1"},
-        {ng_instance_norm_new(4), ng_instance_norm_new(4, .eps = 0.1), "eps=0.1"},
-        {ng_detach_norm_new(4), ng_detach_norm_new(4, .mean_flows = true), "mean flows"},
-        {ng_detach_norm_new(4), ng_detach_norm_new(4, .deviation_flows = true), "deviation flows"},
-        {ng_batch_norm_new(4), ng_batch_norm_new(4, .eps = 0.1), "eps=0.1"},
-        {ng_batch_norm_new(4), ng_batch_norm_new(4, .momentum = 0.3), "momentum=0.3"},
-        {ng_batch_norm_new(4), ng_batch_norm_new(4, .cumulative = true), "cumulative"},
-        {ng_batch_norm_new(4), ng_batch_norm_new(4, .frozen = true), "frozen"},
-        {ng_batch_norm_new(4), ng_batch_norm_new(4, .group = group), "synchronized"},
-        {ng_batch_norm_new(4), ng_batch_norm_new(4, .ghost = 2), "ghost=2"},
-        {ng_batch_norm_new(4, .ghost = 2), ng_batch_norm_new(4, .ghost = 4), "ghost=4"},
-        {RENORM(), RENORM(.eps = 0.1), "eps=0.1"},
-        {RENORM(), RENORM(.momentum = 0.3), "momentum=0.3"},
-        {RENORM(), RENORM(.r_max = 2), "r_max=2"},
-        {RENORM(), RENORM(.d_max = 2), "d_max=2"},
-        {RENORM(), RENORM(.warmup = 7), "warmup=7"},
-        {RENORM(), RENORM(.ramp = 7), "ramp=7"},
-        {RENORM(), RENORM(.group = group), "synchronized"},
-        {ng_local_response_norm_new(3), ng_local_response_norm_new(5), "LocalResponseNorm(5,"},
-        {ng_local_response_norm_new(3), ng_local_response_norm_new(3, .alpha = 0.5), "alpha=0.5"},
-        {ng_local_response_norm_new(3), ng_local_response_norm_new(3, .beta = 0.5), "beta=0.5"},
-        {ng_local_response_norm_new(3), ng_local_response_norm_new(3, .k = 0.5), "k=0.5"},
-        {ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM),
-         ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 2), "C=2"},
-        {ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM),
-         ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = 0.3), "k=0.3"},
-        {ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM),
-         ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .raw = true), "raw"},
-        {ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM),
-         ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .differentiate = true),
-         "differentiated"},
-        {ng_spectral_norm_new(ng_linear_new(4, 4)),
-         ng_spectral_norm_new(ng_linear_new(4, 4), .iterations = 2), "iterations=2"},
-        {ng_spectral_norm_new(ng_linear_new(4, 4)),
-         ng_spectral_norm_new(ng_linear_new(4, 4), .eps = 0.1), "eps=0.1"},
-        {ng_conv2d_new(4, 4, 3), ng_conv2d_new(4, 4, 3, .stride = 2), "stride=2"},
-        {ng_conv2d_new(4, 4, 3), ng_conv2d_new(4, 4, 3, .padding = 1), "padding=1"},
-        {ng_conv2d_new(4, 4, 3), ng_conv2d_new(4, 4, 3, .dilation = 2), "dilation=2"},
+         ng_instance_norm_new(4, .running_stats = true, .momentum = 0.3)},
+        OF(gated_rms_norm, 4, .groups = 2), OF(gated_rms_norm, 4, .norm_first = true),
+        {ng_film_new(4, .condition = 2), ng_film_new(4, .condition = 2, .features_last = true)},
+        OF(filter_response_norm, 4, .eps = 0.1), OF(global_response_norm, 4, .eps = 0.1),
+        OF(evo_norm, 4, .momentum = 0.3),
+        {ng_evo_norm_new(4, .groups = 2), ng_evo_norm_new(4, .groups = 4)},
+        OF(l2_norm, 4, .channels_first = true),
+        OF(weight_norm, ng_linear_new(4, 4), .centred = true),
+        OF(weight_standardization, ng_linear_new(4, 4), .eps = 0.1), OF(scale_norm, 4, .eps = 0.1),
+        {ng_group_norm_new(2, 4), ng_group_norm_new(4, 4)},
+        {ng_group_norm_new(2, 4), ng_group_norm_new(2, 4, .eps = 0.1)},
+        OF(instance_norm, 4, .eps = 0.1), OF(detach_norm, 4, .mean_flows = true),
+        OF(detach_norm, 4, .deviation_flows = true), OF(batch_norm, 4, .eps = 0.1),
+        OF(batch_norm, 4, .momentum = 0.3), OF(batch_norm, 4, .cumulative = true),
+        OF(batch_norm, 4, .frozen = true), OF(batch_norm, 4, .group = group),
+        OF(batch_norm, 4, .ghost = 2),
+        {ng_batch_norm_new(4, .ghost = 2), ng_batch_norm_new(4, .ghost = 4)},
+        {RENORM(), RENORM(.eps = 0.1)}, {RENORM(), RENORM(.momentum = 0.3)},
+        {RENORM(), RENORM(.r_max = 2)}, {RENORM(), RENORM(.d_max = 2)},
+        {RENORM(), RENORM(.warmup = 7)}, {RENORM(), RENORM(.ramp = 7)},
+        {RENORM(), RENORM(.group = group)},
+        {ng_local_response_norm_new(3), ng_local_response_norm_new(5)},
+        OF(local_response_norm, 3, .alpha = 0.5), OF(local_response_norm, 3, .beta = 0.5),
+        OF(local_response_norm, 3, .k = 0.5),
+        {ADANORM(), ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 2)},
+        {ADANORM(), ADANORM(.k = 0.3)}, {ADANORM(), ADANORM(.raw = true)},
+        {ADANORM(), ADANORM(.differentiate = true)},
+        OF(spectral_norm, ng_linear_new(4, 4), .iterations = 2),
+        OF(spectral_norm, ng_linear_new(4, 4), .eps = 0.1),
+        {ng_conv2d_new(4, 4, 3), ng_conv2d_new(4, 4, 3, .stride = 2)},
+        {ng_conv2d_new(4, 4, 3), ng_conv2d_new(4, 4, 3, .padding = 1)},
+        {ng_conv2d_new(4, 4, 3), ng_conv2d_new(4, 4, 3, .dilation = 2)},
         {ng_conv_transpose1d_new(4, 4, 3, .stride = 2),
-         ng_conv_transpose1d_new(4, 4, 3, .stride = 2, .output_padding = 1), "output_padding=1"},
-        {ng_max_pool2d_new(2), ng_avg_pool2d_new(2), "AvgPool2d"},
-        {ng_max_pool2d_new(2), ng_max_pool2d_new(3), "kernel=3"},
-        {ng_upsample_new(2), ng_upsample_new(3), "Upsample(3"},
-        {ng_upsample_new(2), ng_upsample_new(2, .mode = NG_LINEAR), "linear"},
+         ng_conv_transpose1d_new(4, 4, 3, .stride = 2, .output_padding = 1)},
+        {ng_max_pool2d_new(2), ng_avg_pool2d_new(2)}, {ng_max_pool2d_new(2), ng_max_pool2d_new(3)},
+        {ng_upsample_new(2), ng_upsample_new(3)}, OF(upsample, 2, .mode = NG_LINEAR),
         {ng_upsample_new(2, .mode = NG_LINEAR),
-         ng_upsample_new(2, .mode = NG_LINEAR, .align_corners = true), "corners"},
-        {ATTENTION(), ng_multi_head_attention_new(8, 4), "heads=4"},
-        {ATTENTION(), ATTENTION(.causal = true), "causal"},
-        {ATTENTION(), ATTENTION(.dropout = 0.5), "dropout=0.5"},
-        {ATTENTION(), ATTENTION(.rotary = true), "rotary"},
-        {ATTENTION(.rotary = true), ATTENTION(.rotary = true, .rotary_base = 100),
-         "rotary_base=100"},
-        {ATTENTION(.qk_temperature = 2), ATTENTION(.qk_temperature = 3), "qk_temperature=3"},
-        {ATTENTION(.context = 8), ATTENTION(.context = 8, .dropout = 0.5), "dropout=0.5"},
-        {ng_feed_forward_new(4), ng_feed_forward_new(4, .activation = NG_FEED_FORWARD_RELU),
-         "ReLU"},
-        {BLOCK(), BLOCK(.placement = NG_NORM_POST), "post"},
-        {BLOCK(.placement = NG_NORM_DEEP), DEEP(2), "alpha="},
-        {BLOCK(.placement = NG_NORM_SCALED), BLOCK(.placement = NG_NORM_SCALED, .layer = 4),
-         "LayerNorm scaling, scale=0.5"},
-        {MIX(0.25), MIX(0.3), "Mix-LN, post_share=0.3"},
-        {ng_rnn_new(4, 4), ng_rnn_new(4, 4, .relu = true), "relu"},
-        {ng_gru_new(4, 4, .layers = 2), ng_gru_new(4, 4, .layers = 2, .dropout = 0.5),
-         "dropout=0.5"},
-    };
+         ng_upsample_new(2, .mode = NG_LINEAR, .align_corners = true)},
+        {ATTENTION(), ng_multi_head_attention_new(8, 4)}, {ATTENTION(), ATTENTION(.causal = true)},
+        {ATTENTION(), ATTENTION(.dropout = 0.5)}, {ATTENTION(), ATTENTION(.rotary = true)},
+        {ATTENTION(.rotary = true), ATTENTION(.rotary = true, .rotary_base = 100)},
+        {ATTENTION(.qk_temperature = 2), ATTENTION(.qk_temperature = 3)},
+        {ATTENTION(.context = 8), ATTENTION(.context = 8, .dropout = 0.5)},
+        OF(feed_forward, 4, .activation = NG_FEED_FORWARD_RELU),
+        {BLOCK(), BLOCK(.placement = NG_NORM_POST)}, {BLOCK(.placement = NG_NORM_DEEP), DEEP(2)},
+        {BLOCK(.placement = NG_NORM_SCALED), BLOCK(.placement = NG_NORM_SCALED, .layer = 4)},
+        {MIX(0.25), MIX(0.3)}, {ng_rnn_new(4, 4), ng_rnn_new(4, 4, .relu = true)},
+        {ng_gru_new(4, 4, .layers = 2), ng_gru_new(4, 4, .layers = 2, .dropout = 0.5)}};
+/* clang-format on */
+#undef OF
+#undef ADANORM
 #undef ATTENTION
 #undef RENORM
 #undef BLOCK
@@ -757,7 +703,7 @@ TEST(every_setting_of_a_layer_is_compared)
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         ng_module *saved = ng_sequential_new(ng_linear_new(4, 4), pairs[i].saved);
         ng_module *here = ng_sequential_new(ng_linear_new(4, 4), pairs[i].here);
-        expect_refused_for(pairs[i].says, true, ng_sgd_new(saved), ng_sgd_new(here));
+        expect_compared(true, ng_sgd_new(saved), ng_sgd_new(here));
         ng_module_free(saved), ng_module_free(here);
     }
     ng_group_free(group);
@@ -939,30 +885,30 @@ TEST(a_history_is_read_back_and_continued)
 }
 
 static const struct {
-    const char *text, *problem;
+    const char *text, *place;
 } histories[] = {
-    {"", "it.dat: line 0: expected \"# what: \""},
-    {"# what: a\n", "it.dat: line 1: expected the version"},
-    {"what: a; normgrad 1\n", "it.dat: line 1: expected \"# what: \""},
-    {"# what: a; normgrad 1\n\nstep\n1\n", "it.dat: line 3: expected a series"},
-    {"# what: a; normgrad 1\n\nsteps a\n1 1\n", "it.dat: line 3: expected a line of names"},
-    {"# what: a; normgrad 1\n\nstep a a\n1 1 1\n", "it.dat: line 3: expected names of series"},
-    {"# what: a; normgrad 1\n\nstep a,b\n1 1\n", "it.dat: line 3: expected names of series"},
-    {"# what: a; normgrad 1\n\n#a\nstep a\n1 1\n", "it.dat: line 3: expected \"# \""},
-    {"# what: a; normgrad 1\n\n# a\n", "it.dat: line 3: expected a line of names"},
-    {"# what: a; normgrad 1\n\nstep a\n1 1\n1 2\n", "it.dat: line 5: expected a step beyond"},
-    {"# what: a; normgrad 1\n\nstep a\n- 1\n", "it.dat: line 4: expected a step"},
-    {"# what: a; normgrad 1\n\nstep a\n9223372036854775808 1\n", "it.dat: line 4: expected a step"},
-    {"# what: a; normgrad 1\n\nstep a\n1\n", "it.dat: line 4: expected a value for each series"},
-    {"# what: a; normgrad 1\n\nstep a\n1 1 1\n", "it.dat: line 4: expected no more values"},
-    {"# what: a; normgrad 1\n\nstep a\n1 nan\n", "it.dat: line 4: expected a number"},
-    {"# what: a; normgrad 1\n\nstep a\n1 1e999\n", "it.dat: line 4: expected a number"},
-    {"# what: a; normgrad 1\n\n# a\nstep a\n1 1\n\n\n# a\nstep a\n1 1\n",
-     "it.dat: line 8: expected \"# \" and a name that no block has yet"},
+    {"", "it.dat: line 0: "},
+    {"# what: a\n", "it.dat: line 1: "},
+    {"what: a; normgrad 1\n", "it.dat: line 1: "},
+    {"# what: a; normgrad 1\n\nstep\n1\n", "it.dat: line 3: "},
+    {"# what: a; normgrad 1\n\nsteps a\n1 1\n", "it.dat: line 3: "},
+    {"# what: a; normgrad 1\n\nstep a a\n1 1 1\n", "it.dat: line 3: "},
+    {"# what: a; normgrad 1\n\nstep a,b\n1 1\n", "it.dat: line 3: "},
+    {"# what: a; normgrad 1\n\n#a\nstep a\n1 1\n", "it.dat: line 3: "},
+    {"# what: a; normgrad 1\n\n# a\n", "it.dat: line 3: "},
+    {"# what: a; normgrad 1\n\nstep a\n1 1\n1 2\n", "it.dat: line 5: "},
+    {"# what: a; normgrad 1\n\nstep a\n- 1\n", "it.dat: line 4: "},
+    {"# what: a; normgrad 1\n\nstep a\n9223372036854775808 1\n", "it.dat: line 4: "},
+    {"# what: a; normgrad 1\n\nstep a\n1\n", "it.dat: line 4: "},
+    {"# what: a; normgrad 1\n\nstep a\n1 1 1\n", "it.dat: line 4: "},
+    {"# what: a; normgrad 1\n\nstep a\n1 nan\n", "it.dat: line 4: "},
+    {"# what: a; normgrad 1\n\nstep a\n1 1e999\n", "it.dat: line 4: "},
+    {"# what: a; normgrad 1\n\n# a\nstep a\n1 1\n\n\n# a\nstep a\n1 1\n", "it.dat: line 8: "},
 };
 
 LOOP_TEST(what_is_no_history_is_named_by_its_line, sizeof histories / sizeof histories[0])
 {
-    assert_fails(ng_history_read(put_text("it.dat", histories[_i].text)), NG_EPARSE);
+    assert_fails(ng_history_read(put_text("it.dat", histories[_i].text)), NG_EPARSE,
+                 histories[_i].place);
     assert_fails(ng_history_read(put_file("it.dat", "# what: a\0; normgrad 1\n", 24)), NG_EPARSE);
 }

@@ -292,25 +292,6 @@ LOOP_TEST(a_state_that_is_handed_on_continues_the_sequence, 2 * MAKERS)
     assert_same_bits(y, ng_forward(net, tape, x));
 }
 
-/* The second direction is the first one, with its own weights, on the reversed sequence. */
-LOOP_TEST(the_reverse_direction_reads_from_the_end, MAKERS)
-{
-    const maker *m = &makers[_i];
-    ng_module *both = in_double(m, (ng_recurrent_new_options){.hidden = 5, .bidirectional = true});
-    ng_module *one = in_double(m, (ng_recurrent_new_options){.hidden = 5});
-    ng_named_tensor p, q;
-    for (int i = 0; ng_module_parameter(one, i, &p); i++) {
-        ck_assert(ng_module_parameter(both, i + 4, &q));
-        assert_ok(ng_copy_values(p.tensor, q.tensor));
-    }
-    ng_tensor *x = sequences(N, T), *turned[T], *back[T];
-    for (int64_t t = 0; t < T; t++) turned[t] = ng_slice(tape, x, 1, T - 1 - t, T - t);
-    ng_tensor *y = ng_forward(one, tape, ng_concat(tape, turned, T, 1));
-    for (int64_t t = 0; t < T; t++) back[t] = ng_slice(tape, y, 1, T - 1 - t, T - t);
-    ng_tensor *expected = ng_slice(tape, ng_forward(both, tape, x), -1, 5, 10);
-    assert_tensors_close(ng_concat(tape, back, T, 1), expected, 1e-14);
-}
-
 /* In training y = second(dropout(first(x))), each with the weights of its layer; in evaluation
  * nothing is dropped. */
 LOOP_TEST(dropout_stands_between_layers_in_training_only, MAKERS)
@@ -377,47 +358,6 @@ LOOP_TEST(bits_do_not_depend_on_the_number_of_threads, MAKERS)
         assert_same_bits(one.dx, more.dx);
         assert_same_bits(one.dw, more.dw);
     }
-}
-
-/* A row of a large batch has the values that it has alone, for small and for packed large
- * weights. */
-LOOP_TEST(a_row_of_a_batch_is_that_row_alone, 2 * MAKERS)
-{
-    const int64_t hidden = _i % 2 ? 70 : 9;
-    ng_module *net = own(makers[_i / 2].make(F, (ng_recurrent_new_options){.hidden = hidden}));
-    assert_ok(ng_module_to(net, NG_F64));
-    ng_tensor *x = sequences(67, T), *y = ng_forward(net, tape, x);
-    for (int64_t n = 0; n < 67; n += 13)
-        assert_tensors_close(ng_slice(tape, y, 0, n, n + 1),
-                             ng_forward(net, tape, ng_slice(tape, x, 0, n, n + 1)), 1e-13);
-}
-
-/* ---- Gradients of gradients ------------------------------------------------------------------ */
-
-/* (|d(sum of y^2)/dx| - 1)^2, as in WGAN-GP, with the parameters as inputs. */
-static ng_tensor *gradient_penalty(ng_tape *on, ng_tensor *const *in, void *context)
-{
-    ng_module *net = context;
-    ng_named_tensor p;
-    int count = 0;
-    while (ng_module_parameter(net, count, &p)) count++;
-    ng_tensor *y = ng_forward_using(net, on, in + 1, count, in[0]);
-    ng_tensor *g = ng_gradient(on, ng_sum(on, ng_square(on, y)), in[0], .record = true);
-    ng_tensor *squares = ng_sum(on, ng_square(on, g), .axes = NG_AXES(-1));
-    return ng_mean(on, ng_square(on, ng_add_scalar(on, ng_sqrt(on, squares), -1)));
-}
-
-LOOP_TEST(a_gradient_penalty_checks_at_both_orders, 4)
-{
-    const ng_recurrent_new_options options = {.hidden = 3, .norm = _i % 2 ? ng_norm_layer : NULL};
-    ng_module *net = in_double(&makers[2 + _i / 2], options);
-    ng_tensor *in[16] = {sequences(2, 3)};
-    ng_named_tensor p;
-    int n = 1;
-    for (; ng_module_parameter(net, n - 1, &p); n++) in[n] = p.tensor;
-    ng_check_report report = ng_check_function(gradient_penalty, in, n, .context = net, .order = 2);
-    ck_assert_msg(report.passed, "%s: %s", net->type->name, report.message);
-    ck_assert_int_eq(report.order, 2);
 }
 
 /* ---- Errors ---------------------------------------------------------------------------------- */

@@ -61,22 +61,6 @@ TEST(dropout_of_weights_drops_its_share_and_scales_the_rest)
     assert_near(ng_item(ng_mean(tape, weights)) * (double)LENGTH, 1, 0.01); /* as without dropout */
 }
 
-/* Neighbours: the next query, key, head, batch; and the same weight in the next call. */
-TEST(dropped_weights_are_independent_of_their_neighbours)
-{
-    enum { LENGTH = 100 };
-    const int64_t steps[] = {LENGTH, 1, LENGTH * LENGTH, 2 * LENGTH * LENGTH};
-    const double p = 0.5;
-    ng_tensor *first = dropped_weights(tape, LENGTH, p), *next = dropped_weights(tape, LENGTH, p);
-    for (int k = 0; k < 5; k++) {
-        const int64_t step = k < 4 ? steps[k] : 0, n = first->size - step;
-        int64_t both = 0;
-        for (int64_t i = 0; i < n; i++)
-            both += ng_get(first, i) == 0 && ng_get(k < 4 ? first : next, i + step) == 0;
-        assert_near((double)both / (double)n, p * p, 5 * sqrt(p * p * (1 - p * p) / (double)n));
-    }
-}
-
 TEST(dropout_of_weights_follows_the_tape)
 {
     ng_tensor *qkv = normal(NG_F32, NG_SHAPE(2, 9, 12), 3);

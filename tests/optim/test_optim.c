@@ -93,42 +93,6 @@ TEST(sgd_is_its_formula)
     check_sgd(0.9, 0, 0.05, true);
 }
 
-static void check_adam(bool decoupled, double decay)
-{
-    const double lr = 0.02, b1 = 0.8, b2 = 0.95, eps = 1e-6;
-    bench b = bench_new(NG_F64);
-    const ng_adam_new_options options = {
-        .module = b.module, .lr = lr, .beta1 = b1, .beta2 = b2, .eps = eps, .weight_decay = decay};
-    ng_optimizer *adam = own(decoupled ? ng_adamw_new_with(options) : ng_adam_new_with(options));
-    const double own_decay = decoupled ? ng_option(decay, 0.01) : decay;
-    double w[N], m[N] = {0}, v[N] = {0};
-    memcpy(w, start, sizeof w);
-    for (int t = 0; t < STEPS; t++) {
-        const double c1 = 1 - pow(b1, t + 1), c2 = 1 - pow(b2, t + 1);
-        for (int i = 0; i < N; i++) {
-            double g = gradients[t][i];
-            if (decoupled)
-                w[i] -= lr * own_decay * w[i];
-            else
-                g += own_decay * w[i];
-            m[i] = b1 * m[i] + (1 - b1) * g;
-            v[i] = b2 * v[i] + (1 - b2) * g * g;
-            w[i] -= lr * (m[i] / c1) / (sqrt(v[i] / c2) + eps);
-        }
-        move(&b, adam, gradients[t]);
-        assert_weights(&b, w);
-    }
-}
-
-TEST(adam_and_adamw_are_their_formulas)
-{
-    check_adam(false, 0);
-    check_adam(false, 0.05);
-    check_adam(true, 0); /* 0.01 */
-    check_adam(true, 0.2);
-    check_adam(true, NG_ZERO); /* none */
-}
-
 /* With betas of 0 a step is lr sign(g), however large the gradient before. */
 TEST(adam_without_memory_moves_by_the_newest_gradient)
 {
@@ -241,33 +205,6 @@ TEST(trust_ratios_do_not_depend_on_the_gradients_size)
     }
 }
 
-/* A step of Muon from W = 0 along a gradient U S V' is near U V', times lr sqrt(rows / columns). */
-TEST(muon_brings_singular_values_near_one)
-{
-    static const double g[] = {3, 0, 0, 0, 0, -0.1, 0, 0, 0, 0, 0.7, 0};
-    for (int tall = 0; tall < 2; tall++) {
-        ng_module *net = own(ng_linear_new(tall ? 3 : 4, tall ? 4 : 3, .no_bias = true));
-        ng_tensor *w = ng_module_find(net, "weight");
-        ng_fill(w, 0);
-        ng_optimizer *muon = own(ng_muon_new(net, .lr = 1));
-        ng_tensor *c = ng_tensor_from(NG_F32, NG_SHAPE(3, 4), g, 12);
-        ng_tensor *x = ng_tape_own(tape, c);
-        assert_ok(ng_backward(
-            tape, ng_sum(tape, ng_mul(tape, w, tall ? ng_transpose(tape, x, 0, 1) : x))));
-        assert_ok(ng_optimizer_step(muon));
-        const double scale = tall ? sqrt(4.0 / 3) : 1;
-        for (int row = 0; row < 3; row++)
-            for (int column = 0; column < 4; column++) {
-                const double value = ng_get(w, tall ? column * 3 + row : row * 4 + column) / scale;
-                const double u = g[row * 4 + column];
-                if (u == 0) ck_assert(fabs(value) < 1e-6);
-                if (u > 0) ck_assert(value < -0.6 && value > -1.3);
-                if (u < 0) ck_assert(value > 0.6 && value < 1.3);
-            }
-        ng_tape_reset(tape);
-    }
-}
-
 /* For good, and in its own weight alone; Muon's is a matrix. */
 LOOP_TEST(a_gradient_of_nan_or_inf_leaves_the_weight_not_finite, 3 * OPTIMIZERS)
 {
@@ -301,8 +238,7 @@ TEST(two_backward_passes_add_and_a_step_spends)
     assert_weights(&b, w);
     assert_ok(ng_grad(b.weight)); /* still to be seen */
 
-    ck_assert_int_eq(ng_optimizer_step(sgd), NG_ESTATE); /* spent: nothing to move along */
-    assert_error(NG_ESTATE, "ng_optimizer_step: no backward pass has reached a parameter since");
+    assert_fails(ng_optimizer_step(sgd), NG_ESTATE);
     ck_assert_int_eq(ng_optimizer_steps(sgd), 1);
     assert_weights(&b, w);
 
@@ -350,9 +286,7 @@ TEST(a_parameter_reached_late_takes_its_first_step_then)
     bench b = part_new(NG_F64), other = part_new(NG_F64);
     ng_module *both = own(ng_sequential_new(b.module, other.module));
     ng_optimizer *adam = own(ng_adam_new(both, .lr = 0.1));
-    for (int t = 0; t < 4; t++) {
-        move(&other, adam, gradients[0]);
-    }
+    for (int t = 0; t < 4; t++) move(&other, adam, gradients[0]);
     move(&b, adam, gradients[1]);
     assert_close(ng_get(b.weight, 0), start[0] + 0.1, 1e-7); /* eps 1e-8 beside 0.7 */
     ck_assert_int_eq(ng_optimizer_steps(adam), 5);
@@ -372,8 +306,7 @@ TEST(two_optimizers_of_a_network_both_move_it)
     }
     ck_assert_int_eq(ng_optimizer_step(two), NG_ESTATE);
     ng_optimizer *late = own(ng_sgd_new(b.module, .lr = 1));
-    ck_assert_int_eq(ng_optimizer_step(late), NG_ESTATE); /* the gradients were spent before it */
-    ng_clear_error();
+    assert_fails(ng_optimizer_step(late), NG_ESTATE);
 }
 
 /* It is a gradient of 0, not none: an optimizer made afterwards moves by its weight decay. */
@@ -411,17 +344,6 @@ TEST(an_optimizer_moves_a_layer_that_is_added_later)
         assert_same_bits(grown.weight, alone.weight);
     }
     assert_close(ng_get(added.weight, 0), start[0] + 0.1, 1e-7); /* its own first step */
-}
-
-TEST(an_optimizer_moves_a_layer_that_is_added_deep_inside)
-{
-    bench first = part_new(NG_F64), added = part_new(NG_F64);
-    ng_module *inner = ng_sequential_new(first.module), *net = own(ng_sequential_new(inner));
-    ng_optimizer *sgd = own(ng_sgd_new(net, .lr = 1));
-    move(&first, sgd, gradients[0]);
-    assert_ok(ng_sequential_add(inner, added.module));
-    move(&added, sgd, gradients[0]);
-    assert_same_bits(added.weight, first.weight);
 }
 
 /* The tie takes a parameter away and the new layer adds one: there are as many as before. */
@@ -481,8 +403,7 @@ TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
     assert_ok(ng_optimizer_step(sgd));
     assert_weights(&b, start);
     ng_unfreeze(b.module);
-    ck_assert_int_eq(ng_optimizer_step(sgd), NG_ESTATE);
-    ng_clear_error();
+    assert_fails(ng_optimizer_step(sgd), NG_ESTATE);
     assert_weights(&b, start);
     move(&b, sgd, gradients[1]);
     double w[N];
@@ -542,8 +463,7 @@ TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
     ng_tensor *loss = ng_sum(tape, ng_square(tape, b.weight));
     assert_ok(ng_backward(tape, loss));
     assert_ok(ng_optimizer_step(sgd));
-    ck_assert_int_eq(ng_backward(tape, loss), NG_ESTATE);
-    ng_clear_error();
+    assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
 
 TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
