@@ -66,8 +66,6 @@ ng_tensor *golden_find(const char *name)
     return NULL;
 }
 
-const char *golden_name(int index) { return index < n_entries ? entries[index].name : NULL; }
-
 ng_tensor *golden(const char *format, ...)
 {
     char name[128];
@@ -133,12 +131,4 @@ void expect_golden_gradients(const char *file, int line, const char *row, ng_ten
     for (int i = 0; i < GOLDEN_INPUTS && names[i]; i++)
         if (ng_requires_grad(in[i]))
             expect_golden_of(file, line, ng_grad(in[i]), relative, "%s/d%s", row, names[i]);
-}
-
-void expect_golden_pairs(const char *file, int line, const char *row, ng_module *module,
-                         double relative, const golden_pair *pairs, int count)
-{
-    for (int i = 0; i < count; i++)
-        expect_golden_of(file, line, ng_grad(ng_module_find(module, pairs[i].tensor)), relative,
-                         "%s/d%s", row, pairs[i].figure);
 }

@@ -16,10 +16,9 @@ void golden_unload(void);
     static void end_golden_##line(void) { golden_unload(), tear_down(); }                          \
     FIXTURE(begin_golden_##line, end_golden_##line)
 
-/* By name: NULL where there is none, or a failed test; and all names, until NULL. */
+/* By name: NULL where there is none, or a failed test. */
 ng_tensor *golden_find(const char *name);
 ng_tensor *golden(const char *format, ...) NG_PRINTF(1, 2);
-const char *golden_name(int index);
 
 /* Every figure's name begins with that of a row and '/', or with one of `besides`, which commas
  * separate. A row is a struct of so many bytes whose first member is its name. */
@@ -41,10 +40,6 @@ void golden_set(ng_module *module, const char *row, const golden_pair *pairs, in
     expect_golden_gradients(__FILE__, __LINE__, row, y, relative, names, in)
 void expect_golden_gradients(const char *file, int line, const char *row, ng_tensor *y,
                              double relative, const char *const *names, ng_tensor *const *in);
-#define assert_golden_pairs(row, module, relative, pairs, count)                                   \
-    expect_golden_pairs(__FILE__, __LINE__, row, module, relative, pairs, count)
-void expect_golden_pairs(const char *file, int line, const char *row, ng_module *module,
-                         double relative, const golden_pair *pairs, int count);
 
 /* x is the figure of this name, to a relative error (assert_tensors_close). */
 #define assert_golden(x, relative, ...)                                                            \

@@ -184,12 +184,6 @@ void expect_same_bits(const char *file, int line, const char *what, const ng_ten
     }
 }
 
-bool long_double_is_long(void)
-{
-    volatile long double one = 1, more = one + 0x1p-55L;
-    return more != one;
-}
-
 /* A locale of numbers alone in the test's folder, where there is a program that makes one. */
 static bool make_commas(void)
 {

@@ -90,10 +90,6 @@ _Noreturn NG_PRINTF(4, 5) void fail_asserted(const char *file, int line, const c
 /* The same dtype, shape and bits. */
 #define assert_same_bits(a, b) expect_same_bits(__FILE__, __LINE__, #a " and " #b, a, b)
 
-/* Whether long double has more digits than double: under valgrind it has not. Tests whose reference
- * needs the digits return if it is false. */
-bool long_double_is_long(void);
-
 /* Sets a locale with a decimal comma, if one is installed or can be made in the test's folder;
  * returns whether it did. setlocale(LC_NUMERIC, "C") ends it. */
 bool write_commas(void);

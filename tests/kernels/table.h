@@ -5,9 +5,15 @@
 #include "kernels/kernels.h"
 #include "support.h"
 
-/* Tests run once for each table, _i = 0 .. TABLES - 1, and pass if the build or the processor lacks
- * it. */
+/* Runs once for each table; it passes if the build or the processor lacks it. */
 enum { ISAS = 3, TABLES = 2 * ISAS };
+#define TABLE_TEST(name)                                                                           \
+    static void run_##name(void);                                                                  \
+    LOOP_TEST(name, TABLES)                                                                        \
+    {                                                                                              \
+        if (use_table(_i)) run_##name();                                                           \
+    }                                                                                              \
+    static void run_##name(void)
 
 static const ng_kernels *k;
 static ng_dtype dtype;

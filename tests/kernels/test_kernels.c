@@ -120,9 +120,8 @@ static void compare_maps(void)
         }
 }
 
-LOOP_TEST(a_nan_stays_a_nan_in_every_map, TABLES)
+TABLE_TEST(a_nan_stays_a_nan_in_every_map)
 {
-    if (!use_table(_i)) return;
     for (int map = 0; map < NG_MAP_COUNT; map++)
         for (int at = 0; at < 19; at++) {
             char *x = constant(19, 0.75), *y = make(19);
@@ -196,9 +195,8 @@ static void expect_point(int map, double at, double y_at, double slope)
     release();
 }
 
-LOOP_TEST(activations_have_their_limits_and_tails, TABLES)
+TABLE_TEST(activations_have_their_limits_and_tails)
 {
-    if (!use_table(_i)) return;
     static const double selu = 1.0507009873554804934, selu_left = -1.7580993408473768600;
     static const struct {
         int map;
@@ -455,9 +453,8 @@ static void compare_binary(void)
     ng_set_threads(0);
 }
 
-LOOP_TEST(maximum_and_minimum_are_nan_where_either_is, TABLES)
+TABLE_TEST(maximum_and_minimum_are_nan_where_either_is)
 {
-    if (!use_table(_i)) return;
     for (int op = NG_BINARY_MAXIMUM; op <= NG_BINARY_MINIMUM; op++) {
         char *a = constant(21, 1), *b = constant(21, 2), *y = make(21);
         put(a, 3, nan_value);
@@ -554,9 +551,8 @@ static void check_reductions(int64_t outer, int64_t n, int64_t inner)
 }
 
 /* Pieces of columns that threads take need not end where a kernel's blocks do. */
-LOOP_TEST(sums_of_columns_are_added_once_for_any_number_of_threads, TABLES)
+TABLE_TEST(sums_of_columns_are_added_once_for_any_number_of_threads)
 {
-    if (!use_table(_i)) return;
     const int64_t rows = 20, n = 9001;
     const char *x = constant(rows * n, 0.5);
     for (int threads = 1; threads <= 16; threads *= 2) {
@@ -635,9 +631,8 @@ static void compare_reductions(void)
     for_each_split(check_running_sums);
 }
 
-LOOP_TEST(max_and_argmax_find_a_nan_and_the_first_of_equals, TABLES)
+TABLE_TEST(max_and_argmax_find_a_nan_and_the_first_of_equals)
 {
-    if (!use_table(_i)) return;
     for (int s = 0; s < SIZES; s++) {
         const int64_t n = sizes[s];
         int64_t argmax;
@@ -735,9 +730,8 @@ static void compare_softmaxes(void)
     }
 }
 
-LOOP_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row, TABLES)
+TABLE_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row)
 {
-    if (!use_table(_i)) return;
     char *x = constant(3 * 19, 1e4), *y = make(3 * 19);
     put(x, 19 + 4, nan_value);
     put(x, 2 * 19, -inf);
@@ -1038,9 +1032,8 @@ static const numbers rows_of_any_kind[] = {
     {7, 1030, 1030, 0, 0.5, 2.5, 0},
 };
 
-LOOP_TEST(row_norm_keeps_its_digits_in_rows_of_any_kind, TABLES)
+TABLE_TEST(row_norm_keeps_its_digits_in_rows_of_any_kind)
 {
-    if (!use_table(_i)) return;
     for (size_t c = 0; c < 4 * sizeof rows_of_any_kind / sizeof *rows_of_any_kind; c++) {
         const numbers *of = &rows_of_any_kind[c / 4];
         const int64_t size = of->rows * of->n;
@@ -1053,9 +1046,8 @@ LOOP_TEST(row_norm_keeps_its_digits_in_rows_of_any_kind, TABLES)
     }
 }
 
-LOOP_TEST(a_constant_row_gives_exactly_beta, TABLES)
+TABLE_TEST(a_constant_row_gives_exactly_beta)
 {
-    if (!use_table(_i)) return;
     static const double values[] = {0, 0.1, -1e6, 1e30, 7e-31, 1.0 / 3};
     for (int c = 0; c < 6 * SIZES; c++) {
         const int64_t n = sizes[c / 6];
@@ -1071,9 +1063,8 @@ LOOP_TEST(a_constant_row_gives_exactly_beta, TABLES)
     }
 }
 
-LOOP_TEST(a_bad_element_spoils_its_own_row_only, TABLES)
+TABLE_TEST(a_bad_element_spoils_its_own_row_only)
 {
-    if (!use_table(_i)) return;
     const double bad[] = {nan_value, inf, -inf};
     for (int c = 0; c < 6; c++) {
         const ng_row_norm_shape shape = {3, 33, 33, 1e-5, c % 2, false};
@@ -1180,9 +1171,8 @@ LOOP_TEST(column_norm_keeps_its_digits_in_columns_of_any_kind, TABLES)
     }
 }
 
-LOOP_TEST(a_constant_column_has_its_value_for_mean_and_no_variance, TABLES)
+TABLE_TEST(a_constant_column_has_its_value_for_mean_and_no_variance)
 {
-    if (!use_table(_i)) return;
     for (int inner = 1; inner < 8; inner += 6) {
         const ng_statistics to = statistics_of(3, true);
         double var[3];
@@ -1316,9 +1306,8 @@ static void expect_normal_or_zero(const char *state, int64_t n)
 }
 
 /* Many processors are a hundred times slower on numbers below the smallest normal one. */
-LOOP_TEST(states_of_what_gets_no_gradient_end_at_zero, TABLES)
+TABLE_TEST(states_of_what_gets_no_gradient_end_at_zero)
 {
-    if (!use_table(_i)) return;
     enum { N = 33 };
     const double tiny = in_float ? 1e-30 : 1e-290, faint = in_float ? 3e-21 : 1e-155;
     const ng_sgd_step sgd = {.lr = 0.1, .momentum = 0.8, .keep = 0.8, .fresh = 1};
@@ -1353,9 +1342,8 @@ LOOP_TEST(states_of_what_gets_no_gradient_end_at_zero, TABLES)
 }
 
 /* Constant gradients have a variance of 0, which rounding may make negative. */
-LOOP_TEST(a_variance_of_gradients_that_is_below_zero_is_zero, TABLES)
+TABLE_TEST(a_variance_of_gradients_that_is_below_zero_is_zero)
 {
-    if (!use_table(_i)) return;
     enum { N = 33 };
     const ng_rmsprop_step step = {.lr = 0.125, .alpha = 0.75, .eps = 0.5, .centered = true};
     char *w = constant(N, 1), *one = constant(N, 1), *mean = constant(N, 1);
@@ -1367,9 +1355,8 @@ LOOP_TEST(a_variance_of_gradients_that_is_below_zero_is_zero, TABLES)
     release();
 }
 
-LOOP_TEST(running_statistics_of_nothing_end_at_zero, TABLES)
+TABLE_TEST(running_statistics_of_nothing_end_at_zero)
 {
-    if (!use_table(_i)) return;
     const double batch[3] = {0, 0, 0};
     char *running = constant(3, in_float ? 1e-30 : 1e-290);
     for (int step = 0; step < 300; step++) {
@@ -1426,9 +1413,8 @@ static void compare_products(void)
 }
 
 /* Some elements of a product of several blocks in each direction. */
-LOOP_TEST(large_products_match_plain_loops, TABLES)
+TABLE_TEST(large_products_match_plain_loops)
 {
-    if (!use_table(_i)) return;
     const int64_t m = 1100, n = 700, depth = 720;
     const char *a = uniform(m * depth, -1, 1), *b = uniform(n * depth, -1, 1);
     const char *bias = uniform(n, -1, 1);
@@ -1443,9 +1429,8 @@ LOOP_TEST(large_products_match_plain_loops, TABLES)
 }
 
 /* Row by row, and in batches of other sizes: with B read as it is, turned, and A turned. */
-LOOP_TEST(a_row_of_a_product_has_the_same_bits_in_any_batch, TABLES)
+TABLE_TEST(a_row_of_a_product_has_the_same_bits_in_any_batch)
 {
-    if (!use_table(_i)) return;
     static const int64_t shapes[][2] = {{10, 7}, {33, 40}, {96, 300}, {131, 1021}};
     const int64_t bytes = (int64_t)ng_dtype_bytes(dtype);
     for (int read = 0; read < 4; read++)
@@ -1470,9 +1455,8 @@ LOOP_TEST(a_row_of_a_product_has_the_same_bits_in_any_batch, TABLES)
         }
 }
 
-LOOP_TEST(matrix_products_pass_nan_on, TABLES)
+TABLE_TEST(matrix_products_pass_nan_on)
 {
-    if (!use_table(_i)) return;
     for (int big = 0; big < 2; big++) {
         const int64_t n = big ? 65 : 9;
         char *a = constant(n * n, 0), *b = constant(n * n, 0), *c = make(n * n);
@@ -2338,9 +2322,8 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
 #undef NEXT
 }
 
-LOOP_TEST(one_and_two_threads_give_the_same_bits, TABLES)
+TABLE_TEST(one_and_two_threads_give_the_same_bits)
 {
-    if (!use_table(_i)) return;
     int64_t labels[LARGE_ROWS];
     for (int i = 0; i < LARGE_ROWS; i++) labels[i] = ng_rng_below(&rng, 301);
     const char *x = uniform(LARGE, -2, 2), *z = uniform(LARGE, 0.5, 1);
@@ -2361,9 +2344,8 @@ LOOP_TEST(one_and_two_threads_give_the_same_bits, TABLES)
 
 /* The sum of NaNs of both signs is one of them. Which one depends on the order of the operands,
  * which may differ between a loop of vectors and its tail. */
-LOOP_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads, TABLES)
+TABLE_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads)
 {
-    if (!use_table(_i)) return;
     enum { OUTER = 11, N = 47, INNER = LARGE / OUTER / N, SUMS = OUTER * INNER };
     char *x = uniform(LARGE, -1, 1);
     for (int64_t i = 0; i < LARGE; i++)
@@ -2426,9 +2408,8 @@ static void run_past(int kind, const char *x, const char *z, char *y)
 }
 
 /* Non-temporal stores need whole vectors of aligned memory; unaligned results use plain stores. */
-LOOP_TEST(what_is_stored_past_the_caches_has_the_bits_of_what_is_not, TABLES)
+TABLE_TEST(what_is_stored_past_the_caches_has_the_bits_of_what_is_not)
 {
-    if (!use_table(_i)) return;
     const char *x = uniform(PAST, -1, 1), *z = uniform(PAST, -1, 1);
     char *aligned = make(PAST + 64), *apart = make(PAST + 64);
     aligned += 64 - (uintptr_t)aligned % 64;
