@@ -16,12 +16,12 @@ rng = random.Random(seed)
 # Suites that look at a directory, the first to notice first.
 LOOKS_AT = {
     'core': 'core memory threads functions',
-    'kernels': 'kernels norm conv transformer recurrent losses numbers',
+    'kernels': 'kernels norm_ops conv transformer recurrent losses numbers',
     'group': 'group parallel',
     'tape': 'tape derivatives memory',
-    'ops': 'ops functions norm losses operands conv transformer nulls numbers',
+    'ops': 'ops functions norm_ops losses operands conv transformer nulls numbers',
     'nn': 'nn networks recurrent transformer golden',
-    'norms': 'norms norm statistics nn',
+    'norms': 'norm_ops norm_settings norm_masks nn',
     'optim': 'optim golden parallel',
     'check': 'check',
     'io': 'io files numpy training golden',

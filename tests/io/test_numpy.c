@@ -273,10 +273,11 @@ TEST(damaged_files_are_refused_without_harm)
     ck_assert_int_eq(allocations_live(), 0);
 }
 
+enum { END = -22, ENTRY = END - 46 - 5 }; /* of the last array, from the file's end */
+
 /* Damages the entry of the last array, and the end of the archive. */
 TEST(a_damaged_directory_is_refused)
 {
-    enum { END = -22, ENTRY = END - 46 - 5 };
     static const struct {
         int at, bytes;
         uint64_t value;
@@ -428,14 +429,46 @@ TEST(a_compressed_array_is_put_together_from_its_pieces)
     for (int64_t i = 0; i < ng_size(x); i += 4095) ck_assert(ng_get(x, i) == (double)(i / 4096));
 }
 
-/* The directory promises a byte less than the array has. */
-TEST(a_compressed_array_that_is_longer_than_promised_is_refused)
+/* The directory promises a byte less than the array has, or counts one that stands after it. */
+TEST(a_compressed_array_of_another_length_is_refused)
 {
     size_t size;
-    char *bytes = get_file("tests/golden/numpy_longer.npz", &size);
-    const char *path = put_file("it.npz", bytes, size);
-    free(bytes);
-    assert_fails(ng_tensor_load_npz(path, "x"), NG_EPARSE);
+    assert_fails(ng_tensor_load_npz("tests/golden/numpy_longer.npz", "x"), NG_EPARSE);
+    char *counted = get_file(archives[COMPRESSED], &size);
+    (counted + size)[ENTRY + 20]++;
+    assert_fails(ng_tensor_load_npz(put_file("it.npz", counted, size), "y"), NG_EPARSE);
+    free(counted);
+}
+
+/* One array as a deflated block that is stored: its last byte, with which the input ends, is one
+ * more than the directory promises. The checksum is that of what it promises. */
+TEST(a_byte_at_the_end_of_the_input_is_noticed)
+{
+    const char *path = in_folder("it.npz");
+    ng_tensor *x = own(sample(NG_F32, NG_SHAPE(3)));
+    assert_ok(ng_tensors_save_npz(path, (ng_npz_array[]){{"x", x}}, 1));
+    for (int more = 0; more < 2; more++) {
+        size_t size;
+        char *was = get_file(path, &size), bytes[1024];
+        const int content = (unsigned char)(was + size)[ENTRY + 24];
+        const size_t entry = size - (size_t)-ENTRY, from = entry - (size_t)content;
+        const int block = content + more, added = 5 + more;
+        memcpy(bytes, was, from);
+        memcpy(bytes + from, (char[]){1, (char)block, 0, (char)~block, (char)0xff}, 5);
+        memcpy(bytes + from + 5, was + from, (size_t)content);
+        bytes[from + 5 + (size_t)content] = '!';
+        memcpy(bytes + entry + added, was + entry, size - entry);
+        char *const end = bytes + size + added;
+        end[ENTRY + 10] = 8; /* deflated */
+        end[ENTRY + 20] = (char)(block + 5);
+        end[END + 16] = (char)(end[END + 16] + added);
+        ng_tensor *y = ng_tensor_load_npz(put_file("other.npz", bytes, size + (size_t)added), "x");
+        if (more)
+            assert_fails(y, NG_EPARSE, "ng_tensor_load_npz");
+        else
+            assert_same_bits(own(y), x);
+        free(was);
+    }
 }
 
 #else
