@@ -1,6 +1,6 @@
 #!/bin/bash
 # Programs are made of the two files alone, outside the tree: by gcc and clang in C11 to C23, by g++ and
-# clang++, with musl, for 64-bit ARM, with each option, and by the projects of examples/embed. The
+# clang++, with each option, and by the projects of examples/embed (processors.sh has musl and ARM). The
 # archive builds, passes its tests and writes the same two files.
 #
 #     tests/dist.sh DIST FOLDER
@@ -16,11 +16,10 @@ cd "$folder"
 fail() { echo "dist: $*" >&2; exit 1; }
 skip() { echo "skipped: $*"; }
 
-# run NAME [UNDER...]: the program of that name, whose losses are the same wherever it is built.
+# run NAME: the program of that name, whose losses are the same wherever it is built.
 run() {
     local name=$1
-    shift
-    "$@" "./$name" >"$name.out" || fail "$name: the program fails"
+    "./$name" >"$name.out" || fail "$name: the program fails"
     echo "  $name: $(tail -n 1 "$name.out")"
 }
 
@@ -54,25 +53,6 @@ for option in NO_IO NO_THREADS NO_SIMD; do
     gcc -O1 -I. -Wall -Wextra -Werror -DNG_$option program.c normgrad.c -lm -lpthread -o $option
     run $option
 done
-
-if command -v musl-gcc >/dev/null; then
-    musl-gcc $strict -static -c normgrad.c -o musl.o
-    musl-gcc $strict -static program.c musl.o -o musl
-    run musl
-    musl-gcc $strict -static "$digest/digest.c" musl.o -o musl-digest
-    "$digest/digest.sh" ./musl-digest
-else
-    skip 'there is no musl-gcc'
-fi
-if command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null; then
-    aarch64-linux-gnu-gcc $strict -static -c normgrad.c -o aarch64.o
-    aarch64-linux-gnu-gcc $strict -static program.c aarch64.o -lm -lpthread -o aarch64
-    run aarch64 qemu-aarch64
-    aarch64-linux-gnu-gcc $strict -static "$digest/digest.c" aarch64.o -lm -lpthread -o aarch64-digest
-    "$digest/digest.sh" ./aarch64-digest qemu-aarch64
-else
-    skip 'there is no aarch64-linux-gnu-gcc with qemu-aarch64'
-fi
 
 # Every example, without the tree's headers and library.
 mkdir examples

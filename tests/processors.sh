@@ -38,6 +38,11 @@ cross() {
     command -v "$prefix-gcc" >/dev/null || { say "$name" "passed over: no $prefix-gcc"; return; }
     local tools=(CC="$prefix-gcc" AR="$prefix-ar" OBJCOPY="$prefix-objcopy" ZLIB=0)
     built "$name" "${tools[@]}" all || return
+    # The same bits as here.
+    [ "$name" != aarch64 ] || ! command -v "${run[0]}" >/dev/null || {
+        local digest=build/$name/release/tests/digest/digest
+        built "$name" "${tools[@]}" LDFLAGS=-static "$digest" && tests/digest/digest.sh "$digest" "${run[0]}" || failed=1
+    }
     check_for "$2" "$root" || { say "$name" "built; not run: no Check for $2 (dpkg --add-architecture $2, apt-get update)"; return; }
     command -v "${run[0]}" >/dev/null || { say "$name" "built; not run: no ${run[0]}"; return; }
     built "$name" "${tools[@]}" CFLAGS="-I$root/usr/include ${CFLAGS-}" \

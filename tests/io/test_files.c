@@ -262,7 +262,8 @@ TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     ng_module_free(turned);
     assert_ok(ng_module_save(saved, path));
 
-    /* A file with nothing for the module is an error. */
+    /* A file with nothing for the module is an error, and one that is not there. */
+    assert_fails(ng_module_load(other, in_folder("none")), NG_EIO);
     ng_module *stranger = own(ng_sequential_new(ng_residual_new(ng_linear_new(2, 2))));
     assert_refused(ng_module_load(stranger, path, .partial = true));
     ng_module *bare = own(ng_relu_new());

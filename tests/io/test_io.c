@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -899,22 +898,6 @@ static void become_nobody(void)
     if (geteuid() == 0) ck_assert(setegid(65534) == 0 && seteuid(65534) == 0);
 }
 static void become_oneself(void) { ck_assert(seteuid(getuid()) == 0 && setegid(getgid()) == 0); }
-
-LOOP_TEST(a_full_disk_leaves_the_old_file, WRITERS)
-{
-    /* Writing more than 64 bytes to a file fails. */
-    struct rlimit before;
-    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
-    const struct rlimit small = {.rlim_cur = 64, .rlim_max = before.rlim_max};
-    const char *path = content_of_old(in_folder("full.dat"));
-    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
-    assert_keeps_old(_i, path, "File too large");
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
-    signal(SIGXFSZ, handler);
-    ck_assert_str_eq(content_of(path), "old");
-    assert_replaces(_i, path);
-}
 
 /* Each system call fails in turn. */
 LOOP_TEST(whatever_fails_leaves_the_old_file, WRITERS)

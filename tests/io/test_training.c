@@ -6,7 +6,6 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -345,28 +344,6 @@ TEST(whatever_fails_leaves_a_file_to_resume_from)
         }
     }
     free(expected);
-}
-
-TEST(a_full_disk_ends_the_training_with_its_reason)
-{
-    const char *path = in_folder("state");
-    run r;
-    begin(&r, OF_sgd, path, 1, 2);
-    train(&r, 3);
-    struct rlimit before;
-    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
-    const struct rlimit small = {.rlim_cur = 64, .rlim_max = before.rlim_max};
-    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
-    train(&r, 1000);
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
-    signal(SIGXFSZ, handler);
-    ck_assert_ptr_nonnull(strstr(ng_error_text(), path));
-    assert_error(NG_EIO, "File too large");
-    end(&r);
-    begin(&r, OF_sgd, path, 1, 2);
-    assert_ok(ng_training_resume(r.training));
-    end(&r);
 }
 
 TEST(every_allocation_may_fail)

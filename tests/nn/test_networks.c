@@ -1,6 +1,7 @@
 /* Networks as functions of their parameters; copies and averages of networks; functions as layers.
  */
 #include "fixture.h"
+#include "folder.h"
 #include "support.h"
 #include <math.h>
 #include <string.h>
@@ -256,15 +257,22 @@ TEST(a_copied_network_gives_the_same_bits)
 }
 
 /* For every layer, in training and evaluation: output, gradients and buffers have the same bits,
- * and the two share no tensor. */
-LOOP_TEST(every_copied_layer_gives_the_same_bits, case_count(layer_case))
+ * and the two share no tensor. By ng_module_copy, and by a file. */
+LOOP_TEST(every_copied_layer_gives_the_same_bits, 2 * case_count(layer_case))
 {
-    const gradient_case *spec = layer_case(_i);
+    const gradient_case *spec = layer_case(_i / 2);
     const ng_inputs in = drawn_inputs(spec);
     ng_module *module = layer_of(spec);
     assert_ok(ng_module_init(module, 6));
     ng_module *twin = own(layer_of(spec));
-    assert_ok(ng_module_copy(twin, module));
+    if (_i % 2) {
+        make_test_folder();
+        assert_ok(ng_module_save(module, in_folder("layer")));
+        assert_ok(ng_module_load(twin, in_folder("layer"), .verify = true));
+        remove_test_folder();
+    } else {
+        assert_ok(ng_module_copy(twin, module));
+    }
 
     ng_tape_seed(tape, 3);
     ng_tensor *y = ng_forward_with(module, tape, in);

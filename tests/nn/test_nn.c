@@ -884,59 +884,6 @@ TEST(a_saved_module_loads_bit_by_bit)
     assert_same_module(net, other);
 }
 
-static ng_module *saved_transformer(void)
-{
-    return ng_transformer_new(7, .dim = 8, .heads = 2, .layers = 2, .length = 5,
-                              .norm = ng_norm_batch, .qk_norm = ng_norm_rms,
-                              .activation = NG_FEED_FORWARD_SWIGLU);
-}
-
-static ng_module *saved_convolution(void)
-{
-    return ng_sequential_new(
-        ng_conv2d_new(2, 4, 3, .padding = 1, .no_bias = true), ng_batch_norm_new(4), ng_relu_new(),
-        ng_spectral_norm_new(ng_conv2d_new(4, 4, 2, .groups = 2)), ng_batch_renorm_new(4),
-        ng_flatten_new(), ng_weight_norm_new(ng_linear_new(16, 7)));
-}
-
-/* Trains for so many steps; returns the last loss. */
-static double train_on(ng_module *net, bool convolution, int steps)
-{
-    ng_rng rng = ng_rng_seeded(3);
-    ng_tape *on = ng_tape_new();
-    ng_optimizer *sgd = ng_sgd_new(net, .lr = 0.1);
-    ng_tensor *x = convolution ? ng_normal_new(NG_F32, NG_SHAPE(4, 2, 3, 3), 0, 1, &rng)
-                               : ng_zeros_new(NG_I64, NG_SHAPE(2, 5));
-    ng_tensor *labels = ng_zeros_new(NG_I64, convolution ? NG_SHAPE(4) : NG_SHAPE(2, 5));
-    for (int64_t i = 0; i < labels->size; i++) ng_set(labels, i, (double)(i % 7));
-    if (!convolution) ng_copy_values(x, labels);
-    double last = 0;
-    for (int step = 0; step < steps; step++) {
-        ng_tensor *loss = ng_cross_entropy(on, ng_forward(net, on, x), labels);
-        assert_ok(ng_backward(on, loss));
-        assert_ok(ng_optimizer_step(sgd));
-        last = ng_item(loss);
-        ng_tape_reset(on);
-    }
-    ng_tensor_free(x), ng_tensor_free(labels), ng_optimizer_free(sgd), ng_tape_free(on);
-    return last;
-}
-
-LOOP_TEST(training_goes_on_from_a_checkpoint_with_the_same_bits, 2)
-{
-    ng_module *(*const make)(void) = _i ? saved_convolution : saved_transformer;
-    ng_module *net = own(make()), *again = own(make());
-    assert_ok(ng_module_init(again, 5));
-    train_on(net, _i, 3);
-    assert_ok(ng_module_save(net, checkpoint_path));
-    assert_ok(ng_module_load(again, checkpoint_path));
-    assert_same_module(net, again);
-    ck_assert(train_on(net, _i, 2) == train_on(again, _i, 2));
-    assert_same_module(net, again);
-    ng_eval(net), ng_eval(again);
-    ck_assert(train_on(net, _i, 1) == train_on(again, _i, 1));
-}
-
 TEST(a_checkpoint_of_another_dtype_is_converted)
 {
     ng_module *single = own(ng_linear_new(2, 2)), *twice = own(ng_linear_new(2, 2));
@@ -959,23 +906,6 @@ TEST(a_loaded_module_keeps_its_weights_in_a_network)
     assert_ok(ng_module_load(copy, checkpoint_path));
     ng_module *net = own(ng_sequential_new(copy));
     assert_same_bits(ng_module_find(net, "0.weight"), ng_module_find(layer, "weight"));
-}
-
-TEST(what_does_not_fit_is_named)
-{
-    ng_module *plain = own(ng_linear_new(2, 3, .no_bias = true)), *full = own(ng_linear_new(2, 3));
-    ng_module *wide = own(ng_linear_new(4, 3)), *kept = own(ng_linear_new(2, 3));
-    assert_ok(ng_module_init(full, 1));
-    assert_ok(ng_module_init(kept, 1));
-    assert_ok(ng_module_save(plain, checkpoint_path));
-    assert_refused(ng_module_load(full, checkpoint_path));
-    assert_ok(ng_module_save(wide, checkpoint_path));
-    assert_fails(ng_module_load(full, checkpoint_path), NG_ESHAPE);
-    assert_same_module(full, kept);
-    assert_ok(ng_module_save(full, checkpoint_path));
-    assert_refused(ng_module_load(plain, checkpoint_path));
-    assert_fails(ng_module_load(plain, "/nowhere/at/all.ng"), NG_EIO);
-    assert_fails(ng_module_save(plain, "/nowhere/at/all.ng"), NG_EIO);
 }
 
 /* ---- Out of memory ------------------------------------------------------------------------- */

@@ -134,37 +134,24 @@ LOOP_TEST(running_statistics_after_three_batches_are_pytorchs, 3)
  * 50. */
 #define TRAINING_TOLERANCE 1e-10
 
-static ng_optimizer *momentum(ng_module *net)
-{
-    return ng_sgd_new(net, .lr = 0.05, .momentum = 0.9, .weight_decay = 1e-3);
-}
-static ng_optimizer *nesterov(ng_module *net)
-{
-    return ng_sgd_new(net, .lr = 0.05, .momentum = 0.9, .nesterov = true);
-}
-static ng_optimizer *adam(ng_module *net)
-{
-    return ng_adam_new(net, .lr = 0.01, .weight_decay = 1e-3);
-}
-static ng_optimizer *adamw(ng_module *net)
-{
-    return ng_adamw_new(net, .lr = 0.01, .weight_decay = 0.05);
-}
-static ng_optimizer *rmsprop(ng_module *net)
-{
-    return ng_rmsprop_new(net, .lr = 0.005, .momentum = 0.5);
-}
-static ng_optimizer *rmsprop_centered(ng_module *net)
-{
-    return ng_rmsprop_new(net, .lr = 0.005, .centered = true);
-}
-
-static const struct {
+typedef struct {
     const char *name;
     ng_optimizer *(*make)(ng_module *net);
-} optimizers[] = {{"momentum", momentum}, {"nesterov", nesterov},
-                  {"adam", adam},         {"adamw", adamw},
-                  {"rmsprop", rmsprop},   {"rmsprop_centered", rmsprop_centered}};
+} maker;
+
+#define MADE(name, ...)                                                                            \
+    static ng_optimizer *name##_of(ng_module *net) { return __VA_ARGS__; }
+#define ROW(name, ...) {#name, name##_of},
+
+#define OPTIMIZERS(X)                                                                              \
+    X(momentum, ng_sgd_new(net, .lr = 0.05, .momentum = 0.9, .weight_decay = 1e-3))                \
+    X(nesterov, ng_sgd_new(net, .lr = 0.05, .momentum = 0.9, .nesterov = true))                    \
+    X(adam, ng_adam_new(net, .lr = 0.01, .weight_decay = 1e-3))                                    \
+    X(adamw, ng_adamw_new(net, .lr = 0.01, .weight_decay = 0.05))                                  \
+    X(rmsprop, ng_rmsprop_new(net, .lr = 0.005, .momentum = 0.5))                                  \
+    X(rmsprop_centered, ng_rmsprop_new(net, .lr = 0.005, .centered = true))
+OPTIMIZERS(MADE)
+static const maker optimizers[] = {OPTIMIZERS(ROW)};
 #define N_OPTIMIZERS ((int)(sizeof optimizers / sizeof optimizers[0]))
 
 /* Without biases before BatchNorm: their gradient is rounding only, which Adam and RMSprop would
@@ -211,61 +198,36 @@ LOOP_TEST(fifty_losses_of_training_are_pytorchs, 2 * N_OPTIMIZERS)
 
 /* ---- Twenty steps of the optimizers that normalize ------------------------------------------- */
 
-#define HALF_COSINE                                                                                \
+#define COSINE                                                                                     \
     {                                                                                              \
         .kind = NG_SCHEDULE_COSINE, .warmup = 3, .steps = 12, .floor = 0.1                         \
     }
-
-static ng_optimizer *amsgrad(ng_module *net)
-{
-    return ng_adam_new(net, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.7, .weight_decay = 1e-3,
-                       .amsgrad = true);
-}
-static ng_optimizer *amsgrad_decoupled(ng_module *net)
-{
-    return ng_adamw_new(net, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.7, .weight_decay = 0.05,
-                        .amsgrad = true);
-}
-static ng_optimizer *lion(ng_module *net) { return ng_lion_new(net, .lr = 0.003); }
-static ng_optimizer *lion_decay(ng_module *net)
-{
-    return ng_lion_new(net, .lr = 0.003, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.3,
-                       .schedule = HALF_COSINE);
-}
-static ng_optimizer *lars(ng_module *net)
-{
-    return ng_lars_new(net, .lr = 0.5, .trust = 0.02, .weight_decay = 0.05);
-}
-static ng_optimizer *lars_matrices(ng_module *net)
-{
-    return ng_lars_new(net, .lr = 0.2, .momentum = 0.8, .trust = 0.05, .matrices_only = true,
-                       .schedule = HALF_COSINE);
-}
-static ng_optimizer *lamb(ng_module *net) { return ng_lamb_new(net, .lr = 0.02); }
-static ng_optimizer *lamb_matrices(ng_module *net)
-{
-    return ng_lamb_new(net, .lr = 0.02, .weight_decay = 0.1, .matrices_only = true,
-                       .schedule = HALF_COSINE);
-}
-static ng_optimizer *muon(ng_module *net) { return ng_muon_new(net, .adam_scale = 0.5); }
-
 /* The decay of all parameters comes from a group. */
-static ng_optimizer *muon_plain(ng_module *net)
+static ng_optimizer *grouped(ng_optimizer *made)
 {
-    ng_optimizer *made = ng_muon_new(net, .momentum = 0.8, .no_nesterov = true, .adam_scale = 0.5,
-                                     .schedule = HALF_COSINE);
     assert_ok(ng_optimizer_group(made, "*", .weight_decay = 0.1));
     return made;
 }
 
-static const struct {
-    const char *name;
-    ng_optimizer *(*make)(ng_module *net);
-} normalizers[] = {{"amsgrad", amsgrad}, {"amsgrad_decoupled", amsgrad_decoupled},
-                   {"lion", lion},       {"lion_decay", lion_decay},
-                   {"lars", lars},       {"lars_matrices", lars_matrices},
-                   {"lamb", lamb},       {"lamb_matrices", lamb_matrices},
-                   {"muon", muon},       {"muon_plain", muon_plain}};
+#define NORMALIZERS(X)                                                                             \
+    X(amsgrad, ng_adam_new(net, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.7, .weight_decay = 1e-3,      \
+                           .amsgrad = true))                                                       \
+    X(amsgrad_decoupled, ng_adamw_new(net, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.7,                 \
+                                      .weight_decay = 0.05, .amsgrad = true))                      \
+    X(lion, ng_lion_new(net, .lr = 0.003))                                                         \
+    X(lion_decay, ng_lion_new(net, .lr = 0.003, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.3,  \
+                              .schedule = COSINE))                                                 \
+    X(lars, ng_lars_new(net, .lr = 0.5, .trust = 0.02, .weight_decay = 0.05))                      \
+    X(lars_matrices, ng_lars_new(net, .lr = 0.2, .momentum = 0.8, .trust = 0.05,                   \
+                                 .matrices_only = true, .schedule = COSINE))                       \
+    X(lamb, ng_lamb_new(net, .lr = 0.02))                                                          \
+    X(lamb_matrices, ng_lamb_new(net, .lr = 0.02, .weight_decay = 0.1, .matrices_only = true,      \
+                                 .schedule = COSINE))                                              \
+    X(muon, ng_muon_new(net, .adam_scale = 0.5))                                                   \
+    X(muon_plain, grouped(ng_muon_new(net, .momentum = 0.8, .no_nesterov = true,                   \
+                                      .adam_scale = 0.5, .schedule = COSINE)))
+NORMALIZERS(MADE)
+static const maker normalizers[] = {NORMALIZERS(ROW)};
 
 GOLDEN_FIXTURE("tests/golden/optimizers.txt")
 
