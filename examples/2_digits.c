@@ -73,6 +73,7 @@ int main(void)
     int confusion[CLASSES][CLASSES];
     /* A line of the file has 64 pixels from 0 to 16, and the digit. */
     ng_dataset *digits = ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16);
+    if (!digits) return fprintf(stderr, "2_digits: %s\n", ng_error_text()), 1;
     ng_dataset *train = NULL, *test = NULL;
     ng_dataset_split(digits, TRAIN, 0, &train, &test);
     ng_module *net = network(), *loaded = network();

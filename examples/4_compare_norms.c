@@ -61,6 +61,7 @@ static ng_history *train(int norm, uint64_t seed, ng_dataset *digits, ng_tape *t
 int main(void)
 {
     ng_dataset *digits = ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16);
+    if (!digits) return fprintf(stderr, "4_compare_norms: %s\n", ng_error_text()), 1;
     ng_tape *tape = ng_tape_new();
     ng_history *summaries[NORMS + 1] = {NULL}; /* ends with NULL */
     printf("test accuracy in %% after %d epochs, a column for each seed\n\n", EPOCHS);

@@ -64,10 +64,9 @@ outside = $(CC) $(COMMON) $(LAST) -- $(LDFLAGS) $(STATIC) $(LIBS) $(LDLIBS)
 # The norm that README.md adds, taken from its text.
 walkthrough: $(STATIC)
 	$(Q)tests/walkthrough.sh $(OUT)/walkthrough $(outside)
-# The programs that begin as the others do: one of your own in examples/ need not.
+# Those of examples/more answer --help; one of your own in examples/ need not.
 programs: $(EXAMPLES) $(EXPERIMENTS)
-	$(Q)tests/programs.sh $(OUT)/programs $(EXPERIMENTS) \
-	    $(addprefix $(PROGRAMS)/,$(basename $(notdir $(shell grep -lE '(program|experiment)_end' examples/*.c examples/more/*.c))))
+	$(Q)tests/programs.sh $(OUT)/programs $(EXPERIMENTS) $(MORE) $(PROGRAMS)/gradcheck
 ## lifetimes: VARIANT=asan: uses of memory after its life are caught
 lifetimes: $(STATIC)
 	$(if $(filter asan,$(VARIANT)),,$(error lifetimes needs VARIANT=asan))
