@@ -166,10 +166,9 @@ TEST(nan_stays_in_the_windows_that_see_it)
 TEST(windows_are_a_kernel_apart_along_each_axis)
 {
     ng_tensor *x = image(NG_SHAPE(1, 1, 4, 6));
-    ng_tensor *high = ng_max_pool2d(tape, x, 3, .kernel_h = 2);
-    ng_tensor *wide = ng_avg_pool2d(tape, x, 2, .kernel_w = 3);
-    ck_assert(ng_shape_equal(ng_shape_of(high), NG_SHAPE(1, 1, 2, 2)));
-    ck_assert(ng_shape_equal(ng_shape_of(wide), NG_SHAPE(1, 1, 2, 2)));
+    const ng_tensor *y[] = {ng_max_pool2d(tape, x, 3, .kernel_h = 2),
+                            ng_avg_pool2d(tape, x, 2, .kernel_w = 3)};
+    for (int i = 0; i < 2; i++) ck_assert(ng_shape_equal(ng_shape_of(y[i]), NG_SHAPE(1, 1, 2, 2)));
 }
 
 TEST(flatten_keeps_the_samples_apart)
@@ -267,7 +266,7 @@ TEST(convolution_says_what_is_wrong)
 {
     ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *flat = image(NG_SHAPE(2, 4));
     ng_tensor *weight = image(NG_SHAPE(6, 4, 3, 3)), *large = image(NG_SHAPE(6, 4, 3, 8));
-    ng_tensor *bias = image(NG_SHAPE(6));
+    ng_tensor *bias = image(NG_SHAPE(6)), *none = NG_NONE, *line = image(NG_SHAPE(2, 4, 5));
     ng_tensor *doubles = own(ng_zeros_new(NG_F64, NG_SHAPE(6, 4, 3, 3)));
     assert_fails(ng_conv2d(tape, flat, weight, bias), NG_ESHAPE);
     assert_fails(ng_conv2d(tape, x, flat, bias), NG_ESHAPE);
@@ -275,49 +274,48 @@ TEST(convolution_says_what_is_wrong)
     assert_fails(ng_conv2d(tape, x, weight, flat), NG_ESHAPE);
     assert_fails(ng_conv2d(tape, x, large, bias, .padding = 1), NG_ESHAPE);
     assert_fails(ng_conv2d(tape, x, weight, bias, .dilation_h = 3), NG_ESHAPE);
+    assert_fails(ng_conv2d(tape, x, weight, bias, .groups = 2), NG_ESHAPE);
+    assert_fails(ng_conv2d(tape, x, weight, bias, .padding = INT32_MAX), NG_ESHAPE);
     assert_refused(ng_conv2d(tape, x, weight, bias, .groups = 3));
     assert_refused(ng_conv2d(tape, x, weight, bias, .groups = -1));
-    assert_refused(ng_conv2d(tape, x, image(NG_SHAPE(3, 2, 3, 3)), NG_NONE, .groups = 2));
-    assert_fails(ng_conv2d(tape, x, weight, bias, .groups = 2), NG_ESHAPE);
+    assert_refused(ng_conv2d(tape, x, image(NG_SHAPE(3, 2, 3, 3)), none, .groups = 2));
     assert_refused(ng_conv2d(tape, x, weight, bias, .stride = -1));
     assert_refused(ng_conv2d(tape, x, weight, bias, .padding_w = -2));
     assert_refused(ng_conv2d(tape, x, weight, bias, .dilation = INT64_MAX));
     assert_fails(ng_conv2d(tape, x, doubles, bias), NG_EDTYPE);
     assert_fails(ng_conv2d(tape, x, weight, NULL), NG_ENULL);
-    assert_fails(ng_conv2d(tape, x, weight, bias, .padding = INT32_MAX), NG_ESHAPE);
+
+    ng_tensor *kernel = image(NG_SHAPE(6, 4, 3));
+    assert_fails(ng_conv1d(tape, flat, kernel, none), NG_ESHAPE);
+    assert_fails(ng_conv1d(tape, line, flat, none), NG_ESHAPE);
+    assert_fails(ng_conv1d(tape, line, image(NG_SHAPE(6, 4, 8)), none, .padding = 1), NG_ESHAPE);
+    assert_fails(ng_conv1d(tape, line, kernel, image(NG_SHAPE(4))), NG_ESHAPE);
+    assert_refused(ng_conv1d(tape, line, kernel, none, .stride = -1));
 }
 
-TEST(convolution_of_lines_says_what_is_wrong)
-{
-    ng_tensor *x = image(NG_SHAPE(2, 4, 5)), *flat = image(NG_SHAPE(2, 4));
-    ng_tensor *weight = image(NG_SHAPE(6, 4, 3)), *large = image(NG_SHAPE(6, 4, 8));
-    assert_fails(ng_conv1d(tape, flat, weight, NG_NONE), NG_ESHAPE);
-    assert_fails(ng_conv1d(tape, x, flat, NG_NONE), NG_ESHAPE);
-    assert_fails(ng_conv1d(tape, x, large, NG_NONE, .padding = 1), NG_ESHAPE);
-    assert_fails(ng_conv1d(tape, x, weight, image(NG_SHAPE(4))), NG_ESHAPE);
-    assert_refused(ng_conv1d(tape, x, weight, NG_NONE, .stride = -1));
-}
+#define TRANSPOSED_BY(...) ng_conv_transpose2d(tape, x, weight, __VA_ARGS__)
 
 TEST(transposed_convolution_says_what_is_wrong)
 {
-    ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *line = image(NG_SHAPE(2, 4, 5));
+    ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *line = image(NG_SHAPE(2, 4, 5)), *none = NG_NONE;
     ng_tensor *weight = image(NG_SHAPE(4, 3, 2, 2)), *bias = image(NG_SHAPE(6));
-    assert_fails(ng_conv_transpose2d(tape, line, weight, NG_NONE), NG_ESHAPE);
-    assert_fails(ng_conv_transpose1d(tape, x, weight, NG_NONE), NG_ESHAPE);
-    assert_fails(ng_conv_transpose2d(tape, x, line, NG_NONE), NG_ESHAPE);
-    assert_fails(ng_conv_transpose2d(tape, x, image(NG_SHAPE(8, 3, 2, 2)), NG_NONE), NG_ESHAPE);
-    assert_fails(ng_conv_transpose2d(tape, x, weight, bias), NG_ESHAPE);
-    assert_ok(ng_conv_transpose2d(tape, x, weight, bias, .groups = 2));
-    assert_refused(ng_conv_transpose2d(tape, x, weight, bias, .groups = 3));
-    assert_refused(ng_conv_transpose2d(tape, x, weight, bias, .groups = INT64_MIN));
-    assert_refused(ng_conv_transpose2d(tape, x, weight, NG_NONE, .stride = 2, .output_padding = 2));
-    assert_refused(ng_conv_transpose2d(tape, x, weight, NG_NONE, .output_padding = 1));
-    assert_refused(ng_conv_transpose2d(tape, x, weight, NG_NONE, .output_padding_w = -1));
-    assert_fails(ng_conv_transpose2d(tape, x, weight, NG_NONE, .padding_w = 3), NG_ESHAPE);
-    assert_fails(ng_conv_transpose2d(tape, image(NG_SHAPE(2, 4, 0, 5)), weight, NG_NONE),
-                 NG_ESHAPE);
-    assert_fails(ng_conv_transpose2d(tape, x, weight, NG_NONE, .stride = INT32_MAX), NG_ESHAPE);
-    assert_refused(ng_conv_transpose2d(tape, x, weight, NG_NONE, .dilation = -1));
+    assert_fails(ng_conv_transpose2d(tape, line, weight, none), NG_ESHAPE);
+    assert_fails(ng_conv_transpose1d(tape, x, weight, none), NG_ESHAPE);
+    assert_fails(ng_conv_transpose2d(tape, x, line, none), NG_ESHAPE);
+    assert_fails(ng_conv_transpose2d(tape, x, image(NG_SHAPE(8, 3, 2, 2)), none), NG_ESHAPE);
+    assert_fails(ng_conv_transpose2d(tape, image(NG_SHAPE(2, 4, 0, 5)), weight, none), NG_ESHAPE);
+    const ng_status shape = NG_ESHAPE, value = NG_EVALUE;
+    static const char name[] = "ng_conv_transpose2d";
+    assert_fails(TRANSPOSED_BY(bias), shape, name);
+    assert_fails(TRANSPOSED_BY(none, .padding_w = 3), shape, name);
+    assert_fails(TRANSPOSED_BY(none, .stride = INT32_MAX), shape, "elements");
+    assert_ok(TRANSPOSED_BY(bias, .groups = 2));
+    assert_fails(TRANSPOSED_BY(bias, .groups = 3), value, name);
+    assert_fails(TRANSPOSED_BY(bias, .groups = INT64_MIN), value, name);
+    assert_fails(TRANSPOSED_BY(none, .stride = 2, .output_padding = 2), value, name);
+    assert_fails(TRANSPOSED_BY(none, .output_padding = 1), value, name);
+    assert_fails(TRANSPOSED_BY(none, .output_padding_w = -1), value, name);
+    assert_fails(TRANSPOSED_BY(none, .dilation = -1), value, name);
 }
 
 TEST(another_size_says_what_is_wrong)
@@ -374,22 +372,15 @@ TEST(a_layer_describes_its_window)
     free(text);
 }
 
-static ng_module *drawn_conv2d(void) { return ng_conv2d_new(8, 64, 3, .groups = 2); }
-static ng_module *drawn_conv1d(void) { return ng_conv1d_new(16, 128, 9, .groups = 4); }
-static ng_module *drawn_transposed(void)
-{
-    return ng_conv_transpose2d_new(64, 128, 3, .groups = 32);
-}
-
 /* PyTorch's: U(-b, b), b = 1 / sqrt(fan_in), for weight and bias. All have a fan_in of 36. */
-LOOP_TEST(weights_are_drawn_within_their_bound, 3)
+TEST(weights_are_drawn_within_their_bound)
 {
-    static ng_module *(*const makers[])(void) = {drawn_conv2d, drawn_conv1d, drawn_transposed};
-    ng_module *layer = own(makers[_i]());
+    ng_module *layers[] = {own(ng_conv2d_new(8, 64, 3, .groups = 2)),
+                           own(ng_conv1d_new(16, 128, 9, .groups = 4)),
+                           own(ng_conv_transpose2d_new(64, 128, 3, .groups = 32))};
     const double bound = 1 / sqrt(4 * 9);
-    static const char *const names[] = {"weight", "bias"};
-    for (int i = 0; i < 2; i++) {
-        const ng_tensor *x = ng_module_find(layer, names[i]);
+    for (int i = 0; i < 6; i++) {
+        const ng_tensor *x = ng_module_find(layers[i / 2], i % 2 ? "weight" : "bias");
         double most = 0;
         for (int64_t k = 0; k < ng_size(x); k++) most = fmax(most, fabs(ng_get(x, k)));
         ck_assert(most <= bound * 1.000001 && most > 0.9 * bound);
@@ -397,24 +388,22 @@ LOOP_TEST(weights_are_drawn_within_their_bound, 3)
 }
 
 /* With every setting. */
-LOOP_TEST(a_layer_is_its_op, 3)
+TEST(a_layer_is_its_op)
 {
-    ng_module *layer = own(
-        _i == 0   ? ng_conv_transpose2d_new(4, 6, 3, .kernel_w = 2, .stride_h = 2, .stride_w = 3,
-                                            .padding_h = 1, .dilation_w = 2, .groups = 2,
-                                            .output_padding_w = 2)
-        : _i == 1 ? ng_conv1d_new(4, 6, 3, .stride = 2, .padding = 1, .dilation = 2, .groups = 2)
-                  : ng_conv_transpose1d_new(4, 6, 3, .stride = 3, .padding = 1, .dilation = 2,
-                                            .groups = 2, .output_padding = 2));
-    ng_tensor *w = ng_module_find(layer, "weight"), *b = ng_module_find(layer, "bias");
-    ng_tensor *x = normal(NG_F32, _i == 0 ? NG_SHAPE(2, 4, 3, 4) : NG_SHAPE(2, 4, 6), 3);
-    ng_tensor *y =
-        _i == 0   ? ng_conv_transpose2d(tape, x, w, b, .stride_h = 2, .stride_w = 3, .padding_h = 1,
-                                        .dilation_w = 2, .groups = 2, .output_padding_w = 2)
-        : _i == 1 ? ng_conv1d(tape, x, w, b, .stride = 2, .padding = 1, .dilation = 2, .groups = 2)
-                  : ng_conv_transpose1d(tape, x, w, b, .stride = 3, .padding = 1, .dilation = 2,
-                                        .groups = 2, .output_padding = 2);
-    assert_same_bits(ng_forward(layer, tape, x), y);
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 4, 3, 4), 3),
+              *line = normal(NG_F32, NG_SHAPE(2, 4, 6), 3);
+#define IS_ITS_OP(op, x, ...)                                                                      \
+    do {                                                                                           \
+        ng_module *layer = own(op##_new(4, 6, 3, __VA_ARGS__));                                    \
+        ng_tensor *w = ng_module_find(layer, "weight"), *b = ng_module_find(layer, "bias");        \
+        assert_same_bits(ng_forward(layer, tape, x), op(tape, x, w, b, __VA_ARGS__));              \
+    } while (0)
+    IS_ITS_OP(ng_conv_transpose2d, x, .stride_h = 2, .stride_w = 3, .padding_h = 1, .dilation_w = 2,
+              .groups = 2, .output_padding_w = 2);
+    IS_ITS_OP(ng_conv1d, line, .stride = 2, .padding = 1, .dilation = 2, .groups = 2);
+    IS_ITS_OP(ng_conv_transpose1d, line, .stride = 3, .padding = 1, .dilation = 2, .groups = 2,
+              .output_padding = 2);
+#undef IS_ITS_OP
 }
 
 TEST(layers_refuse_options_without_sense)
