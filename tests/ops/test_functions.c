@@ -502,40 +502,18 @@ static void expect_slopes(ng_tensor *(*function)(ng_tape *, ng_tensor *), double
     }
 }
 
-static ng_tensor *celu_of_a_tenth(ng_tape *on, ng_tensor *x) { return ng_celu(on, x, 0.1); }
-
-TEST(activations_hold_to_the_ends_of_the_range)
+TEST(softsign_keeps_its_digits_far_from_zero)
 {
-    const double inf = (double)INFINITY, large = 16384, one = large / (1 + large);
-    const double rest = 1 / (1 + large);
-    expect_slopes(ng_softsign, inf, 1, 0, 0);
-    expect_slopes(ng_softsign, -inf, -1, 0, 0);
+    const double large = 16384, one = large / (1 + large), rest = 1 / (1 + large);
     expect_slopes(ng_softsign, large, one, rest * rest, -2 * rest * rest * rest);
     expect_slopes(ng_softsign, -large, -one, rest * rest, 2 * rest * rest * rest);
     expect_slopes(ng_softsign, 0.5, 1.0 / 3, 4.0 / 9, -2 * 8.0 / 27);
     expect_slopes(ng_softsign, 0, 0, 1, 0);
-    expect_slopes(ng_mish, inf, inf, 1, 0);
-    expect_slopes(ng_mish, -inf, 0, 0, 0);
-    expect_slopes(ng_mish, 3e38, 3e38, 1, 0);
-    expect_slopes(celu_of_a_tenth, 3e38, 3e38, 1, 0);
-    expect_slopes(celu_of_a_tenth, inf, inf, 1, 0);
-    expect_slopes(celu_of_a_tenth, -3e38, -0.1, 0, 0);
-    expect_slopes(celu_of_a_tenth, -inf, -0.1, 0, 0);
-    ck_assert(isnan(ng_item(ng_softsign(tape, ng_full(tape, NG_F32, NG_SCALAR, (double)NAN)))));
-    ck_assert(isnan(ng_item(ng_mish(tape, ng_full(tape, NG_F32, NG_SCALAR, (double)NAN)))));
-    ck_assert(isnan(ng_item(ng_celu(tape, ng_full(tape, NG_F32, NG_SCALAR, (double)NAN), 0.1))));
 }
 
 /* ---- Losses -------------------------------------------------------------------------------- */
 
 static ng_tensor *zeros(ng_dtype dtype, ng_shape shape) { return ng_full(tape, dtype, shape, 0); }
-
-TEST(a_class_of_probability_zero_may_be_ruled_out)
-{
-    ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 3), NG_VALUES(0, -(double)INFINITY, 0));
-    ng_tensor *t = ng_from(tape, NG_F64, NG_SHAPE(1, 3), NG_VALUES(0.5, 0, 0.5));
-    assert_near(ng_item(ng_cross_entropy(tape, x, t)), log(2), 1e-15);
-}
 
 /* ---- Attention ----------------------------------------------------------------------------- */
 

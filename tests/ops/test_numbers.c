@@ -290,6 +290,8 @@ static ng_tensor *swiglu_of(ng_tape *t, ng_tensor *a)
     return ng_swiglu(t, ng_stack(t, NG_TENSORS(a, ng_ones_like(t, a)), -1));
 }
 
+static ng_tensor *celu_of(ng_tape *t, ng_tensor *x) { return ng_celu(t, x, 0.1); }
+
 static ng_tensor *huber_of(ng_tape *t, ng_tensor *x)
 {
     return ng_huber(t, x, ng_zeros_like(t, x), .reduction = NG_EACH);
@@ -313,6 +315,9 @@ static const struct {
     {"tanh", ng_tanh, 0, -1, 0, 1},
     {"erf", ng_erf, 0, -1, 0, 1},
     {"erfc", ng_erfc, 0, 2, 0, 0},
+    {"softsign", ng_softsign, 0, -1, 0, 1},
+    {"mish", ng_mish, 0, 0, 1, 0},
+    {"celu", celu_of, 0, -0.1, 1, 0},
     {"atan", ng_atan, 0, -1.5707963267948966, 0, 1.5707963267948966},
 };
 enum { ENDS = sizeof ends / sizeof *ends };
@@ -335,6 +340,8 @@ static void check_end(int i, ng_dtype dtype, double at, double dy)
                       record ? "recorded" : "fused", ng_dtype_name(dtype), ends[i].name, at, dy,
                       ng_item(dx), slope * dy);
     }
+    ck_assert(
+        isnan(ng_item(ends[i].call(tape, own(ng_full_new(dtype, NG_SHAPE(1), (double)NAN))))));
     if (!ng_requires_grad(dx)) return; /* straight lines */
     ck_assert_msg(fabs(ng_item(ng_gradient(tape, dx, x))) <= tolerance,
                   "second slope of %s %s at %g", ng_dtype_name(dtype), ends[i].name, at);
