@@ -482,62 +482,6 @@ const double *lab_less(const double *values, const double *base)
     return less;
 }
 
-/* ---- Curvature ---------------------------------------------------------------------------- */
-
-lab_curvature lab_curvature_of(ng_module *net, ng_tape *tape, ng_tensor *loss(void *context),
-                               void *context, int vectors, uint64_t seed)
-{
-    lab_curvature c = {.tape = tape, .loss = loss, .context = context, .vector_count = vectors};
-    ng_named_tensor p;
-    ng_rng rng = ng_rng_seeded(seed);
-    while (ng_module_parameter(net, c.parameter_count, &p)) {
-        if (c.parameter_count == LAB_PARAMETERS) give_up("a network has at most 32 parameters");
-        c.parameters[c.parameter_count++] = p.tensor;
-    }
-    for (int k = 0; k < vectors; k++)
-        for (int i = 0; i < c.parameter_count; i++)
-            c.vectors[k][i] = ng_normal_new(NG_F32, ng_shape_of(c.parameters[i]), 0, 1, &rng);
-    lab_goes_on();
-    return c;
-}
-
-void lab_curvature_free(lab_curvature *c)
-{
-    for (int k = 0; k < c->vector_count; k++)
-        for (int i = 0; i < c->parameter_count; i++) ng_tensor_free(c->vectors[k][i]);
-}
-
-/* Returns <v, w> over all tensors of the lists. */
-static double product_of(ng_tape *tape, ng_tensor *const *v, ng_tensor *const *w, int count)
-{
-    double sum = 0;
-    for (int i = 0; i < count; i++) sum += ng_item(ng_sum(tape, ng_mul(tape, v[i], w[i])));
-    return sum;
-}
-
-double lab_eigenvalue(lab_curvature *c, int index, int iterations)
-{
-    const int count = c->parameter_count;
-    double size = 1;
-    for (int k = 0; k < iterations; k++) {
-        ng_tensor *v[LAB_PARAMETERS];
-        ng_hvp(c->tape, c->loss(c->context), c->parameters, count, c->vectors[index], v);
-        lab_goes_on(); /* ends the program if H v failed, so v is new */
-        for (int known = 0; known < index; known++) {
-            ng_tensor *const *w = c->vectors[known];
-            const double along = product_of(c->tape, v, w, count);
-            for (int i = 0; i < count; i++)
-                v[i] = ng_sub(c->tape, v[i], ng_mul_scalar(c->tape, w[i], along));
-        }
-        size = sqrt(product_of(c->tape, v, v, count));
-        for (int i = 0; i < count; i++)
-            ng_copy_values(c->vectors[index][i], ng_mul_scalar(c->tape, v[i], 1 / size));
-        ng_tape_reset(c->tape);
-        lab_goes_on();
-    }
-    return size;
-}
-
 /* ---- Tuning ------------------------------------------------------------------------------- */
 
 typedef double score_of(void *context, double rate, uint64_t seed);

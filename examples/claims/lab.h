@@ -159,28 +159,6 @@ const double *lab_quotients(const double *values, const double *base);
 /* Returns values[i] - base[i] for each seed. */
 const double *lab_less(const double *values, const double *base);
 
-/* ---- Curvature ---------------------------------------------------------------------------- */
-
-/* The Hessian of a loss with respect to all parameters of a network, and its eigenvectors so
- * far. */
-enum { LAB_PARAMETERS = 32, LAB_EIGENVECTORS = 16 };
-typedef struct {
-    ng_tape *tape;
-    ng_tensor *(*loss)(void *context); /* records the loss on that tape */
-    void *context;
-    int parameter_count, vector_count;
-    ng_tensor *parameters[LAB_PARAMETERS];
-    ng_tensor *vectors[LAB_EIGENVECTORS][LAB_PARAMETERS]; /* each of length 1 over all parameters */
-} lab_curvature;
-lab_curvature lab_curvature_of(ng_module *net, ng_tape *tape, ng_tensor *loss(void *context),
-                               void *context, int vectors, uint64_t seed);
-void lab_curvature_free(lab_curvature *curvature);
-
-/* Returns the absolute value of the largest eigenvalue among vectors orthogonal to the first
- * `index` eigenvectors. Power iteration, v <- H v / |H v|, starts from the last vector found.
- * Resets the tape. */
-double lab_eigenvalue(lab_curvature *curvature, int index, int iterations);
-
 /* ---- Digits ------------------------------------------------------------------------------- */
 
 /* A norm over features: key for options, name for figures. `make` is NULL for no norm. */

@@ -31,7 +31,13 @@ static const lab_experiment experiment = {
     .sizes = sizes};
 
 enum { NORMS = 4, BATCH_NORM = 1, VALUES = 10, LOOK = 25 };
-enum { MOST_STEPS = 4000, ITERATIONS = 20, NEXT_ITERATIONS = 10, FIRST_ITERATIONS = 60 };
+enum {
+    PARAMETERS = 16,
+    MOST_STEPS = 4000,
+    ITERATIONS = 20,
+    NEXT_ITERATIONS = 10,
+    FIRST_ITERATIONS = 60
+};
 static const double level = 0.1, level_rate = 0.1, edge_rate = 0.12;
 
 /* ---- One training ---- */
@@ -41,13 +47,14 @@ typedef struct {
     ng_tape *tape;
     ng_dataset *data, *rest;
     ng_optimizer *sgd;
-    lab_curvature curvature;
     bool squared; /* errors of one-hot labels, not cross-entropy */
+    int parameter_count, vector_count;
+    ng_tensor *parameters[PARAMETERS];
+    ng_tensor *vectors[VALUES][PARAMETERS]; /* eigenvectors of length 1 over all parameters */
 } descent;
 
-static ng_tensor *loss_of(void *context)
+static ng_tensor *loss_of(const descent *d)
 {
-    const descent *d = context;
     ng_batch batch;
     ng_dataset_batch(d->data, d->tape, 0, ng_dataset_count(d->data), &batch);
     ng_tensor *y = ng_forward(d->net, d->tape, batch.x);
@@ -59,12 +66,19 @@ static ng_tensor *loss_of(void *context)
 
 static void begin(descent *d, const lab_norm *norm, uint64_t seed, bool squared)
 {
-    *d = (descent){.tape = ng_tape_new(), .squared = squared};
+    ng_rng rng = ng_rng_seeded(seed);
+    ng_named_tensor p;
+    *d = (descent){.tape = ng_tape_new(), .squared = squared, .vector_count = squared ? 1 : VALUES};
     d->net = lab_network_of(norm, squared ? ng_tanh_new : ng_relu_new, lab_whole(WIDTH),
                             squared ? 2 : 3, seed);
     lab_digits(seed, lab_whole(IMAGES), &d->data, &d->rest);
     d->sgd = ng_sgd_new(d->net, .lr = squared ? edge_rate : level_rate);
-    d->curvature = lab_curvature_of(d->net, d->tape, loss_of, d, squared ? 1 : VALUES, seed);
+    while (d->parameter_count < PARAMETERS && ng_module_parameter(d->net, d->parameter_count, &p))
+        d->parameters[d->parameter_count++] = p.tensor;
+    for (int k = 0; k < d->vector_count; k++)
+        for (int i = 0; i < d->parameter_count; i++)
+            d->vectors[k][i] = ng_normal_new(NG_F32, ng_shape_of(d->parameters[i]), 0, 1, &rng);
+    lab_goes_on();
 }
 
 /* Takes a step. Returns the loss before it. */
@@ -79,8 +93,43 @@ static double step_on(descent *d)
 
 static void end(descent *d)
 {
-    lab_curvature_free(&d->curvature), ng_optimizer_free(d->sgd), ng_tape_free(d->tape);
+    for (int k = 0; k < d->vector_count; k++)
+        for (int i = 0; i < d->parameter_count; i++) ng_tensor_free(d->vectors[k][i]);
+    ng_optimizer_free(d->sgd), ng_tape_free(d->tape);
     ng_module_free(d->net), ng_dataset_free(d->data), ng_dataset_free(d->rest);
+}
+
+/* Returns <v, w> over all parameters. */
+static double product_of(const descent *d, ng_tensor *const *v, ng_tensor *const *w)
+{
+    double sum = 0;
+    for (int i = 0; i < d->parameter_count; i++)
+        sum += ng_item(ng_sum(d->tape, ng_mul(d->tape, v[i], w[i])));
+    return sum;
+}
+
+/* Returns the absolute value of the Hessian's largest eigenvalue among vectors orthogonal to the
+ * first `index` eigenvectors. Power iteration, v <- H v / |H v|, starts from the last vector
+ * found. */
+static double eigenvalue_of(descent *d, int index, int iterations)
+{
+    double size = 1;
+    for (int k = 0; k < iterations; k++) {
+        ng_tensor *v[PARAMETERS];
+        ng_hvp(d->tape, loss_of(d), d->parameters, d->parameter_count, d->vectors[index], v);
+        lab_goes_on(); /* ends the program if H v failed, so v is new */
+        for (int known = 0; known < index; known++) {
+            const double along = product_of(d, v, d->vectors[known]);
+            for (int i = 0; i < d->parameter_count; i++)
+                v[i] = ng_sub(d->tape, v[i], ng_mul_scalar(d->tape, d->vectors[known][i], along));
+        }
+        size = sqrt(product_of(d, v, v));
+        for (int i = 0; i < d->parameter_count; i++)
+            ng_copy_values(d->vectors[index][i], ng_mul_scalar(d->tape, v[i], 1 / size));
+        ng_tape_reset(d->tape);
+        lab_goes_on();
+    }
+    return size;
 }
 
 /* ---- At equal loss ---- */
@@ -100,7 +149,7 @@ static void measure_level(int norm)
         for (int step = 0; step < MOST_STEPS && step_on(&d) > level; step++) continue;
         double values[VALUES], least = HUGE_VAL;
         for (int k = 0; k < VALUES; k++) {
-            values[k] = lab_eigenvalue(&d.curvature, k, ITERATIONS);
+            values[k] = eigenvalue_of(&d, k, ITERATIONS);
             largest[norm][seed] = fmax(largest[norm][seed], values[k]);
             least = fmin(least, values[k]);
             lab_log(curves, seed, "value", k + 1, values[k]);
@@ -133,7 +182,7 @@ static void measure_edge(int norm)
             const int look = step / LOOK;
             if (step % LOOK == 0) {
                 const double sharp =
-                    lab_eigenvalue(&d.curvature, 0, look ? NEXT_ITERATIONS : FIRST_ITERATIONS);
+                    eigenvalue_of(&d, 0, look ? NEXT_ITERATIONS : FIRST_ITERATIONS);
                 lab_log(curves, seed, "sharpness edge", step, sharp, 2 / edge_rate);
                 if (look >= looks - last) edges[seed] += sharp * edge_rate / 2 / last;
             }
