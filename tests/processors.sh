@@ -36,7 +36,7 @@ built() {
 cross() {
     local name=$1 prefix=$1-linux-gnu root=build/$1/check log=build/$1.log run=("${@:4}")
     command -v "$prefix-gcc" >/dev/null || { say "$name" "passed over: no $prefix-gcc"; return; }
-    local tools=(CC="$prefix-gcc" AR="$prefix-ar" OBJCOPY="$prefix-objcopy" ZLIB=0)
+    local tools=(CC="$prefix-gcc" AR="$prefix-ar" OBJCOPY="$prefix-objcopy" ZLIB=0 WITH_MPI=)
     built "$name" "${tools[@]}" all || return
     # The same bits as here.
     [ "$name" != aarch64 ] || ! command -v "${run[0]}" >/dev/null || {

@@ -39,6 +39,16 @@ START_TEST(layer_norm_and_batch_norm_have_a_third_derivative)
 }
 END_TEST
 
+/* As rows of one dimension. */
+START_TEST(rows_span_the_dimensions_of_gamma)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 2, 4), 1), *gamma = normal(NG_F64, NG_SHAPE(2, 4), 2);
+    ng_tensor *flat = apply(LAYER, ng_reshape(tape, x, NG_SHAPE(3, 8)),
+                            ng_reshape(tape, gamma, NG_SHAPE(8)), NG_NONE);
+    assert_same_bits(apply(LAYER, x, gamma, NG_NONE), ng_reshape(tape, flat, NG_SHAPE(3, 2, 4)));
+}
+END_TEST
+
 /* The deviations are exact, although the mean is rounded by more. */
 START_TEST(rows_of_double_keep_the_digits_that_their_elements_have)
 {
@@ -315,6 +325,7 @@ Suite *norm_ops_suite(void)
     TCase *tests;
     Suite *suite = norm_suite("norm_ops", &tests);
     tcase_add_loop_test(tests, layer_norm_and_batch_norm_have_a_third_derivative, 0, 2);
+    tcase_add_test(tests, rows_span_the_dimensions_of_gamma);
     tcase_add_test(tests, rows_of_double_keep_the_digits_that_their_elements_have);
     tcase_add_test(tests, one_feature_gives_beta_and_no_gradient);
     tcase_add_test(tests, long_columns_of_unusual_scales);
