@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs each fuzzer for so many seconds, as many at once as there are processors, from what earlier
 # runs have found and the seeds in the repository. A reader that asks for more than 64 MB has
-# believed a file of 4 KB: that is a finding. The interface is asked for anything, with any settings,
-# and is refused it.
+# believed a file of 4 KB: that is a finding. Ops and layers are asked for anything, with any settings,
+# and are refused it.
 # What a fuzzer finds stands in FOLDER/NAME-crash-...
 #
 #     tests/fuzz/run.sh FOLDER SECONDS FUZZER...
@@ -17,7 +17,7 @@ folder=$1 seconds=$2 fuzzer=$3
 name=$(basename "$fuzzer")
 mkdir -p "$folder/$name"
 limit=64 options=
-if [ "$name" = interface ] || [ "$name" = settings ]; then
+if [ "$name" = settings ]; then
     limit=1000000 options=allocator_may_return_null=1:max_allocation_size_mb=64
 fi
 if ASAN_OPTIONS=$options "$fuzzer" -max_total_time="$seconds" -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
