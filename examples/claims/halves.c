@@ -1,5 +1,5 @@
-/* The parts of a norm separately: centring without scaling, scaling without centring, and both without
- * gamma and beta. */
+/* The parts of a norm separately: centring without scaling, scaling without centring, and both
+ * without gamma and beta. */
 #include "lab.h"
 
 enum { WIDTH, DEPTH, EPOCHS };
