@@ -63,6 +63,9 @@ struct comparison {
     search searched[NORMS];
     progress bar;
     atomic_llong seen; /* samples, for the progress */
+    int norm, count;   /* what runs now: so many trainings of this norm */
+    bool on_trial;     /* at the candidate rates, TRIALS each; otherwise from the seeds */
+    atomic_int next;   /* that no thread has taken */
 };
 
 static const norm_choice *norm_of(const comparison *c, int i) { return norm_in_list(c->norms, i); }
@@ -138,7 +141,6 @@ typedef struct {
     comparison *c;
     const char *name; /* of the norm */
     int place, seed;  /* index in the runs */
-    bool on_trial;    /* tries a rate: divergence is a result, not a failure */
     bool shows;       /* draws the progress */
     ng_module *net;
     ng_optimizer *optimizer;
@@ -190,7 +192,8 @@ static double run_epoch(one_training *t)
 }
 
 /* Runs an epoch and measures the accuracy. Returns whether the training goes on. One that diverges
- * ends: the remaining epochs get an infinite loss and the present accuracy. */
+ * ends: the remaining epochs get an infinite loss and the present accuracy. Where a rate is tried,
+ * that is a result, not a failure. */
 static bool measure_epoch(one_training *t, runs *r)
 {
     comparison *c = t->c;
@@ -199,7 +202,7 @@ static bool measure_epoch(one_training *t, runs *r)
     if (interrupted || ng_failed()) return false;
     const double accuracy = accuracy_of(t->net, t->tape, t->test);
     const bool goes_on =
-        isfinite(loss) || (!t->on_trial && still_trains(loss, "%s, seed %d, epoch %d: the loss",
+        isfinite(loss) || (!c->on_trial && still_trains(loss, "%s, seed %d, epoch %d: the loss",
                                                         t->name, t->seed, epoch + 1));
     const int last = goes_on ? epoch + 1 : c->epochs;
     for (int k = epoch; k < last && !ng_failed(); k++) {
@@ -207,7 +210,7 @@ static bool measure_epoch(one_training *t, runs *r)
         ng_set(r->measured[t->place], c->epochs + k, accuracy);
     }
     r->done[t->place] = last;
-    if (t->shows && !t->on_trial && c->with.curves) {
+    if (t->shows && !c->on_trial && c->with.curves) {
         char title[96];
         snprintf(title, sizeof title, "%s, seed %d of %d", t->name, t->place + 1, c->seeds);
         ng_history_log(c->with.curves, "train_loss", last, loss);
@@ -218,15 +221,14 @@ static bool measure_epoch(one_training *t, runs *r)
 }
 
 /* Trains from the seed at a place of the runs. The seed draws the split and the weights. */
-static void train_one(comparison *c, int norm, runs *r, int place, double lr, bool on_trial,
-                      bool shows)
+static void train_one(comparison *c, runs *r, int place, double lr, bool shows)
 {
-    const norm_choice *choice = norm_of(c, norm);
-    one_training t = {.c = c, .name = choice->name, .place = place, .on_trial = on_trial};
+    const norm_choice *choice = norm_of(c, c->norm);
+    one_training t = {.c = c, .name = choice->name, .place = place};
     setting batch = {.name = "batch", .now = c->batch};
     char key[64];
     t.seed = r->first_seed + place, t.shows = shows;
-    snprintf(key, sizeof key, on_trial ? "%s-%g" : "%s", choice->key, lr);
+    snprintf(key, sizeof key, c->on_trial ? "%s-%g" : "%s", choice->key, lr);
     ng_dataset *rest = NULL;
     if (c->train < ng_dataset_count(c->data))
         ng_dataset_split(c->data, c->train, (uint64_t)t.seed, &t.train, &rest);
@@ -241,7 +243,7 @@ static void train_one(comparison *c, int norm, runs *r, int place, double lr, bo
     t.tape = ng_tape_new();
     r->measured[place] = ng_zeros_new(NG_F64, NG_SHAPE(MEASURED, c->epochs));
     r->parameters = t.net ? ng_parameter_count(t.net) : 0;
-    if (place == 0 && !on_trial && c->with.watch) t.watched = ng_history_new(t.name);
+    if (place == 0 && !c->on_trial && c->with.watch) t.watched = ng_history_new(t.name);
     if (t.watched) ng_watch(t.net, t.watched, -1);
     t.run = training_new(&c->with, t.optimizer, t.tape, t.train, key, t.seed);
     ng_training_keep_number(t.run, "sum", &t.sum);
@@ -258,53 +260,46 @@ static void train_one(comparison *c, int norm, runs *r, int place, double lr, bo
 
 /* ---- Many trainings ---- */
 
-/* The trainings of a norm: TRIALS at each candidate rate, or the seeds. Several run concurrently,
- * one per thread; a thread that is free takes the next. */
-typedef struct {
-    comparison *c;
-    int norm, count;
-    bool on_trial;
-    atomic_int next;
-} run_pool;
-
 static double rate_of(const comparison *c, int k) { return ldexp(c->lowest_rate, k); }
 
-static void print_run(comparison *c, int norm, int place)
+static void print_run(comparison *c, int place)
 {
-    const runs *r = &c->results[norm];
+    const runs *r = &c->results[c->norm];
     if (r->done[place] < c->epochs || fills_terminal(&c->with)) return;
     progress_end(&c->bar);
     printf("%-18s seed %d/%d  loss %.4f  validation accuracy %6.2f %%  %.1f s\n",
-           norm_of(c, norm)->name, place + 1, c->seeds,
+           norm_of(c, c->norm)->name, place + 1, c->seeds,
            ng_at(r->measured[place], LOSS, c->epochs - 1),
            100 * ng_at(r->measured[place], ACCURACY, c->epochs - 1), r->seconds[place]);
     fflush(stdout);
 }
 
+/* One of several threads: takes the next training until there is none. */
 static ng_status run_some(ng_group *group, void *with)
 {
-    run_pool *w = with;
-    comparison *c = w->c;
+    comparison *c = with;
+    runs *results = &c->results[c->norm];
     const bool shows = ng_group_rank(group) == 0;
-    for (int i; !interrupted && !ng_failed() && (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
+    for (int i; !interrupted && !ng_failed() && (i = atomic_fetch_add(&c->next, 1)) < c->count;) {
         const double began = progress_clock();
-        if (w->on_trial) {
-            const int k = i / TRIALS;
-            train_one(c, w->norm, &c->trials[k], i % TRIALS, rate_of(c, k), true, shows);
+        const int k = i / TRIALS;
+        if (c->on_trial) {
+            train_one(c, &c->trials[k], i % TRIALS, rate_of(c, k), shows);
         } else {
-            train_one(c, w->norm, &c->results[w->norm], i, c->searched[w->norm].rate, false, shows);
-            c->results[w->norm].seconds[i] = progress_clock() - began;
-            print_run(c, w->norm, i);
+            train_one(c, results, i, c->searched[c->norm].rate, shows);
+            results->seconds[i] = progress_clock() - began;
+            print_run(c, i);
         }
     }
     return ng_failed() ? ng_error_status() : NG_OK;
 }
 
 /* Returns whether all of them completed. */
-static bool run_all(comparison *c, int norm, bool on_trial, int count)
+static bool run_all(comparison *c, bool on_trial, int count)
 {
-    run_pool w = {.c = c, .norm = norm, .count = count, .on_trial = on_trial};
-    return ng_group_run(run_some, &w, c->at_once < count ? c->at_once : count) == NG_OK &&
+    c->on_trial = on_trial, c->count = count;
+    c->next = 0;
+    return ng_group_run(run_some, c, c->at_once < count ? c->at_once : count) == NG_OK &&
            !interrupted;
 }
 
@@ -316,12 +311,12 @@ static void free_runs(runs *r)
 
 /* Trains at every candidate rate, from seeds that are not scored, and chooses the norm's rate: that
  * whose worst seed has the lowest loss, the mean of its last five epochs. */
-static void find_rate(comparison *c, int norm)
+static void find_rate(comparison *c)
 {
-    search *s = &c->searched[norm];
+    search *s = &c->searched[c->norm];
     const int last = c->epochs < 5 ? c->epochs : 5;
     for (int k = 0; k < RATES; k++) free_runs(&c->trials[k]);
-    if (!run_all(c, norm, true, RATES * TRIALS)) return;
+    if (!run_all(c, true, RATES * TRIALS)) return;
     for (; s->tried < RATES; s->tried++) {
         double loss[TRIALS] = {0};
         for (int i = 0; i < TRIALS * last; i++)
@@ -334,7 +329,7 @@ static void find_rate(comparison *c, int norm)
     s->rate = rate_of(c, s->best);
     if (fills_terminal(&c->with)) return;
     progress_end(&c->bar);
-    printf("%-18s best of %d learning rates: %g%s\n", norm_of(c, norm)->name, RATES, s->rate,
+    printf("%-18s best of %d learning rates: %g%s\n", norm_of(c, c->norm)->name, RATES, s->rate,
            s->best == 0           ? ", the lowest; a lower rate may be better"
            : s->best == RATES - 1 ? ", the highest; a higher rate may be better"
                                   : "");
@@ -350,9 +345,10 @@ static void run_norm(comparison *c, int norm)
     c->bar = progress_begin(name, "samples", (double)c->train * count * c->epochs,
                             !progress_terminal() || fills_terminal(&c->with));
     c->searched[norm].rate = c->lr;
+    c->norm = norm;
     c->seen = 0;
-    if (search_rates) find_rate(c, norm);
-    if (!interrupted && !ng_failed()) run_all(c, norm, false, c->seeds);
+    if (search_rates) find_rate(c);
+    if (!interrupted && !ng_failed()) run_all(c, false, c->seeds);
     progress_end(&c->bar);
 }
 
@@ -377,22 +373,19 @@ static int epochs_reached(const runs *r)
     return (int)most;
 }
 
-static bool has_results(const comparison *c)
+/* Returns whether there is a result. */
+static bool print_table(const comparison *c)
 {
-    for (int i = 0; i < NORMS; i++)
-        if (epochs_reached(&c->results[i]) > 0) return true;
-    return false;
-}
-
-static void print_table(const comparison *c)
-{
-    printf("\n%-18s %10s %7s %14s   %s\n", "", "", "", "training loss", "validation accuracy (%)");
-    printf("%-18s %10s %7s %14s   %-7s %-7s %-7s %7s\n", "norm", "parameters", "lr", "median",
-           "median", "lowest", "highest", "time");
+    static const char table_head[] =
+        "\n                                       training loss   validation accuracy (%)\n"
+        "norm               parameters      lr         median   median  lowest  highest     time";
+    bool any = false;
     for (int i = 0; norm_of(c, i); i++) {
         const runs *r = &c->results[i];
         const int epochs = epochs_reached(r);
         if (epochs == 0) continue;
+        if (!any) puts(table_head);
+        any = true;
         const number_spread loss = spread_at(c, r, LOSS, epochs - 1);
         const number_spread accuracy = spread_at(c, r, ACCURACY, epochs - 1);
         double seconds = 0;
@@ -401,7 +394,8 @@ static void print_table(const comparison *c)
                (long long)r->parameters, c->searched[i].rate, loss.median, 100 * accuracy.median,
                100 * accuracy.low, 100 * accuracy.high, seconds);
     }
-    putchar('\n');
+    if (any) putchar('\n');
+    return any;
 }
 
 static void log_spread(ng_history *history, const char *series, int step, number_spread s)
@@ -487,9 +481,7 @@ static int compare(comparison *c)
     for (int i = 0; norm_of(c, i) && !interrupted && !ng_failed(); i++)
         if (c->chosen[i]) run_norm(c, i);
     if (ng_failed()) return EXIT_FAILED;
-    const bool any = has_results(c);
-    if (any) print_table(c);
-    const bool written = any && write_results(c, what);
+    const bool any = print_table(c), written = any && write_results(c, what);
     if (interrupted)
         printf(any ? "Interrupted. The results so far are in %s.dat.\n"
                    : "Interrupted in the first epoch: no curves are saved.\n",
