@@ -10,11 +10,11 @@ typedef struct {
     bool decoupled;
 } adam;
 
-static void adam_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
+static void adam_move(ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                       double lr)
 {
     const ng_adam_new_options *own = &((const adam *)self)->own;
-    ng_adam_step step = ng_adam_step_of(moved, lr, own->beta1, own->beta2, own->eps);
+    ng_adam_step step = ng_adam_step_of(self, moved, lr, own->beta1, own->beta2, own->eps);
     step.weight_decay = ng_decay_of(moved, own->weight_decay);
     step.decoupled = ((const adam *)self)->decoupled;
     const ng_tensor *weight = moved->weight;

@@ -9,14 +9,14 @@ typedef struct {
 
 static int64_t lamb_scratch(const ng_tensor *weight) { return weight->size; }
 
-static void lamb_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
+static void lamb_move(ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                       double lr)
 {
     const ng_lamb_new_options *own = &((const lamb *)self)->own;
     const ng_tensor *weight = moved->weight;
     const int64_t n = weight->size;
     /* From 0, Adam's step by the rate -1 ends at u. */
-    const ng_adam_step step = ng_adam_step_of(moved, -1, own->beta1, own->beta2, own->eps);
+    const ng_adam_step step = ng_adam_step_of(self, moved, -1, own->beta1, own->beta2, own->eps);
     void *u = moved->scratch;
     kernels->fill(u, n, 0);
     kernels->adam(u, weight->leaf->grad->data, moved->state[0], moved->state[1], NULL, n, &step);

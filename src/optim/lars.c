@@ -7,7 +7,7 @@ typedef struct {
     ng_lars_new_options own;
 } lars;
 
-static void lars_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
+static void lars_move(ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                       double lr)
 {
     const ng_lars_new_options *own = &((const lars *)self)->own;

@@ -6,7 +6,7 @@ typedef struct {
     ng_lion_new_options own;
 } lion;
 
-static void lion_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
+static void lion_move(ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                       double lr)
 {
     const ng_lion_new_options *own = &((const lion *)self)->own;

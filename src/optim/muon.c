@@ -79,7 +79,7 @@ static void muon_move_matrix(const ng_muon_new_options *own, const ng_kernels *k
     kernels->sgd(weight->data, x, NULL, n, &step);
 }
 
-static void muon_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
+static void muon_move(ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                       double lr)
 {
     const ng_muon_new_options *own = &((const muon *)self)->own;
@@ -89,7 +89,7 @@ static void muon_move(const ng_optimizer *self, const ng_kernels *kernels, const
         return;
     }
     ng_adam_step step =
-        ng_adam_step_of(moved, own->adam_scale * lr, own->beta1, own->beta2, own->eps);
+        ng_adam_step_of(self, moved, own->adam_scale * lr, own->beta1, own->beta2, own->eps);
     step.weight_decay = ng_decay_of(moved, own->weight_decay);
     step.decoupled = true;
     kernels->adam(weight->data, weight->leaf->grad->data, moved->state[0], moved->state[1], NULL,

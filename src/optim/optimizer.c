@@ -263,7 +263,7 @@ static bool any_new_gradient(const ng_optimizer *self)
 
 /* Moves a parameter with a new gradient, and returns whether it has. The gradient of a frozen one
  * is used up too: once the parameter is unfrozen, it would be out of date. */
-static bool move(const ng_optimizer *self, ng_moved *moved, double lr)
+static bool move(ng_optimizer *self, ng_moved *moved, double lr)
 {
     ng_tensor *weight = moved->weight;
     if (!ng_has_new_gradient(moved)) return false;

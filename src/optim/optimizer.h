@@ -40,19 +40,6 @@ static inline double ng_norm_of(const ng_kernels *kernels, const void *x, int64_
     return sqrt(kernels->dot(x, x, n));
 }
 
-/* Adam's step number moved->steps, without decay. */
-static inline ng_adam_step ng_adam_step_of(const ng_moved *moved, double lr, double beta1,
-                                           double beta2, double eps)
-{
-    const double t = (double)moved->steps;
-    return (ng_adam_step){.lr = lr,
-                          .beta1 = beta1,
-                          .beta2 = beta2,
-                          .eps = eps,
-                          .correction1 = 1 - ng_power(beta1, t),
-                          .correction2 = 1 - ng_power(beta2, t)};
-}
-
 /* The trust ratio scale |w| / norm; 1 if either norm is 0 or NaN. */
 static inline double ng_trust_ratio(double scale, double w, double norm)
 {
@@ -73,8 +60,7 @@ typedef struct {
     size_t size;      /* of the struct that embeds ng_optimizer */
 
     /* Moves one parameter along its gradient by the rate lr. */
-    void (*move)(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
-                 double lr);
+    void (*move)(ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved, double lr);
 
     /* Lists its own settings, with their ranges, and returns their number. */
     int (*settings)(const ng_optimizer *self, ng_setting *settings);
@@ -98,7 +84,26 @@ struct ng_optimizer {
     int n_groups;
     ng_projection *projection; /* or NULL */
     void *context;             /* of the projection */
+    int64_t corrected;         /* the step of Adam's corrections, which parameters share */
+    double correction1, correction2;
 };
+
+/* Adam's step number moved->steps, without decay. */
+static inline ng_adam_step ng_adam_step_of(ng_optimizer *self, const ng_moved *moved, double lr,
+                                           double beta1, double beta2, double eps)
+{
+    if (self->corrected != moved->steps) {
+        self->corrected = moved->steps;
+        self->correction1 = 1 - ng_power(beta1, (double)moved->steps);
+        self->correction2 = 1 - ng_power(beta2, (double)moved->steps);
+    }
+    return (ng_adam_step){.lr = lr,
+                          .beta1 = beta1,
+                          .beta2 = beta2,
+                          .eps = eps,
+                          .correction1 = self->correction1,
+                          .correction2 = self->correction2};
+}
 
 /* An optimizer of type->size with its parameters collected and its state made. */
 ng_optimizer *ng_optimizer_make(const ng_optimizer_class *type, const char *function,

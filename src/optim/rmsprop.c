@@ -8,7 +8,7 @@ typedef struct {
 } rmsprop;
 
 /* The state holds s, then the mean if centered, then v if there is a momentum. */
-static void rmsprop_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
+static void rmsprop_move(ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                          double lr)
 {
     const ng_rmsprop_new_options *own = &((const rmsprop *)self)->own;

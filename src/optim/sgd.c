@@ -7,7 +7,7 @@ typedef struct {
     ng_sgd_new_options own;
 } sgd;
 
-static void sgd_move(const ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
+static void sgd_move(ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                      double lr)
 {
     const ng_sgd_new_options *own = &((const sgd *)self)->own;
