@@ -9,7 +9,7 @@ static inline int64_t ng_least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Whether work that reads and writes so many bytes uses non-temporal stores. The inputs then stay
  * in the caches, and lines that are overwritten are not read first. */
-static inline bool ng_stores_past(int64_t bytes) { return bytes >= 24 << 20; }
+static inline bool ng_stores_past(int64_t bytes) { return bytes >= 32 << 20; }
 
 /* Sums over n terms are cut into at most NG_BLOCKS blocks, whose sums are added in their order.
  * The length of a block depends on n alone; it is a multiple of 64. */

@@ -2367,7 +2367,7 @@ TABLE_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads)
 
 /* Two arrays of floats large enough to be stored past the caches, and as large ones with wider
  * rows, whose columns are in blocks of other lengths. */
-enum { PAST_ROWS = 3100, PAST_COLUMNS = 1024, PAST = PAST_ROWS * PAST_COLUMNS, PAST_KINDS = 14 };
+enum { PAST_ROWS = 4100, PAST_COLUMNS = 1024, PAST = PAST_ROWS * PAST_COLUMNS, PAST_KINDS = 14 };
 
 static void run_past(int kind, const char *x, const char *z, char *y)
 {
