@@ -11,22 +11,22 @@
  *     if (ng_failed()) fprintf(stderr, "%s\n", ng_error_text());
  *     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
  *
- *     core.h         errors, threads, random numbers
- *     tensor.h       arrays of numbers
- *     tape.h         recording, gradients, an operation of your own
- *     ops.h          differentiable operations: elementwise.h, reductions.h, shapes.h, losses.h,
- *                    norm_ops.h, images.h, sequences.h
- *     nn.h           layers and networks: module.h, layers.h, norms.h, attention.h, recurrent.h,
- *                    custom.h
- *     optim.h        optimizers, schedules, clipping
- *     data.h         data sets, batches, NumPy's files
- *     training.h     a training that can be stopped and resumed
- *     history.h      curves in files
- *     plot.h         figures of histories, and of what happens inside a network
- *     gradcheck.h    the gradient checker
- *     derivatives.h  Jacobians, Hessians, their products with vectors
- *     group.h        groups of processes or threads
- *     parallel.h     training on a group
+ *     core.h          errors, threads, random numbers
+ *     tensor.h        arrays of numbers
+ *     tape.h          recording, gradients, an operation of your own
+ *     ops.h           differentiable operations: elementwise.h, reductions.h, shapes.h, losses.h,
+ *                     norm_ops.h, images.h, sequences.h
+ *     nn.h            layers and networks: module.h, layers.h, norms.h, attention.h, recurrent.h,
+ *                     custom.h
+ *     optim.h         optimizers, schedules, clipping
+ *     data.h          data sets, batches, NumPy's files
+ *     training.h      a training that can be stopped and resumed
+ *     history.h       curves in files
+ *     plot.h          figures of histories, and of what happens inside a network
+ *     gradcheck.h     the gradient checker
+ *     derivatives.h   Jacobians, Hessians, their products with vectors
+ *     group.h         groups of processes or threads
+ *     parallel.h      training on a group
  *
  * Names and calls:
  *

@@ -6,14 +6,21 @@ INCLUDEDIR = $(PREFIX)/include
 MANDIR  = $(PREFIX)/share/man
 DATADIR = $(PREFIX)/share/normgrad
 
-## docs: the reference, from the headers, in build/docs/html and build/docs/man (Doxygen)
+## docs: the reference, from the headers and pages, in build/docs/html and build/docs/man (Doxygen)
 DOCS = $(BUILD)/docs
-docs: needs-doxygen $(DOCS)/man/man3/normgrad.h.3
+PAGES := README.md $(wildcard */README.md */*/README.md include/normgrad/CHANGES.md)
+docs: needs-doxygen $(DOCS)/man/man3/normgrad.h.3 $(DOCS)/html/index.html
 	@echo '  $(DOCS)/html/index.html; man -M $(DOCS)/man ng_layer_norm_new'
 # Doxygen ends in an error where a declaration has no comment.
+DOXYGEN_SETTINGS = echo 'OUTPUT_DIRECTORY = $(DOCS)'; echo 'PROJECT_NUMBER = $(VERSION)'
 $(DOCS)/man/man3/normgrad.h.3: include/normgrad.h $(HEADERS) $$(MPI_HEADER) src/Doxyfile src/doxygen.awk | $(DOCS)/
-	$(Q)rm -rf $(DOCS)/html $(DOCS)/man
-	$(Q){ cat src/Doxyfile; echo 'OUTPUT_DIRECTORY = $(DOCS)'; echo 'PROJECT_NUMBER = $(VERSION)'; } | doxygen -
+	$(Q)rm -rf $(DOCS)/man
+	$(Q){ cat src/Doxyfile; $(DOXYGEN_SETTINGS); } | doxygen -
+$(DOCS)/html/index.html: include/normgrad.h $(HEADERS) $(PAGES) $(wildcard src/Doxyfile* src/doxygen* plots/*.svg) | $(DOCS)/
+	$(Q)rm -rf $(DOCS)/html
+	$(Q){ cat src/Doxyfile src/Doxyfile.html; $(DOXYGEN_SETTINGS); } | doxygen -
+	$(Q)cp plots/*.svg $(DOCS)/html
+	$(Q)tests/links.sh $(DOCS)/html
 MAN_PAGES = $(if $(shell command -v doxygen),$(DOCS)/man/man3/normgrad.h.3)
 
 TO = $(DESTDIR)$(LIBDIR)

@@ -6,14 +6,14 @@
  *     ng_tensor *z = ng_forward(block, tape, x);
  *     ng_module_free(model), ng_module_free(block);
  *
- *     ng_transformer_new(vocabulary)         ids (N, T) -> logits (N, T, vocabulary)
- *     ng_transformer_block_new(dim, heads)   x + attention(norm(x)), x + feed_forward(norm(x))
- *     ng_multi_head_attention_new(dim, h)    attention(q, k, v) W_o + b_o
- *     ng_forward_attention(module, tape, x, keys, values, mask)    the same, with its weights
- *     ng_feed_forward_new(dim)               f(x W_1^T + b_1) W_2^T + b_2
- *     ng_embedding_new(count, dim)           weight[id]
- *     ng_learned_positions_new(length, dim)  x + weight[t]
- *     ng_adaptive_residual_new(inner)        x + gate inner(scale xhat + shift), of a condition
+ *     ng_transformer_new(vocabulary)          ids (N, T) -> logits (N, T, vocabulary)
+ *     ng_transformer_block_new(dim, heads)    x + attention(norm(x)), x + feed_forward(norm(x))
+ *     ng_multi_head_attention_new(dim, h)     attention(q, k, v) W_o + b_o
+ *     ng_forward_attention(module, tape, x, keys, values, mask)   the same, with its weights
+ *     ng_feed_forward_new(dim)                f(x W_1^T + b_1) W_2^T + b_2
+ *     ng_embedding_new(count, dim)            weight[id]
+ *     ng_learned_positions_new(length, dim)   x + weight[t]
+ *     ng_adaptive_residual_new(inner)         x + gate inner(scale xhat + shift), of a condition
  *
  * A module with norms inside takes a function that makes one as the setting .norm: ng_norm_layer,
  * ng_norm_rms, ng_norm_batch, ng_norm_scale, ng_norm_dynamic_tanh, ng_norm_derf, ng_norm_none, or a

@@ -6,15 +6,15 @@
  *     ng_tensor *sum = ng_add(tape, x, noise);
  *     if (!sum) fprintf(stderr, "%s\n", ng_error_text());
  *
- *     ng_exactly(value)          passes a computed setting that may be 0
- *     ng_failed()                whether a failure is on record
- *     ng_error_text()            what failed first; ng_error_status() is its status
- *     ng_clear_error()           forgets it
- *     ng_fail(code, format, ...) records a failure of your own
- *     ng_set_threads(count)      how many threads compute
- *     ng_instruction_set()       "avx2": the kernels in use
- *     ng_rng_seeded(seed)        a generator of random numbers
- *     ng_rng_uniform(&rng)       from [0, 1); ng_rng_normal, ng_rng_below, ng_rng_next
+ *     ng_exactly(value)            passes a computed setting that may be 0
+ *     ng_failed()                  whether a failure is on record
+ *     ng_error_text()              what failed first; ng_error_status() is its status
+ *     ng_clear_error()             forgets it
+ *     ng_fail(code, format, ...)   records a failure of your own
+ *     ng_set_threads(count)        how many threads compute
+ *     ng_instruction_set()         "avx2": the kernels in use
+ *     ng_rng_seeded(seed)          a generator of random numbers
+ *     ng_rng_uniform(&rng)         from [0, 1); ng_rng_normal, ng_rng_below, ng_rng_next
  */
 #ifndef NORMGRAD_CORE_H
 #define NORMGRAD_CORE_H
@@ -64,11 +64,13 @@
  *
  * A setting without a name is a compile error, and so is a number in place of axes (.axes = 1). In
  * calls of optimizers, figures and checks, whose settings may be lists in braces, C compilers warn
- * of a setting without a name, and C++ compilers accept one behind a named one.
- *
- * NG_NAMED makes the struct of settings; its last member is the last required argument.
- * NG_NAMED_TWO takes two required arguments; NG_LISTED and NG_LISTED_TWO allow lists in braces. */
+ * of a setting without a name, and C++ compilers accept one behind a named one. */
+
+/* The setting of a zero. */
 #define NG_ZERO (-0.0)
+
+/* Make the struct of settings, whose last member is the last required argument; with _TWO the last
+ * two. NG_LISTED allows lists in braces. */
 #define NG_NAMED(type, member, ...)                                                                \
     (NG_EACH_NAMED(type, __VA_ARGS__), NG_LISTED(type, member, __VA_ARGS__))
 #define NG_NAMED_TWO(type, before, value, member, ...)                                             \
@@ -149,6 +151,8 @@ NG_API const char *ng_version(void);
  * network the layers before the failing one have run (ng_forward in module.h). A NULL operand
  * without a failure on record is a failure itself: NG_ENULL, "ng_add: operand 1 is NULL". Every
  * _free takes NULL. */
+
+/* What a call returns or records. */
 typedef enum {
     NG_OK = 0,
     NG_ENOMEM, /* out of memory */
@@ -213,6 +217,8 @@ NG_API const char *ng_instruction_set(void); /* of the kernels in use: "avx2" */
  *
  * The generator is xoshiro256++ (Blackman & Vigna 2019), seeded through splitmix64. It is a plain
  * value: a copy gives the same numbers again. The library has no hidden generator. */
+
+/* A generator, made by ng_rng_seeded. */
 typedef struct {
     uint64_t state[4]; /* not all zero */
 } ng_rng;

@@ -30,13 +30,13 @@
  *     self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(dim), .value = 1);
  *     ... ng_mul(tape, x, ng_parameter_value(tape, self->weight))
  *
- *     ng_module_new(&class)                                a zeroed layer
- *     ng_module_add_parameter(self, name, shape)           registers a parameter
- *     ng_module_add_buffer(self, name, shape, value)       registers a buffer
- *     ng_module_add_child(self, name, child)               registers a child
- *     ng_module_built(self)                                ends the constructor
- *     ng_parameter_value(tape, parameter)                  reads a parameter in a pass
- *     ng_forward_child(child, tape, x, inputs)             calls a child with the other inputs
+ *     ng_module_new(&class)                        a zeroed layer
+ *     ng_module_add_parameter(self, name, shape)   registers a parameter
+ *     ng_module_add_buffer(self, name, shape, value)   registers a buffer
+ *     ng_module_add_child(self, name, child)       registers a child
+ *     ng_module_built(self)                        ends the constructor
+ *     ng_parameter_value(tape, parameter)          reads a parameter in a pass
+ *     ng_forward_child(child, tape, x, inputs)     calls a child with the other inputs
  */
 #ifndef NORMGRAD_CUSTOM_H
 #define NORMGRAD_CUSTOM_H

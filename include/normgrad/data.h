@@ -9,18 +9,18 @@
  *         ng_print(batch.x);
  *     ng_dataset_free(digits), ng_dataset_free(most), ng_dataset_free(rest);
  *
- *     ng_dataset_read_csv(path)                reads comma-separated numbers
- *     ng_dataset_read_idx(images, labels)      reads MNIST's files
- *     ng_dataset_read_npz(path)                reads a NumPy archive
- *     ng_dataset_from(x, y)                    copies two tensors
- *     ng_dataset_split(data, n, seed, &a, &b)  n samples at random, and the others
- *     ng_dataset_subset(data, numbers, n)      samples by number
- *     ng_dataset_fold(data, i, k, seed, &train, &validate)     the i-th fold of k
- *     ng_dataset_shard(data, rank, size)       the part of a rank
- *     ng_dataset_shuffle(data, seed)           draws the order of batches
- *     ng_dataset_standardize(data, reference)  mean 0 and deviation 1
- *     ng_dataset_batch(data, tape, i, n, &batch)       the i-th batch of n
- *     ng_tensor_save_npy(x, path)              for NumPy; ng_tensor_load_npy reads
+ *     ng_dataset_read_csv(path)                    reads comma-separated numbers
+ *     ng_dataset_read_idx(images, labels)          reads MNIST's files
+ *     ng_dataset_read_npz(path)                    reads a NumPy archive
+ *     ng_dataset_from(x, y)                        copies two tensors
+ *     ng_dataset_split(data, n, seed, &a, &b)      n samples at random, and the others
+ *     ng_dataset_subset(data, numbers, n)          samples by number
+ *     ng_dataset_fold(data, i, k, seed, &train, &validate)   the i-th fold of k
+ *     ng_dataset_shard(data, rank, size)           the part of a rank
+ *     ng_dataset_shuffle(data, seed)               draws the order of batches
+ *     ng_dataset_standardize(data, reference)      mean 0 and deviation 1
+ *     ng_dataset_batch(data, tape, i, n, &batch)   the i-th batch of n
+ *     ng_tensor_save_npy(x, path)                  for NumPy; ng_tensor_load_npy reads
  */
 #ifndef NORMGRAD_DATA_H
 #define NORMGRAD_DATA_H

@@ -6,10 +6,10 @@
  *     ng_tensor *h = ng_hessian(tape, ng_sum(tape, ng_square(tape, y)), v);
  *     ng_tensor *dy = ng_jvp(tape, y, &v, 1, &vector);
  *
- *     ng_jacobian(tape, y, x)                      J[i, j] = d y_i / d x_j
- *     ng_hessian(tape, y, x)                       H[i, j] = d^2 y / (d x_i d x_j)
- *     ng_hvp(tape, y, inputs, n, vectors, out)     H v without H
- *     ng_jvp(tape, y, inputs, n, vectors)          J v without J
+ *     ng_jacobian(tape, y, x)                    J[i, j] = d y_i / d x_j
+ *     ng_hessian(tape, y, x)                     H[i, j] = d^2 y / (d x_i d x_j)
+ *     ng_hvp(tape, y, inputs, n, vectors, out)   H v without H
+ *     ng_jvp(tape, y, inputs, n, vectors)        J v without J
  *
  * x is a leaf or an intermediate that requires a gradient. The results are on the tape; with
  * .record they can be differentiated again. If y is a gradient itself, it must have been recorded

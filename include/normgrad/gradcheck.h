@@ -6,9 +6,9 @@
  *     report = ng_check_module(layer, &input, 1);
  *     printf("%s\n", report.passed ? "ok" : report.message);
  *
- *     ng_check_function(call, inputs, n)    checks a function with respect to its inputs
- *     ng_check_module(layer, inputs, n)     checks a layer with respect to inputs and parameters
- *     ng_check_print(stream, name, &report) prints a report
+ *     ng_check_function(call, inputs, n)      checks a function with respect to its inputs
+ *     ng_check_module(layer, inputs, n)       checks a layer with respect to inputs and parameters
+ *     ng_check_print(stream, name, &report)   prints a report
  *     ng_check_sweep(call, steps, errors, n_steps, inputs, n)   the error by step size
  *
  * Order 1 checks the gradient. Order 2 checks the gradient and then the gradient of the gradient.

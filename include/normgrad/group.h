@@ -9,14 +9,14 @@
  *     }
  *     static ng_status run_it(void) { return ng_group_run(program, NULL, 8); }
  *
- *     ng_group_run(program, with, ranks)       runs a program on threads
- *     ng_group_alone()                         a group of one rank
- *     ng_group_rank(group)                     this rank, from 0; ng_group_size
- *     ng_group_sum(tape, x, group)             the sum over the ranks, differentiable
- *     ng_group_broadcast(group, x, from)       copies x of one rank to all
- *     ng_group_gather(group, mine, count, all) numbers of each rank, on all ranks
- *     ng_group_agree(group)                    whether no rank has failed
- *     ng_group_over(&link)                     a group on a link of your own
+ *     ng_group_run(program, with, ranks)         runs a program on threads
+ *     ng_group_alone()                           a group of one rank
+ *     ng_group_rank(group)                       this rank, from 0; ng_group_size
+ *     ng_group_sum(tape, x, group)               the sum over the ranks, differentiable
+ *     ng_group_broadcast(group, x, from)         copies x of one rank to all
+ *     ng_group_gather(group, mine, count, all)   numbers of each rank, on all ranks
+ *     ng_group_agree(group)                      whether no rank has failed
+ *     ng_group_over(&link)                       a group on a link of your own
  *
  * parallel.h trains a network on a group. All ranks make the calls below in the same order, with
  * the same sizes. A call ends when all ranks have made it. Sums are added along one binary tree
@@ -79,17 +79,21 @@ NG_API void ng_group_free(ng_group *group); /* takes NULL; waits for the other r
  * A link carries data between ranks: mpi.h has one for MPI. Its two functions are called on all
  * ranks with the same number of bytes, and return when this rank has its data. A function that
  * fails records why (ng_fail) and returns the status; the group has then ended on this rank. `mine`
- * and `all` do not overlap.
- *
- * all_to_all  `mine` has `bytes` bytes for each rank, in the order of ranks. `all` gets the bytes
- *             that each rank has for this one
- * all_gather  `all` gets the `bytes` bytes of each rank, in the order of ranks
- * close       called when the group is freed; may be NULL */
+ * and `all` do not overlap. */
+
+/* The functions of a link, and what they get. */
 typedef struct {
     int rank, size; /* this rank, from 0, and the number of ranks */
     void *with;     /* passed to each function */
+
+    /* `mine` has `bytes` bytes for each rank, in the order of ranks. `all` gets the bytes that each
+     * rank has for this one. */
     ng_status (*all_to_all)(void *with, const void *mine, void *all, size_t bytes);
+
+    /* `all` gets the `bytes` bytes of each rank, in the order of ranks. */
     ng_status (*all_gather)(void *with, const void *mine, void *all, size_t bytes);
+
+    /* Called when the group is freed; may be NULL. */
     void (*close)(void *with);
 } ng_group_link;
 

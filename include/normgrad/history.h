@@ -6,15 +6,15 @@
  *     if (ng_history_write(log, "loss.dat")) fprintf(stderr, "%s\n", ng_error_text());
  *     ng_history_free(log);
  *
- *     ng_history_new(what)                         a history of yours
- *     ng_history_block(history, name)              begins a block: one run, for example
- *     ng_history_log(history, series, step, value) logs a value
- *     ng_history_log_at(history, series, x, value) the same at a real x
- *     ng_history_summary(histories, n)             median and quartiles of several runs
- *     ng_history_write(history, path)              to a file
- *     ng_history_read(path)                        from a file
- *     ng_file_write(path, bytes, size)             replaces a file in one step
- *     ng_tensor_write_dat(x, path)                 a tensor as text for gnuplot
+ *     ng_history_new(what)                           a history of yours
+ *     ng_history_block(history, name)                begins a block: one run, for example
+ *     ng_history_log(history, series, step, value)   logs a value
+ *     ng_history_log_at(history, series, x, value)   the same at a real x
+ *     ng_history_summary(histories, n)               median and quartiles of several runs
+ *     ng_history_write(history, path)                to a file
+ *     ng_history_read(path)                          from a file
+ *     ng_file_write(path, bytes, size)               replaces a file in one step
+ *     ng_tensor_write_dat(x, path)                   a tensor as text for gnuplot
  */
 #ifndef NORMGRAD_HISTORY_H
 #define NORMGRAD_HISTORY_H

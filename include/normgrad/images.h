@@ -5,21 +5,21 @@
  *     y = ng_interpolate(tape, y, NG_SHAPE(28, 28), .mode = NG_LINEAR);
  *     ng_tensor *features = ng_global_avg_pool(tape, y);
  *
- *     ng_conv2d(tape, x, weight, bias)            convolution of images
- *     ng_conv1d(tape, x, weight, bias)            of lines
- *     ng_conv_transpose2d(tape, x, weight, bias)  the gradient of a convolution to its input
- *     ng_conv_transpose1d(tape, x, weight, bias)  the same of lines
- *     ng_max_pool2d(tape, x, kernel)              the largest element of each window
- *     ng_avg_pool2d(tape, x, kernel)              the mean of each window
- *     ng_max_pool1d(tape, x, kernel)              the same of lines
- *     ng_avg_pool1d(tape, x, kernel)              the same of lines
- *     ng_adaptive_avg_pool(tape, x, size)         mean pooling to a given size
- *     ng_adaptive_max_pool(tape, x, size)         max pooling to a given size
- *     ng_global_avg_pool(tape, x)                 the mean of each channel
- *     ng_flatten(tape, x)                         (N, ...) -> (N, all the others)
- *     ng_upsample(tape, x, scale)                 `scale` times the size
- *     ng_interpolate(tape, x, size)               a given size
- *     ng_unfold(tape, x, kernel)                  every window as a column
+ *     ng_conv2d(tape, x, weight, bias)             convolution of images
+ *     ng_conv1d(tape, x, weight, bias)             of lines
+ *     ng_conv_transpose2d(tape, x, weight, bias)   the gradient of a convolution to its input
+ *     ng_conv_transpose1d(tape, x, weight, bias)   the same of lines
+ *     ng_max_pool2d(tape, x, kernel)               the largest element of each window
+ *     ng_avg_pool2d(tape, x, kernel)               the mean of each window
+ *     ng_max_pool1d(tape, x, kernel)               the same of lines
+ *     ng_avg_pool1d(tape, x, kernel)               the same of lines
+ *     ng_adaptive_avg_pool(tape, x, size)          mean pooling to a given size
+ *     ng_adaptive_max_pool(tape, x, size)          max pooling to a given size
+ *     ng_global_avg_pool(tape, x)                  the mean of each channel
+ *     ng_flatten(tape, x)                          (N, ...) -> (N, all the others)
+ *     ng_upsample(tape, x, scale)                  `scale` times the size
+ *     ng_interpolate(tape, x, size)                a given size
+ *     ng_unfold(tape, x, kernel)                   every window as a column
  *     ng_fold(tape, columns, height, width, kernel)   the sum of the windows
  *
  * Images x are (N, C, H, W): images, channels, rows, columns. Lines x are (N, C, L). A window moves

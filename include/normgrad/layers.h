@@ -6,25 +6,25 @@
  *     ng_tensor *scores = ng_forward(cnn, tape, images);
  *     ng_module_free(cnn);
  *
- *     ng_linear_new(in, out)             x weight^T + bias
- *     ng_relu_new()                      max(x, 0); other activations by their names
- *     ng_prelu_new(1)                    x > 0 ? x : weight x
- *     ng_function_new(name, function)    any function of one tensor
- *     ng_dropout_new(p)                  x mask / (1 - p) in training
- *     ng_film_new(channels)              (1 + scale) x + shift, made of a condition
- *     ng_sequential_new(a, b, ...)       ... b(a(x))
- *     ng_list_new(a, b, ...)             modules that your code calls
- *     ng_residual_new(inner)             x + inner(x)
- *     ng_parameters_new(tensors, n)      your tensors as parameters
- *     ng_conv2d_new(in, out, kernel)     convolution; of lines ng_conv1d_new
+ *     ng_linear_new(in, out)                     x weight^T + bias
+ *     ng_relu_new()                              max(x, 0); other activations by their names
+ *     ng_prelu_new(1)                            x > 0 ? x : weight x
+ *     ng_function_new(name, function)            any function of one tensor
+ *     ng_dropout_new(p)                          x mask / (1 - p) in training
+ *     ng_film_new(channels)                      (1 + scale) x + shift, made of a condition
+ *     ng_sequential_new(a, b, ...)               ... b(a(x))
+ *     ng_list_new(a, b, ...)                     modules that your code calls
+ *     ng_residual_new(inner)                     x + inner(x)
+ *     ng_parameters_new(tensors, n)              your tensors as parameters
+ *     ng_conv2d_new(in, out, kernel)             convolution; of lines ng_conv1d_new
  *     ng_conv_transpose2d_new(in, out, kernel)   transposed; of lines ng_conv_transpose1d_new
- *     ng_max_pool2d_new(kernel)          pooling: also ng_avg_pool2d_new, ..._pool1d_new,
- *                                        ng_adaptive_avg_pool_new, ng_global_avg_pool_new
- *     ng_upsample_new(scale)             `scale` times the size
- *     ng_flatten_new()                   (N, ...) -> (N, all the others)
- *     ng_weight_norm_new(inner)          inner with the weight g v / |v|
- *     ng_weight_standardization_new(i)   inner with the weight (v - mean) / sqrt(var + eps)
- *     ng_spectral_norm_new(inner)        inner with the weight W / sigma
+ *     ng_max_pool2d_new(kernel)                  pooling: also ng_avg_pool2d_new, ..._pool1d_new,
+ *                                                ng_adaptive_avg_pool_new, ng_global_avg_pool_new
+ *     ng_upsample_new(scale)                     `scale` times the size
+ *     ng_flatten_new()                           (N, ...) -> (N, all the others)
+ *     ng_weight_norm_new(inner)                  inner with the weight g v / |v|
+ *     ng_weight_standardization_new(i)           inner with the weight (v - mean) / sqrt(var + eps)
+ *     ng_spectral_norm_new(inner)                inner with the weight W / sigma
  *
  * No constructor takes a seed: ng_module_init(net, seed) draws the weights of a network. */
 #ifndef NORMGRAD_LAYERS_H

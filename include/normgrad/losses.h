@@ -5,21 +5,21 @@
  *     ng_tensor *probabilities = ng_softmax(tape, logits);
  *     printf("%g %%\n", 100 * ng_accuracy(logits, labels));
  *
- *     ng_softmax(tape, x)                      e^x / sum e^x
- *     ng_log_softmax(tape, x)                  x - ln sum e^x
- *     ng_mse(tape, x, t)                       (x - t)^2
- *     ng_l1(tape, x, t)                        |x - t|
- *     ng_huber(tape, x, t)                     d^2 / 2 up to d = delta, then linear; d = |x - t|
- *     ng_cross_entropy(tape, logits, labels)   -ln softmax(logits)[label]
- *     ng_nll(tape, x, labels)                  -x[label], x = log_softmax(logits)
- *     ng_binary_cross_entropy(tape, logits, t) softplus(x) - t x
- *     ng_kl_divergence(tape, x, t)             t (ln t - x)
- *     ng_hinge(tape, x, t)                     max(0, 1 - t x)
- *     ng_hinge_embedding(tape, x, t)           t = 1: x;  t = -1: max(0, 1 - x)
- *     ng_cosine_embedding(tape, a, b, t)       t = 1: 1 - cos(a, b);  t = -1: max(0, cos(a, b))
- *     ng_triplet(tape, a, p, n)                max(0, d(a, p) - d(a, n) + 1)
- *     ng_gaussian_nll(tape, x, t, var)         (ln var + (x - t)^2 / var) / 2
- *     ng_accuracy(logits, labels)              the fraction of rows that are right
+ *     ng_softmax(tape, x)                        e^x / sum e^x
+ *     ng_log_softmax(tape, x)                    x - ln sum e^x
+ *     ng_mse(tape, x, t)                         (x - t)^2
+ *     ng_l1(tape, x, t)                          |x - t|
+ *     ng_huber(tape, x, t)                       d^2 / 2 up to d = delta, then linear; d = |x - t|
+ *     ng_cross_entropy(tape, logits, labels)     -ln softmax(logits)[label]
+ *     ng_nll(tape, x, labels)                    -x[label], x = log_softmax(logits)
+ *     ng_binary_cross_entropy(tape, logits, t)   softplus(x) - t x
+ *     ng_kl_divergence(tape, x, t)               t (ln t - x)
+ *     ng_hinge(tape, x, t)                       max(0, 1 - t x)
+ *     ng_hinge_embedding(tape, x, t)             t = 1: x;  t = -1: max(0, 1 - x)
+ *     ng_cosine_embedding(tape, a, b, t)         t = 1: 1 - cos(a, b);  t = -1: max(0, cos(a, b))
+ *     ng_triplet(tape, a, p, n)                  max(0, d(a, p) - d(a, n) + 1)
+ *     ng_gaussian_nll(tape, x, t, var)           (ln var + (x - t)^2 / var) / 2
+ *     ng_accuracy(logits, labels)                the fraction of rows that are right
  *
  * Every loss has the setting .reduction: the mean of the elements or rows (default), their sum, or
  * all of them. Operands of a loss do not broadcast: x and its target have one shape.

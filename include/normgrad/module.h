@@ -8,22 +8,22 @@
  *     if (ng_module_save(mlp, "mlp.safetensors")) fprintf(stderr, "%s\n", ng_error_text());
  *     ng_module_free(mlp);
  *
- *     ng_forward(net, tape, x)             the output for x
- *     ng_forward_using(net, tape, w, n, x) the same with other parameters
- *     ng_recompute(tape, net, x)           ng_forward that keeps less memory
- *     ng_train(net), ng_eval(net)          the modes of dropout and BatchNorm
- *     ng_freeze(net), ng_unfreeze(net)     excludes parameters from training
- *     ng_module_init(net, seed)            draws the parameters
- *     ng_module_to(net, dtype)             converts to float or double
- *     ng_module_tie(net, name, to)         makes one parameter of two
- *     ng_module_parameter(net, i, &p)      the i-th parameter; ng_module_buffer
- *     ng_module_find(net, name)            a parameter or buffer by its path
- *     ng_module_child(net, i)              the i-th child
- *     ng_summary(net)                      prints a table
- *     ng_module_save(net, path)            to a file; ng_module_load(net, path)
- *     ng_module_copy(to, from)             copies parameters and buffers
- *     ng_module_average(to, from, decay)   a moving average
- *     ng_module_free(net)                  frees it with its children
+ *     ng_forward(net, tape, x)               the output for x
+ *     ng_forward_using(net, tape, w, n, x)   the same with other parameters
+ *     ng_recompute(tape, net, x)             ng_forward that keeps less memory
+ *     ng_train(net), ng_eval(net)            the modes of dropout and BatchNorm
+ *     ng_freeze(net), ng_unfreeze(net)       excludes parameters from training
+ *     ng_module_init(net, seed)              draws the parameters
+ *     ng_module_to(net, dtype)               converts to float or double
+ *     ng_module_tie(net, name, to)           makes one parameter of two
+ *     ng_module_parameter(net, i, &p)        the i-th parameter; ng_module_buffer
+ *     ng_module_find(net, name)              a parameter or buffer by its path
+ *     ng_module_child(net, i)                the i-th child
+ *     ng_summary(net)                        prints a table
+ *     ng_module_save(net, path)              to a file; ng_module_load(net, path)
+ *     ng_module_copy(to, from)               copies parameters and buffers
+ *     ng_module_average(to, from, decay)     a moving average
+ *     ng_module_free(net)                    frees it with its children
  *
  * A new module is float32 and in training. You own it until you give it to another module, which
  * owns it from then on. */
@@ -153,7 +153,8 @@ NG_API void ng_module_free(ng_module *module);
 
 /* ---- Look at a network -------------------------------------------------------------------- */
 
-/* Parameters and buffers of the whole tree, in the order of registration, named by path:
+/* Parameters and buffers of the whole tree, in the order of registration, named by path. Buffers
+ * are saved but not trained, such as running statistics.
  *     for (int i = 0; ng_module_parameter(net, i, &p); i++) printf("%s\n", p.name);
  * A name lives as long as the module. */
 typedef struct {

@@ -6,13 +6,13 @@
  *     ng_summary(mlp);
  *     ng_module_free(mlp);
  *
- *     module.h     what all modules share: forward, modes, parameters by name, files, copies
- *     layers.h     Linear, activations, dropout, containers, convolutions, pooling,
- *                  norms of weights
- *     norms.h      the normalization layers
- *     attention.h  attention, embeddings, transformers; norms to choose from
- *     recurrent.h  RNN, GRU, LSTM, with norms in the cell
- *     custom.h     layers of your own
+ *     module.h      what all modules share: forward, modes, parameters by name, files, copies
+ *     layers.h      Linear, activations, dropout, containers, convolutions, pooling,
+ *                   norms of weights
+ *     norms.h       the normalization layers
+ *     attention.h   attention, embeddings, transformers; norms to choose from
+ *     recurrent.h   RNN, GRU, LSTM, with norms in the cell
+ *     custom.h      layers of your own
  */
 #ifndef NORMGRAD_NN_H
 #define NORMGRAD_NN_H

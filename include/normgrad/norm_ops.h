@@ -6,22 +6,22 @@
  *     y = ng_batch_norm(tape, y, gamma, beta, running_mean, running_var, .training = true);
  *     y = ng_group_norm(tape, y, gamma, beta, .groups = 4);
  *
- *     ng_layer_norm(tape, x, gamma, beta, eps)    xhat gamma + beta over the last dimension
- *     ng_rms_norm(tape, x, gamma, eps)            x / sqrt(mean(x^2) + eps) gamma
- *     ng_row_norm(tape, x, gamma, beta)           both, with more settings
- *     ng_add_row_norm(tape, x, residual, gamma, beta, &sum)      ng_row_norm of x + residual
- *     ng_batch_norm(tape, x, gamma, beta, mean, var)             xhat over a channel of the batch
- *     ng_batch_renorm(tape, x, gamma, beta, mean, deviation)     near the running statistics
- *     ng_ghost_batch_norm(tape, x, gamma, beta, mean, var)       xhat over sub-batches
- *     ng_group_norm(tape, x, gamma, beta)         xhat over groups of channels
- *     ng_instance_norm(tape, x, gamma, beta, eps) xhat over each channel of a sample
- *     ng_channel_norm(tape, x, gamma, beta, eps)  xhat over all channels at each position
- *     ng_scale_norm(tape, x, g, eps)              g x / |x|
- *     ng_detach_norm(tape, x)                     xhat, statistics constant in the gradient
- *     ng_dynamic_tanh(tape, x, alpha, gamma, beta)    gamma tanh(alpha x) + beta
- *     ng_local_response_norm(tape, x, size)       x / (k + alpha mean_j x_j^2)^beta
- *     ng_weight_norm(tape, v, g)                  g v / |v|
- *     ng_spectral_norm(tape, w, u, v)             w / (u^T W v)
+ *     ng_layer_norm(tape, x, gamma, beta, eps)       xhat gamma + beta over the last dimension
+ *     ng_rms_norm(tape, x, gamma, eps)               x / sqrt(mean(x^2) + eps) gamma
+ *     ng_row_norm(tape, x, gamma, beta)              both, with more settings
+ *     ng_add_row_norm(tape, x, residual, gamma, beta, &sum)   ng_row_norm of x + residual
+ *     ng_batch_norm(tape, x, gamma, beta, mean, var)   xhat over a channel of the batch
+ *     ng_batch_renorm(tape, x, gamma, beta, mean, deviation)   near the running statistics
+ *     ng_ghost_batch_norm(tape, x, gamma, beta, mean, var)   xhat over sub-batches
+ *     ng_group_norm(tape, x, gamma, beta)            xhat over groups of channels
+ *     ng_instance_norm(tape, x, gamma, beta, eps)    xhat over each channel of a sample
+ *     ng_channel_norm(tape, x, gamma, beta, eps)     xhat over all channels at each position
+ *     ng_scale_norm(tape, x, g, eps)                 g x / |x|
+ *     ng_detach_norm(tape, x)                        xhat, statistics constant in the gradient
+ *     ng_dynamic_tanh(tape, x, alpha, gamma, beta)   gamma tanh(alpha x) + beta
+ *     ng_local_response_norm(tape, x, size)          x / (k + alpha mean_j x_j^2)^beta
+ *     ng_weight_norm(tape, v, g)                     g v / |v|
+ *     ng_spectral_norm(tape, w, u, v)                w / (u^T W v)
  *
  * Settings that all norms share. xhat is (x - mean) / sqrt(var + eps), and var divides by n. gamma
  * and beta scale and shift xhat; each may be NG_NONE. An eps of 0 selects the default: 1e-5; for

@@ -8,28 +8,28 @@
  *
  * xhat is (x - mean) / sqrt(var + eps), and var divides by n. Of features, x (..., n):
  *
- *     ng_layer_norm_new(n)               weight xhat + bias
- *     ng_layer_norm_over_new(shape)      the same over several trailing dimensions
- *     ng_rms_norm_new(n)                 weight x / sqrt(mean(x^2) + eps)
- *     ng_gated_rms_norm_new(n)           weight norm(x silu(gate))
- *     ng_adaptive_layer_norm_new(n)      scale xhat + shift, both made of x or of a condition
- *     ng_detach_norm_new(n)              xhat, statistics constant in the gradient
- *     ng_l2_norm_new(n)                  weight x / sqrt(sum x^2 + eps)
- *     ng_scale_norm_new(n)               g x / sqrt(sum x^2 + eps)
- *     ng_dynamic_tanh_new(n)             weight tanh(alpha x) + bias
- *     ng_derf_new(n)                     weight erf(alpha x + shift) + bias
+ *     ng_layer_norm_new(n)            weight xhat + bias
+ *     ng_layer_norm_over_new(shape)   the same over several trailing dimensions
+ *     ng_rms_norm_new(n)              weight x / sqrt(mean(x^2) + eps)
+ *     ng_gated_rms_norm_new(n)        weight norm(x silu(gate))
+ *     ng_adaptive_layer_norm_new(n)   scale xhat + shift, both made of x or of a condition
+ *     ng_detach_norm_new(n)           xhat, statistics constant in the gradient
+ *     ng_l2_norm_new(n)               weight x / sqrt(sum x^2 + eps)
+ *     ng_scale_norm_new(n)            g x / sqrt(sum x^2 + eps)
+ *     ng_dynamic_tanh_new(n)          weight tanh(alpha x) + bias
+ *     ng_derf_new(n)                  weight erf(alpha x + shift) + bias
  *
  * Of channels, x (N, C), (N, C, L), (N, C, H, W)...:
  *
- *     ng_batch_norm_new(C)               weight xhat + bias, over all samples
- *     ng_batch_renorm_new(C)             the same, corrected by running statistics
- *     ng_group_norm_new(groups, C)       weight xhat + bias, over the channels of a group
- *     ng_instance_norm_new(C)            xhat of each channel of a sample
- *     ng_filter_response_norm_new(C)     max(weight x / sqrt(mean(x^2) + eps) + bias, tau)
- *     ng_global_response_norm_new(C)     x + weight x G / (mean G + eps) + bias
- *     ng_evo_norm_new(C)                 normalization and activation in one
- *     ng_local_response_norm_new(size)   x / (k + alpha mean(x^2))^beta
- *     ng_batch_norm_recompute(net, data, batch)      new running statistics
+ *     ng_batch_norm_new(C)                        weight xhat + bias, over all samples
+ *     ng_batch_renorm_new(C)                      the same, corrected by running statistics
+ *     ng_group_norm_new(groups, C)                weight xhat + bias, over the channels of a group
+ *     ng_instance_norm_new(C)                     xhat of each channel of a sample
+ *     ng_filter_response_norm_new(C)              max(weight x / sqrt(mean(x^2) + eps) + bias, tau)
+ *     ng_global_response_norm_new(C)              x + weight x G / (mean G + eps) + bias
+ *     ng_evo_norm_new(C)                          normalization and activation in one
+ *     ng_local_response_norm_new(size)            x / (k + alpha mean(x^2))^beta
+ *     ng_batch_norm_recompute(net, data, batch)   new running statistics
  *
  * FiLM and the norms of weights are in layers.h, adaLN-Zero is in attention.h.
  *

@@ -5,17 +5,17 @@
  *     ng_tensor *loss = ng_cross_entropy(tape, y, labels, .smoothing = 0.1);
  *     if (ng_backward(tape, loss)) fprintf(stderr, "%s\n", ng_error_text());
  *
- *     elementwise.h  constants, arithmetic, functions of each element, activations, dropout
- *     reductions.h   sums, means, maxima, cumulative sums, matrix products
- *     shapes.h       reshape, transpose, slice and join; select and sort elements
- *     losses.h       softmax, cross-entropy and the other losses, accuracy
- *     norm_ops.h     the norms
- *     images.h       convolution, pooling, resizing
- *     sequences.h    attention, rotary positions, RNN, GRU, LSTM
+ *     elementwise.h   constants, arithmetic, functions of each element, activations, dropout
+ *     reductions.h    sums, means, maxima, cumulative sums, matrix products
+ *     shapes.h        reshape, transpose, slice and join; select and sort elements
+ *     losses.h        softmax, cross-entropy and the other losses, accuracy
+ *     norm_ops.h      the norms
+ *     images.h        convolution, pooling, resizing
+ *     sequences.h     attention, rotary positions, RNN, GRU, LSTM
  *
- * The first argument is the tape that owns the result. All operands have one dtype, float or
- * double. On wrong input an operation returns NULL with an error (core.h). In the shapes below
- * (...) stands for any leading dimensions.
+ * The first argument is the tape that owns the result. Operands have one dtype, float or double;
+ * labels and indices are int64. On wrong input an operation returns NULL with an error (core.h). In
+ * the shapes below (...) stands for any leading dimensions.
  *
  * An axis that has a default is a setting: .axes = NG_AXES(0). Reductions take any number of axes
  * and default to all of them; the others take one axis and default to the last. An axis without a

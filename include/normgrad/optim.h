@@ -11,14 +11,14 @@
  *     }
  *     ng_optimizer_free(adamw);
  *
- *     ng_sgd_new(net)          w -= lr g, with momentum
- *     ng_adam_new(net)         w -= lr m / (sqrt(v) + eps)
- *     ng_adamw_new(net)        Adam with decoupled weight decay
- *     ng_rmsprop_new(net)      w -= lr g / (sqrt(s) + eps)
- *     ng_lion_new(net)         w -= lr sign(c)
- *     ng_lars_new(net)         SGD with steps in proportion to |w|
- *     ng_lamb_new(net)         Adam with steps in proportion to |w|
- *     ng_muon_new(net)         momentum made orthogonal, for matrices
+ *     ng_sgd_new(net)                          w -= lr g, with momentum
+ *     ng_adam_new(net)                         w -= lr m / (sqrt(v) + eps)
+ *     ng_adamw_new(net)                        Adam with decoupled weight decay
+ *     ng_rmsprop_new(net)                      w -= lr g / (sqrt(s) + eps)
+ *     ng_lion_new(net)                         w -= lr sign(c)
+ *     ng_lars_new(net)                         SGD with steps in proportion to |w|
+ *     ng_lamb_new(net)                         Adam with steps in proportion to |w|
+ *     ng_muon_new(net)                         momentum made orthogonal, for matrices
  *     ng_optimizer_group(optimizer, pattern)   another rate or decay for some parameters
  *     ng_optimizer_step(optimizer)             moves the parameters
  *     ng_optimizer_set_lr(optimizer, lr)       another base rate
@@ -36,12 +36,16 @@ NG_BEGIN_C
  *
  * A schedule gives the factor of the base rate at each step (0, 1, 2...). During a warm-up of w
  * steps the factor rises linearly, (step + 1) / w; the schedule itself begins at step w. */
+
+/* How the rate changes. */
 typedef enum {
     NG_SCHEDULE_CONSTANT = 0, /* 1 */
     NG_SCHEDULE_STEP,         /* factor^floor(step / every) */
     NG_SCHEDULE_COSINE,       /* floor + (1 - floor) (1 + cos(pi step / steps)) / 2, then floor */
     NG_SCHEDULE_LINEAR        /* from 1 to floor over `steps`, then floor */
 } ng_schedule_kind;
+
+/* A schedule, for the setting .schedule of an optimizer. */
 typedef struct {
     ng_schedule_kind kind; /* default NG_SCHEDULE_CONSTANT */
     int64_t warmup;        /* w, default 0 */
@@ -50,6 +54,8 @@ typedef struct {
     double factor;         /* NG_SCHEDULE_STEP: default 0.1 */
     double floor;          /* NG_SCHEDULE_COSINE and _LINEAR: the last factor; default 0 */
 } ng_schedule;
+
+/* The factor at a step. */
 NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
 
 /* ---- Optimizers ----------------------------------------------------------------------------
@@ -67,6 +73,8 @@ NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
  * AdamW, LAMB and RMSProp clamp a finite gradient to -2^63 .. 2^63 in float (2^511 in double), so
  * that its square is finite; their next steps are then small until the squares have decayed. LARS,
  * LAMB and Muon need elements of at most 1e150 in double, whose squares they sum. */
+
+/* Made by ng_sgd_new, ng_adam_new... */
 typedef struct ng_optimizer ng_optimizer;
 
 /* SGD:

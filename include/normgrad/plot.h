@@ -9,9 +9,9 @@
  *     ng_plot(history, "loss.svg", .log_y = true);
  *     ng_plot_watch(history, "layers.svg");
  *
- *     ng_plot(history, path)           draws the series of a history
- *     ng_watch(net, history, step)     logs statistics of each layer
- *     ng_plot_watch(history, path)     draws them
+ *     ng_plot(history, path)         draws the series of a history
+ *     ng_watch(net, history, step)   logs statistics of each layer
+ *     ng_plot_watch(history, path)   draws them
  */
 #ifndef NORMGRAD_PLOT_H
 #define NORMGRAD_PLOT_H
@@ -108,7 +108,7 @@ NG_API ng_status ng_watch(ng_module *net, ng_history *history, int64_t step);
  * is not finite, or is 0 on a logarithmic scale, is white. NG_EVALUE if nothing was watched, if no
  * value can be drawn, and for the path "-". */
 typedef struct {
-    const char *title;
+    const char *title; /* as in ng_plot, like the next two */
     int width, height;
     bool keep;
     const char *path;

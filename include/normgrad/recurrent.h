@@ -6,9 +6,9 @@
  *     h = ng_forward_recurrent(lstm, tape, x, NG_NONE, &state);
  *     ng_module_free(lstm);
  *
- *     ng_rnn_new(features, hidden)     h' = tanh(W_ih x + b_ih + W_hh h + b_hh)
- *     ng_gru_new(features, hidden)     a gated recurrent unit
- *     ng_lstm_new(features, hidden)    long short-term memory
+ *     ng_rnn_new(features, hidden)    h' = tanh(W_ih x + b_ih + W_hh h + b_hh)
+ *     ng_gru_new(features, hidden)    a gated recurrent unit
+ *     ng_lstm_new(features, hidden)   long short-term memory
  *     ng_forward_recurrent(module, tape, x, lengths, &state)   continues from a state
  *
  * x (N, T, features) -> y (N, T, hidden), the state h of the last layer after each step; with

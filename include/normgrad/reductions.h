@@ -5,24 +5,24 @@
  *     ng_tensor *gram = ng_matmul(tape, off, off, .transpose_b = true);
  *     ng_tensor *total = ng_sum(tape, gram);
  *
- *     ng_sum(tape, x)                sum x
- *     ng_sum_squares(tape, x)        sum x^2
- *     ng_mean(tape, x)               (sum x) / n
- *     ng_variance(tape, x)           (sum (x - mean)^2) / n
- *     ng_max(tape, x)                max x
- *     ng_min(tape, x)                min x
- *     ng_prod(tape, x)               product of x
- *     ng_norm(tape, x)               (sum |x|^p)^(1/p), p = .order
- *     ng_logsumexp(tape, x)          ln sum e^x
- *     ng_sum_to(tape, x, shape)      sums x to `shape`: the gradient of broadcasting
- *     ng_argmax(tape, x)             index of the largest element
- *     ng_argmin(tape, x)             index of the smallest element
- *     ng_cumsum(tape, x)             x[0] + ... + x[j]
- *     ng_cumprod(tape, x)            x[0] ... x[j]
- *     ng_cosine_similarity(tape, a, b)       a . b / (|a| |b|)
- *     ng_matmul(tape, a, b)                  a b
- *     ng_linear(tape, x, weight, bias)       x weight^T + bias
- *     ng_dot(tape, a, b)                     sum a b
+ *     ng_sum(tape, x)                    sum x
+ *     ng_sum_squares(tape, x)            sum x^2
+ *     ng_mean(tape, x)                   (sum x) / n
+ *     ng_variance(tape, x)               (sum (x - mean)^2) / n
+ *     ng_max(tape, x)                    max x
+ *     ng_min(tape, x)                    min x
+ *     ng_prod(tape, x)                   product of x
+ *     ng_norm(tape, x)                   (sum |x|^p)^(1/p), p = .order
+ *     ng_logsumexp(tape, x)              ln sum e^x
+ *     ng_sum_to(tape, x, shape)          sums x to `shape`: the gradient of broadcasting
+ *     ng_argmax(tape, x)                 index of the largest element
+ *     ng_argmin(tape, x)                 index of the smallest element
+ *     ng_cumsum(tape, x)                 x[0] + ... + x[j]
+ *     ng_cumprod(tape, x)                x[0] ... x[j]
+ *     ng_cosine_similarity(tape, a, b)   a . b / (|a| |b|)
+ *     ng_matmul(tape, a, b)              a b
+ *     ng_linear(tape, x, weight, bias)   x weight^T + bias
+ *     ng_dot(tape, a, b)                 sum a b
  */
 #ifndef NORMGRAD_REDUCTIONS_H
 #define NORMGRAD_REDUCTIONS_H

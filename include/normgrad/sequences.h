@@ -5,9 +5,9 @@
  *     ng_recurrent_state state = NG_NO_STATE;
  *     y = ng_lstm(tape, y, weights, state, NG_NONE, .last = &state);
  *
- *     ng_attention(tape, q, k, v, mask)    softmax(scale q k^T) v for each head
- *     ng_self_attention(tape, qkv, mask)   the same, with q, k and v in one tensor
- *     ng_rotary(tape, x)                   rotates pairs of features by their position
+ *     ng_attention(tape, q, k, v, mask)           softmax(scale q k^T) v for each head
+ *     ng_self_attention(tape, qkv, mask)          the same, with q, k and v in one tensor
+ *     ng_rotary(tape, x)                          rotates pairs of features by their position
  *     ng_rnn(tape, x, weights, state, lengths)    h' = tanh(W_ih x + b_ih + W_hh h + b_hh)
  *     ng_gru(tape, x, weights, state, lengths)    h' = (1 - z) * n + z * h
  *     ng_lstm(tape, x, weights, state, lengths)   c' = s(f) * c + s(i) * tanh(g)

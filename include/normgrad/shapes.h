@@ -6,30 +6,30 @@
  *     ng_tensor *index, *largest = ng_top_k(tape, both, 3, .index = &index);
  *     ng_tensor *words = ng_gather_rows(tape, table, labels);
  *
- *     ng_reshape(tape, x, shape)              the same elements in another shape
- *     ng_permute(tape, x, axes)               y's axis i is x's axis axes[i]
- *     ng_transpose(tape, x, axis, other)      swaps two axes
- *     ng_broadcast_to(tape, x, shape)         repeats x along axes of length 1
- *     ng_squeeze(tape, x, axis)               removes an axis of length 1
- *     ng_unsqueeze(tape, x, axis)             adds an axis of length 1
- *     ng_slice(tape, x, axis, from, to)       x[..., from:to, ...]
- *     ng_pad(tape, x, axis, before, after)    zeros before and after x
- *     ng_concat(tape, parts, count, axis)     joins along an axis
- *     ng_stack(tape, parts, count, axis)      joins along a new axis
- *     ng_chunk(tape, x, count, axis, chunks)  splits into equal parts
- *     ng_repeat(tape, x, counts)              x side by side
- *     ng_flip(tape, x)                        reverses an axis
- *     ng_roll(tape, x, by)                    y[(i + by) mod n] = x[i]
- *     ng_shift(tape, x, by)                   y[i] = x[i - by], zeros move in
- *     ng_tril(tape, x, diagonal)              the lower triangle, else 0
- *     ng_triu(tape, x, diagonal)              the upper triangle, else 0
- *     ng_gather_rows(tape, table, index)      y[i, :] = table[index[i], :]
- *     ng_scatter_add_rows(tape, x, index, n)  y[index[i], :] += x[i, :]
- *     ng_take_along_axis(tape, x, index)      y[j] = x[index[j]]
- *     ng_scatter_add_along_axis(tape, x, index, n)    y[index[j]] += x[j]
- *     ng_sort(tape, x)                        the elements in order
- *     ng_argsort(tape, x)                     their indices
- *     ng_top_k(tape, x, k)                    the k largest
+ *     ng_reshape(tape, x, shape)                     the same elements in another shape
+ *     ng_permute(tape, x, axes)                      y's axis i is x's axis axes[i]
+ *     ng_transpose(tape, x, axis, other)             swaps two axes
+ *     ng_broadcast_to(tape, x, shape)                repeats x along axes of length 1
+ *     ng_squeeze(tape, x, axis)                      removes an axis of length 1
+ *     ng_unsqueeze(tape, x, axis)                    adds an axis of length 1
+ *     ng_slice(tape, x, axis, from, to)              x[..., from:to, ...]
+ *     ng_pad(tape, x, axis, before, after)           zeros before and after x
+ *     ng_concat(tape, parts, count, axis)            joins along an axis
+ *     ng_stack(tape, parts, count, axis)             joins along a new axis
+ *     ng_chunk(tape, x, count, axis, chunks)         splits into equal parts
+ *     ng_repeat(tape, x, counts)                     x side by side
+ *     ng_flip(tape, x)                               reverses an axis
+ *     ng_roll(tape, x, by)                           y[(i + by) mod n] = x[i]
+ *     ng_shift(tape, x, by)                          y[i] = x[i - by], zeros move in
+ *     ng_tril(tape, x, diagonal)                     the lower triangle, else 0
+ *     ng_triu(tape, x, diagonal)                     the upper triangle, else 0
+ *     ng_gather_rows(tape, table, index)             y[i, :] = table[index[i], :]
+ *     ng_scatter_add_rows(tape, x, index, n)         y[index[i], :] += x[i, :]
+ *     ng_take_along_axis(tape, x, index)             y[j] = x[index[j]]
+ *     ng_scatter_add_along_axis(tape, x, index, n)   y[index[j]] += x[j]
+ *     ng_sort(tape, x)                               the elements in order
+ *     ng_argsort(tape, x)                            their indices
+ *     ng_top_k(tape, x, k)                           the k largest
  *
  * An operation that changes nothing returns x itself, for example a reshape to x's own shape. The
  * gradient of the result is then that of x.

@@ -9,17 +9,17 @@
  *     ng_print(second);
  *     ng_tape_free(tape), ng_tensor_free(w);
  *
- *     ng_tape_reset(tape)                  ends the life of all that was computed
- *     ng_tape_own(tape, x)                 gives a tensor of yours to the tape
- *     ng_tape_seed(tape, seed)             seeds dropout, ng_normal, ng_uniform, ng_sample
- *     ng_tape_set_recording(tape, on)      off for evaluation
- *     ng_backward(tape, loss)              adds d loss / d leaf to the gradient of every leaf
- *     ng_gradient(tape, y, x)              d y / d x as a tensor
- *     ng_gradients(tape, outputs, n, inputs, m, gradients)     the same of several
- *     ng_detach(tape, x)                   x as a constant
- *     ng_variable(tape, x)                 x as a leaf of the tape
- *     ng_tape_write_dot(tape, root, path)  the graph for Graphviz
- *     ng_record(...)                       an operation of your own
+ *     ng_tape_reset(tape)                   ends the life of all that was computed
+ *     ng_tape_own(tape, x)                  gives a tensor of yours to the tape
+ *     ng_tape_seed(tape, seed)              seeds dropout, ng_normal, ng_uniform, ng_sample
+ *     ng_tape_set_recording(tape, on)       off for evaluation
+ *     ng_backward(tape, loss)               adds d loss / d leaf to the gradient of every leaf
+ *     ng_gradient(tape, y, x)               d y / d x as a tensor
+ *     ng_gradients(tape, outputs, n, inputs, m, gradients)   the same of several
+ *     ng_detach(tape, x)                    x as a constant
+ *     ng_variable(tape, x)                  x as a leaf of the tape
+ *     ng_tape_write_dot(tape, root, path)   the graph for Graphviz
+ *     ng_record(...)                        an operation of your own
  */
 #ifndef NORMGRAD_TAPE_H
 #define NORMGRAD_TAPE_H
@@ -164,6 +164,8 @@ NG_API ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, c
  * a `definition`, the same value composed of primitives: it documents the op, the kernel is tested
  * against it, and it gives the higher derivatives. A primitive may have a `backward` kernel too.
  * Without any of them the op has no gradient: NG_EGRAD. */
+
+/* An op; one record of it on a tape. */
 typedef struct ng_op ng_op;
 typedef struct ng_node ng_node;
 

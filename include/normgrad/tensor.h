@@ -7,20 +7,20 @@
  *     printf("%g %g\n", ng_at(m, 1, 2), ng_get(v, 0));
  *     ng_tensor_free(m), ng_tensor_free(v);
  *
- *     ng_zeros_new(dtype, shape)           0 everywhere; ng_ones_new, ng_full_new
- *     ng_uniform_new(dtype, shape, low, high, &rng)            uniform in [low, high)
- *     ng_normal_new(dtype, shape, mean, deviation, &rng)       normally distributed
- *     ng_tensor_from(dtype, shape, NG_VALUES(...))             numbers that you write
- *     ng_tensor_from_array(dtype, shape, array)                a copy of an array
- *     ng_copy_new(x, dtype)                a copy of a tensor
- *     ng_tensor_free(x)                    frees a tensor of yours
- *     ng_shape_of(x)                       its shape; ng_rank, ng_size, ng_dim, ng_dtype_of
- *     ng_data_f32(x)                       its elements; ng_data_f64, ng_data_i64
- *     ng_item(x)                           its only element; ng_get(x, i), ng_at(x, i, j)
- *     ng_print(x)                          prints it
- *     ng_set(x, i, value)                  sets an element; ng_fill, ng_copy_values
- *     ng_require_grad(x)                   makes x a leaf that gets gradients
- *     ng_grad(x)                           its gradient; ng_set_grad, ng_zero_grad
+ *     ng_zeros_new(dtype, shape)                     0 everywhere; ng_ones_new, ng_full_new
+ *     ng_uniform_new(dtype, shape, low, high, &rng)   uniform in [low, high)
+ *     ng_normal_new(dtype, shape, mean, deviation, &rng)   normally distributed
+ *     ng_tensor_from(dtype, shape, NG_VALUES(...))   numbers that you write
+ *     ng_tensor_from_array(dtype, shape, array)      a copy of an array
+ *     ng_copy_new(x, dtype)                          a copy of a tensor
+ *     ng_tensor_free(x)                              frees a tensor of yours
+ *     ng_shape_of(x)                                 its shape; ng_rank, ng_size, ng_dim
+ *     ng_data_f32(x)                                 its elements; ng_data_f64, ng_data_i64
+ *     ng_item(x)                                     its only element; ng_get(x, i), ng_at(x, i, j)
+ *     ng_print(x)                                    prints it
+ *     ng_set(x, i, value)                            sets an element; ng_fill, ng_copy_values
+ *     ng_require_grad(x)                             makes x a leaf that gets gradients
+ *     ng_grad(x)                                     its gradient; ng_set_grad, ng_zero_grad
  *
  * Every tensor has one of three owners, who ends its life:
  *
@@ -226,7 +226,8 @@ NG_API ng_status ng_copy_values(ng_tensor *x, const ng_tensor *from);
 
 /* ---- Gradients of a leaf ------------------------------------------------------------------ */
 
-/* Makes x (yours, floating) a leaf that gets gradients, and returns it:
+/* Makes x (yours, float or double) a leaf, a tensor that gets a gradient and is not itself
+ * computed, and returns it:
  *     ng_tensor *x = ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(3, 4), 0, 1, &rng)); */
 NG_API ng_tensor *ng_require_grad(ng_tensor *x);
 NG_API bool ng_requires_grad(const ng_tensor *x);

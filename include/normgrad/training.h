@@ -15,7 +15,7 @@
  *     ng_training_epoch(training, epochs)      the next epoch
  *     ng_training_batch(training, n, &batch)   the next batch of n samples
  *     ng_training_step(training, steps)        the next step, without a data set
- *     ng_training_keep_number(training, name, &number)     saves a variable of yours too
+ *     ng_training_keep_number(training, name, &number)   saves a variable of yours too
  *     ng_training_at(training)                 how far it is
  *     ng_training_stop(training)               saves and ends the loops
  *     ng_training_save(training)               saves now
