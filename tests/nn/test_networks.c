@@ -74,55 +74,6 @@ LOOP_TEST(every_layer_is_a_function_of_its_parameters, case_count(layer_case))
     }
 }
 
-/* The loss after two steps of gradient descent on other samples, as a function of the initial
- * parameters. */
-typedef struct {
-    ng_module *net;
-    ng_tensor *support, *query;
-} task;
-
-static ng_tensor *loss_of(ng_tape *on, const task *t, ng_tensor *x, ng_tensor *const *w, int n)
-{
-    ng_tensor *y = ng_forward_using(t->net, on, w, n, x);
-    return ng_mean(on, ng_square(on, ng_add_scalar(on, y, -0.5)));
-}
-
-enum { META = 6 };
-
-static ng_tensor *meta_loss(ng_tape *on, ng_tensor *const *in, void *context)
-{
-    const task *t = context;
-    ng_tensor *w[META], *g[META];
-    for (int i = 0; i < META; i++) w[i] = in[i];
-    for (int step = 0; step < 2; step++) {
-        ng_tensor *loss = loss_of(on, t, t->support, w, META);
-        if (ng_gradients(on, &loss, 1, w, META, g, .record = true)) return NULL;
-        for (int i = 0; i < META; i++) w[i] = ng_sub(on, w[i], ng_mul_scalar(on, g[i], 0.3));
-    }
-    return loss_of(on, t, t->query, w, META);
-}
-
-TEST(the_gradient_through_two_inner_steps_is_that_of_differences)
-{
-    ng_module *const norms[] = {ng_layer_norm_new(3), ng_batch_norm_new(3),
-                                ng_group_norm_new(1, 3)};
-    ng_tensor *w[META];
-    for (int k = 0; k < 3; k++) {
-        ng_module *net = own(
-            ng_sequential_new(ng_linear_new(2, 3), norms[k], ng_tanh_new(), ng_linear_new(3, 2)));
-        assert_ok(ng_module_to(net, NG_F64));
-        ck_assert_int_eq(draw_parameters(net, w), META);
-        task t = {net, own(ng_copy_new(normal(NG_F64, NG_SHAPE(5, 2), 1), NG_F64)),
-                  own(ng_copy_new(normal(NG_F64, NG_SHAPE(4, 2), 2), NG_F64))};
-        for (int order = 1; order <= 2; order++) {
-            const ng_check_report report =
-                ng_check_function(meta_loss, w, META, .context = &t, .order = order);
-            ck_assert_msg(report.passed, "norm %d: %s", k, report.message);
-            ck_assert_int_ge(report.compared, 20);
-        }
-    }
-}
-
 TEST(a_parameter_may_stand_for_itself)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(3, 4), ng_rms_norm_new(4)));

@@ -320,6 +320,27 @@ START_TEST(statistics_changed_before_backward_are_noticed)
 }
 END_TEST
 
+/* After three batches, with momentum 0.1 and 0.3, and cumulative. */
+START_TEST(running_statistics_are_pytorchs)
+{
+    static const char *const averages[] = {"momentum", "fast", "cumulative"};
+    static const char *const kinds[] = {"features", "1d", "2d"};
+    char row[64];
+    golden_load("tests/golden/ops.txt");
+    for (int i = 0; i < 9; i++) {
+        snprintf(row, sizeof row, "running_%s_%s", averages[i / 3], kinds[i % 3]);
+        ng_module *norm = in_double(ng_batch_norm_new(ng_dim(golden("%s/x0", row), 1),
+                                                      .momentum = i / 3 == 1 ? 0.3 : 0,
+                                                      .cumulative = i / 3 == 2));
+        for (int batch = 0; batch < 3; batch++)
+            assert_ok(ng_forward(norm, tape, golden("%s/x%d", row, batch)));
+        assert_golden(ng_module_find(norm, "running_mean"), 1e-12, "%s/mean", row);
+        assert_golden(ng_module_find(norm, "running_var"), 1e-12, "%s/var", row);
+    }
+    golden_unload();
+}
+END_TEST
+
 Suite *norm_ops_suite(void)
 {
     TCase *tests;
@@ -341,5 +362,6 @@ Suite *norm_ops_suite(void)
     tcase_add_test(tests, add_row_norm_is_a_sum_and_its_norm);
     tcase_add_test(tests, running_statistics_are_optional_and_stay_while_the_checker_moves_inputs);
     tcase_add_test(tests, statistics_changed_before_backward_are_noticed);
+    tcase_add_test(tests, running_statistics_are_pytorchs);
     return suite;
 }

@@ -100,31 +100,6 @@ TEST(every_figure_has_a_row)
     golden_expect_rows(rows, N_ROWS, sizeof *rows, "running_,layer_norm_,rms_norm,ada,batch_norm_");
 }
 
-/* ---- Running statistics --------------------------------------------------------------------- */
-
-static const struct {
-    const char *name;
-    double momentum;
-    bool cumulative;
-} averages[] = {{"momentum", 0.1, false}, {"fast", 0.3, false}, {"cumulative", 0, true}};
-
-LOOP_TEST(running_statistics_after_three_batches_are_pytorchs, 3)
-{
-    static const char *const kinds[] = {"features", "1d", "2d"};
-    for (int kind = 0; kind < 3; kind++) {
-        char row[64];
-        snprintf(row, sizeof row, "running_%s_%s", averages[_i].name, kinds[kind]);
-        ng_module *norm = own(ng_batch_norm_new(ng_dim(golden("%s/x0", row), 1),
-                                                .momentum = averages[_i].momentum,
-                                                .cumulative = averages[_i].cumulative));
-        assert_ok(ng_module_to(norm, NG_F64));
-        for (int batch = 0; batch < 3; batch++)
-            assert_ok(ng_forward(norm, tape, golden("%s/x%d", row, batch)));
-        expect_golden(row, "mean", ng_module_find(norm, "running_mean"));
-        expect_golden(row, "var", ng_module_find(norm, "running_var"));
-    }
-}
-
 /* ---- Fifty steps of training ---------------------------------------------------------------- */
 
 #define STEPS 50

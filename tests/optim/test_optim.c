@@ -181,27 +181,16 @@ LOOP_TEST(defaults_written_out_change_no_bit, OPTIMIZERS)
 
 /* ---- Optimizers that normalize (test_golden.c has their formulas) --------------------------- */
 
-/* LARS and LAMB move a matrix of weights by its norm times the rate, whatever the gradient's size;
- * with norms of 0 by the rate alone. */
-TEST(trust_ratios_do_not_depend_on_the_gradients_size)
+/* LARS and LAMB move weights whose norm is 0 by the rate alone. */
+TEST(weights_of_zero_are_moved_by_the_rate)
 {
-    for (int k = 0; k < 4; k++) {
-        const double size = k % 2 ? 1e-6 : 1e6, norm = sqrt(0.25 + 1.5625 + 4);
-        bench b = bench_new(NG_F64);
-        ng_optimizer *optimizer =
-            own(k / 2 ? ng_lars_new(b.module, .lr = 0.5, .trust = 0.1)
-                      : ng_lamb_new(b.module, .lr = 0.05, .weight_decay = NG_ZERO, .eps = NG_ZERO));
-        move(&b, optimizer, (double[]){3 * size, -size, 4 * size});
-        double squares = 0;
-        for (int i = 0; i < N; i++) squares += pow(ng_get(b.weight, i) - start[i], 2);
-        assert_close(sqrt(squares), 0.05 * norm, 1e-12);
-
+    for (int k = 0; k < 2; k++) {
         bench zero = bench_new(NG_F64);
         ng_fill(zero.weight, 0);
-        optimizer = own(k / 2 ? ng_lars_new(zero.module, .lr = 0.5)
-                              : ng_lamb_new(zero.module, .lr = 0.5, .eps = NG_ZERO));
+        ng_optimizer *optimizer = own(k ? ng_lars_new(zero.module, .lr = 0.5)
+                                        : ng_lamb_new(zero.module, .lr = 0.5, .eps = NG_ZERO));
         move(&zero, optimizer, (double[]){2, -2, 2});
-        assert_close(ng_get(zero.weight, 0), k / 2 ? -1 : -0.5, 1e-12);
+        assert_close(ng_get(zero.weight, 0), k ? -1 : -0.5, 1e-12);
     }
 }
 
