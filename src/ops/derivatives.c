@@ -218,7 +218,7 @@ ng_tensor *ng_jvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, in
         !vectors_fit(function, tape, inputs, options.vectors, n_inputs))
         return NULL;
     if (!options.allow_unused && !derivatives_has_gradient(function, "y", 0, tape, y)) return NULL;
-    /* the cotangent is a node: a sweep to it ends there, one to a leaf looks through all the tape */
+    /* A node: a sweep to it ends there, where one to a leaf looks through the whole tape. */
     ng_tensor *minus = ng_result_full(tape, y->dtype, y->shape, -1);
     ng_tensor *leaf = minus ? ng_variable(tape, minus, .by_definition = true) : NULL;
     const bool was = ng_tape_set_recording(tape, true);

@@ -49,12 +49,9 @@ static table table_of(const bench_results *results, const char *group)
     table t = {.gain = results->options.n_threads > 1};
     const bool norm = !strncmp(group, "norm_", 5), pointwise = !strcmp(group, "pointwise"),
                product = !strcmp(group, "product"), step = !strcmp(group, "step");
-    const bool has[ENGINES] = {[NORMGRAD] = true,
-                               [ROOF] = norm || pointwise || step,
-                               [PYTORCH] = true,
-                               [COMPILED] = norm || pointwise || step,
-                               [ONEDNN] = norm || pointwise || product,
-                               [KANN] = step};
+    const bool has[ENGINES] = {
+        [NORMGRAD] = true,         [ROOF] = norm || pointwise || step,      [PYTORCH] = true,
+        [COMPILED] = norm || step, [ONEDNN] = norm || pointwise || product, [KANN] = step};
     for (int e = 0; e < ENGINES; e++) t.has[e] = has[e] && results->engine[e][0];
     for (int i = 0; i < results->n_cases; i++) {
         const bench_case *what = &results->cases[i];
