@@ -57,6 +57,7 @@ int main(int argc, char **argv)
     puts("");
 
     ng_check_report report = ng_check_function(call_softsign, &x, 1, .order = 2);
+    ng_check_print_head(stdout);
     ng_check_print(stdout, "softsign", &report);
 
     ng_tape_free(tape), ng_tensor_free(x);

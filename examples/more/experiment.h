@@ -23,6 +23,7 @@ typedef struct {
     bool no_plot;
     progress bar;
     ng_history *history;
+    char last[64]; /* result of the last step */
 } experiment;
 
 /* Reads the options and opens the history. `steps` is the default of --steps. */
@@ -56,17 +57,20 @@ static inline experiment experiment_begin(int argc, char **argv, const char *nam
 
 /* Returns whether there is another step. The loop ends after the last step, on Ctrl-C, after a
  * failure, and when `value`, the result of the previous step, is not finite. Logs at most a
- * thousand values and shows the progress. */
+ * thousand values, shows the progress, and prints the last result. */
 static inline bool experiment_goes_on(experiment *e, int step, const char *series, double value)
 {
     char detail[64];
     if (step > 0 && !ng_failed()) {
         if (!still_trains(value, "step %d: the %s", step, series)) return false;
         if (step % (e->steps / 1000 + 1) == 0) ng_history_log(e->history, series, step, value);
+        snprintf(e->last, sizeof e->last, "%d steps: %s %.4g", step, series, value);
         snprintf(detail, sizeof detail, "step %d/%d  %s %.4f", step, e->steps, series, value);
         progress_show(&e->bar, step, detail);
     }
-    return step < e->steps && !interrupted && !ng_failed();
+    const bool goes_on = step < e->steps && !interrupted && !ng_failed();
+    if (!goes_on) progress_end(&e->bar), puts(e->last);
+    return goes_on;
 }
 
 /* Writes the history and draws the figure. Returns the exit status. */

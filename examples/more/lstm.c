@@ -44,6 +44,7 @@ static void log_runs(ng_history *history, const char *name, const run *runs, int
             char series[16];
             snprintf(series, sizeof series, "run%d", k);
             ng_history_log(history, series, (i + 1) * every, runs[k].errors[i]);
+            if (i == POINTS - 1) printf("%-9s seed %d: error %.5f\n", name, k, runs[k].errors[i]);
         }
 }
 

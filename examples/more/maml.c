@@ -63,6 +63,9 @@ static void log_trials(ng_history *history, const char *name, ng_module *net, ng
         for (int i = 0; i < TRIALS; i++, ng_tape_reset(tape))
             sum += ng_item(loss_after(net, tape, draw_task(&rng), steps));
         ng_history_log(history, "loss", steps, sum / (double)TRIALS);
+        if (steps <= 1 || steps == TRIED)
+            printf("%-9s weights, a new sine after %2d steps: loss %.3f\n", name, steps,
+                   sum / (double)TRIALS);
     }
 }
 

@@ -87,7 +87,6 @@ int main(int argc, char **argv)
         loss = ng_item(of_batch);
         ng_tape_reset(tape);
     }
-    progress_end(&e.bar);
     if (!ng_failed()) write_sheet(e.out, both, tape);
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(both), ng_dataset_free(digits);
     return experiment_end(&e);
