@@ -30,14 +30,14 @@
  *
  * Names and calls:
  *
- *     ng_exp(tape, x)               an operation: first the tape that owns the result
- *     ng_linear_new(64, 128)        makes an object that is yours, as _read and _from do too;
- *                                   ng_module_free frees it
- *     ng_module_save(net, path)     a call on an object: the object's name, then the verb
- *     ng_tape_set_recording(t, on)  sets a state; ng_tape_recording(t) returns it
- *     ng_sum(tape, x, .axes = NG_AXES(0), .keepdim = true)    settings: named, optional, last
- *     ng_sum_with(tape, options)    the function behind that macro. Its struct is ng_sum_options,
- *                                   or that of its family, ng_reduce_options
+ *     ng_exp(tape, x)                an operation: first the tape that owns the result
+ *     ng_linear_new(64, 128)         makes an object that is yours, as _read and _from do:
+ *                                    ng_module_free frees it
+ *     ng_module_save(net, path)      a call on an object: the object's name, then the verb
+ *     ng_tape_set_recording(t, on)   sets a state; ng_tape_recording(t) returns it
+ *     ng_sum(tape, x, .axes = NG_AXES(0), .keepdim = true)   settings: named, optional, last
+ *     ng_sum_with(tape, options)     the function behind that macro. Its struct is ng_sum_options,
+ *                                    or that of its family, ng_reduce_options
  *
  * A setting of 0 selects the default; to pass zero, write NG_ZERO (core.h).
  *

@@ -147,7 +147,7 @@ function end_section() { # its text, and those of its functions that no list abo
     }
     list = section = ""
 }
-# The members of a struct: setting[type, i], with its comment told_of[type, i] and its type kind[type, i].
+# The members of a struct of settings: setting[type, i], with its comment told_of[type, i] and its type kind[type, i].
 function learn(type, text,    part, n, k, m, j, own, base, within, line, behind) {
     n = split(text, part, "\n")
     for (k = 2; k < n; k++) {
@@ -251,12 +251,16 @@ BEGIN { # the members that take an argument of a macro, and all names
             if (part[1] ~ /TWO/) before[part[2], part[5]]
         }
     close(ARGV[1])
-    while (("cat include/normgrad.h include/normgrad/*.h" | getline line) > 0)
+    while (("cat include/normgrad.h include/normgrad/*.h" | getline line) > 0) {
+        if (line ~ /^typedef struct.*{/) body = ""
+        body = body (body == "" ? "" : "\n") line
+        if (line ~ /^} ng_[a-z0-9_]*(options|inputs);/) learn(name_of(line), body)
         if (line ~ /^(#define|NG_API|typedef|}) .*ng_/ && line !~ /^NG_API.*_with\(/) {
             sub(/[;({].*/, "", line)
             sub(/.*[ *]/, "", line)
             if (line ~ /^ng_/) known[line]
         }
+    }
 }
 { line = $0 }
 line ~ /^#ifdef __cplusplus/ { skipped = 1 }
@@ -289,7 +293,6 @@ line ~ /^ +\/\*/ { doc = plain(rest(line)); for (k = latest; k <= count; k++) do
         if ((at = index(text, "/*"))) { doc = plain(rest(substr(text, at))); text = substr(text, 1, at - 1) }
         if (text !~ /^#/) sub(/ *\n?{.*/, ";", text)
     } else {
-        learn(name, text)
         text = members_told(name, text)
     }
     if (name ~ /^NG_(API|PRINTF|MUST_CHECK|BEGIN_C|END_C|NTH|ONE|FIRST_NAMED|EACH_[A-Z0-9]+)$/) next

@@ -22,6 +22,7 @@ $(DOCS)/html/index.html: include/normgrad.h $(HEADERS) $(PAGES) $(wildcard src/D
 	$(Q)cp plots/*.svg $(DOCS)/html
 	$(Q)tests/links.sh $(DOCS)/html
 MAN_PAGES = $(if $(shell command -v doxygen),$(DOCS)/man/man3/normgrad.h.3)
+HTML_PAGES = $(MAN_PAGES:$(DOCS)/man/man3/normgrad.h.3=$(DOCS)/html/index.html)
 
 TO = $(DESTDIR)$(LIBDIR)
 FROM_PC = realpath -m -s --relative-to='$(LIBDIR)/pkgconfig'

@@ -60,10 +60,10 @@ typedef enum {
 /* The settings of every check. */
 typedef struct {
     void *context;            /* passed to the function; not for modules */
-    int order;                /* 1 (default), or 2: order 1, then the gradient of the gradient */
+    int order;                /* default 1; with 2 also the gradient of the gradient */
     ng_check_mode mode;       /* default NG_CHECK_ELEMENTS */
     uint64_t seed;            /* of the random numbers, directions and dropout */
-    int directions;           /* NG_CHECK_FAST only: default 3 */
+    int directions;           /* NG_CHECK_FAST: how many; default 3 */
     double tolerance;         /* relative, added to the estimated error; default 1e-9 */
     double step;              /* the largest step, relative to each element; default 1/16 */
     const char *const *names; /* of the inputs, for the report; default "input 1", "input 2"... */
@@ -76,9 +76,9 @@ typedef struct {
 /* What was found. Strings are part of the report. */
 typedef struct {
     bool passed;         /* nothing was wrong, and something was compared */
-    int order;           /* how far it went: 1 of 2 where the first derivatives were wrong */
+    int order;           /* how far it went: 1, not 2, if first derivatives were wrong */
     ng_check_mode mode;  /* as checked */
-    int64_t compared;    /* derivatives, of both orders where it went to 2 */
+    int64_t compared;    /* how many derivatives, of both orders together */
     int64_t failed;      /* how many of them are wrong */
     int64_t kinks;       /* how many of them are at a kink: the slopes on both sides differ, and the
                             analytic one is between them. A kink is no failure, but an input that

@@ -79,8 +79,8 @@ NG_API ng_tape_usage ng_tape_used(const ng_tape *tape);
  * unchanged; those that a step has used may be gone (ng_has_grad). */
 NG_API NG_MUST_CHECK ng_status ng_backward(ng_tape *tape, ng_tensor *loss);
 
-/* ng_backward for a y of any shape: the gradients of sum(y dy) with a cotangent dy, which has y's
- * shape and dtype. */
+/* ng_backward for a y of any shape: the gradients of sum(y dy). The cotangent dy has y's shape and
+ * dtype, a weight for each element of y. */
 NG_API NG_MUST_CHECK ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy);
 
 /* Computes the gradients of outputs with respect to inputs, which are leaves or intermediates:
@@ -159,8 +159,8 @@ NG_API ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, c
  *         return ng_record(tape, &cube_op, y, &x, 1, NULL, 0);
  *     }
  *
- * The ng_op states its gradient. A *primitive* has `gradient`, a rule made of ng_ ops; since these
- * are recorded, it gives gradients of any order. A *fused* op has a `backward` kernel for speed and
+ * The ng_op states its gradient. A primitive has `gradient`, a rule made of ng_ ops; since these
+ * are recorded, it gives gradients of any order. A fused op has a `backward` kernel for speed and
  * a `definition`, the same value composed of primitives: it documents the op, the kernel is tested
  * against it, and it gives the higher derivatives. A primitive may have a `backward` kernel too.
  * Without any of them the op has no gradient: NG_EGRAD. */

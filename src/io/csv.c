@@ -98,8 +98,8 @@ static bool csv_complete_options(ng_dataset_read_csv_options *o)
         ng_fail(NG_EVALUE, "%s: delimiter 0x%02x can stand in a number or end a line", read_csv,
                 (unsigned)(unsigned char)o->delimiter);
     else if (o->label_column < 0 || o->targets < 0)
-        ng_fail(NG_EVALUE, "%s: label column %d, %d targets, expected at least 0", read_csv,
-                o->label_column, o->targets);
+        ng_fail(NG_EVALUE, "%s: label_column is %d and targets %d, expected both 0 or more",
+                read_csv, o->label_column, o->targets);
     else
         return ng_option_idle(read_csv, "targets", o->targets && o->no_label,
                               "without .no_label") &&

@@ -59,7 +59,7 @@ bool ng_dataset_features_accepted(const char *function, double scale, ng_dtype d
 {
     if (!ng_option_range(function, "scale", scale, -HUGE_VAL, HUGE_VAL)) return false;
     if (dtype == NG_F32 || dtype == NG_F64) return true;
-    ng_fail(NG_EDTYPE, "%s: features as %s, expected float32 or float64", function,
+    ng_fail(NG_EDTYPE, "%s: dtype is %s, expected float32 or float64", function,
             ng_dtype_name(dtype));
     return false;
 }
@@ -220,8 +220,9 @@ ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t se
         return ng_newest_status();
     const int64_t all = ng_dataset_count(dataset);
     if (count < 1 || count >= all)
-        return ng_fail(NG_EVALUE, "%s: %lld of %lld samples: neither part may be empty", function,
-                       (long long)count, (long long)all);
+        return ng_fail(NG_EVALUE,
+                       "%s: count is %lld, expected 1 or more, and fewer than the %lld samples",
+                       function, (long long)count, (long long)all);
     return divide(function, dataset, 0, count, seed, first, second);
 }
 
@@ -236,8 +237,8 @@ ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t s
     const int64_t all = ng_dataset_count(dataset);
     if (k < 2 || k > all || fold < 0 || fold >= k)
         return ng_fail(NG_EVALUE,
-                       "%s: part %d of %d of %lld samples, expected 0 .. k - 1 of 2 .. %lld",
-                       function, fold, k, (long long)all, (long long)all);
+                       "%s: fold is %d and k %d, expected 0 <= fold < k, and 2 <= k <= %lld",
+                       function, fold, k, (long long)all);
     const int64_t from = all / k * fold + (all % k < fold ? all % k : fold);
     return divide(function, dataset, from, all / k + (fold < all % k), seed, validate, train);
 }
@@ -340,8 +341,9 @@ bool ng_dataset_batch_with(ng_dataset *dataset, ng_tape *tape, int64_t index, in
     if (!ng_given(function, "dataset", dataset) || !ng_given(function, "tape", tape)) return false;
     tape->function = function;
     if (size < 1 || index < 0)
-        return ng_fail(NG_EVALUE, "%s: size %lld, index %lld, expected at least 1 and 0", function,
-                       (long long)size, (long long)index),
+        return ng_fail(NG_EVALUE,
+                       "%s: size is %lld and index %lld, expected 1 or more, and 0 or more",
+                       function, (long long)size, (long long)index),
                false;
     const int64_t count = ng_dataset_count(dataset);
     if (index > (count - 1) / size) return false;

@@ -21,8 +21,9 @@ static bool training_options_accepted(const ng_training_new_options *o)
     static const char name[] = "ng_training_new";
     if (!ng_given(name, "optimizer", o->optimizer)) return false;
     if (o->every < 0 || o->keep < 0 || o->keep > 1000) {
-        ng_fail(NG_EVALUE, "%s: every %lld steps, keep %lld files, expected at most 1000, or 0",
-                name, (long long)o->every, (long long)o->keep);
+        ng_fail(NG_EVALUE,
+                "%s: every is %lld and keep %lld, expected both 0 or more, keep at most 1000", name,
+                (long long)o->every, (long long)o->keep);
         return false;
     }
     if (o->data && !o->tape) {
@@ -212,8 +213,8 @@ bool ng_training_batch_with(ng_training *training, int64_t size, ng_dataset_batc
         return false;
     }
     if (self->at.batch > 0 && self->size != size) {
-        ng_fail(NG_ESTATE, "%s: batches of %lld, expected %lld as before in this epoch", function,
-                (long long)size, (long long)self->size);
+        ng_fail(NG_ESTATE, "%s: size is %lld, expected %lld as in the epoch's earlier batches",
+                function, (long long)size, (long long)self->size);
         return false;
     }
     self->size = size;

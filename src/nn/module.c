@@ -639,8 +639,8 @@ static bool inputs_accepted(const char *function, const ng_module *module, const
     const unsigned idle = set ? set & ~taken_by(module) : 0;
     for (int i = 0; i < NAMED_INPUTS; i++)
         if (idle >> i & 1) {
-            ng_fail(NG_EVALUE, "%s: there is .%s, which no layer of the %s takes", function,
-                    named_inputs[i].name, module->type->name);
+            ng_fail(NG_EVALUE, "%s: the input .%s is given, but no layer of the %s takes it",
+                    function, named_inputs[i].name, module->type->name);
             return false;
         }
     return true;

@@ -216,8 +216,9 @@ double ng_accuracy(const ng_tensor *logits, const ng_tensor *labels)
         !ng_labels_fit(function, logits, labels))
         return nan("");
     if (labels->dtype != NG_I64 || logits->dtype == NG_I64) {
-        ng_fail(NG_EDTYPE, "%s: logits %s and labels %s, expected floating ones and int64",
-                function, ng_dtype_name(logits->dtype), ng_dtype_name(labels->dtype));
+        ng_fail(NG_EDTYPE,
+                "%s: logits are %s and labels %s, expected float32 or float64, and int64", function,
+                ng_dtype_name(logits->dtype), ng_dtype_name(labels->dtype));
         return nan("");
     }
     const int64_t *label = labels->data, classes = ng_dim(logits, -1);

@@ -179,8 +179,8 @@ static int row_dims(const char *function, const ng_tensor *x, const ng_tensor *g
     int dims = o->dims;
     if (dims == 0) dims = ng_is_none(affine) ? 1 : affine->shape.rank;
     if (dims >= 1 && dims <= x->shape.rank) return dims;
-    ng_fail(NG_ESHAPE, "%s: rows of %d dimension%s, expected at least 1 and at most those of x %s",
-            function, dims, dims == 1 ? "" : "s", ng_shape_print(x->shape).text);
+    ng_fail(NG_ESHAPE, "%s: a row has %d dimensions, expected at least 1 and at most those of x %s",
+            function, dims, ng_shape_print(x->shape).text);
     return 0;
 }
 
