@@ -246,55 +246,28 @@ static bool can_be_made(const gradient_case *spec)
     return true;
 }
 
-static void run_if_it_can_be_made(const gradient_case *spec, const manner *how)
-{
-    if (!can_be_made(spec)) return;
-    outcome o = run(spec, how);
-    outcome_free(&o);
-}
-
-/* The lengths of the axes of all inputs, each once. */
-static int lengths_of(const gradient_case *spec, int64_t lengths[CASE_INPUTS * NG_MAX_RANK])
-{
-    int count = 0;
-    for (int i = 0; i < CASE_INPUTS && spec->inputs[i].name; i++)
-        for (int d = 0; d < spec->inputs[i].shape.rank; d++) {
-            const int64_t length = spec->inputs[i].shape.dim[d];
-            int at = 0;
-            while (at < count && lengths[at] != length) at++;
-            if (at == count) lengths[count++] = length;
-        }
-    return count;
-}
-
-/* The same with another length 2^40: work for each of so many empty rows would not end. */
-static const int64_t huge = INT64_C(1) << 40;
-
-static void run_beside(const gradient_case *empty, int64_t length)
-{
-    const gradient_case joint = with_length(empty, length, huge);
-    for (int k = 0; k < 2; k++) run_if_it_can_be_made(&joint, &manners[k]);
-    for (int i = 0; i < CASE_INPUTS && empty->inputs[i].name; i++)
-        for (int d = 0; d < empty->inputs[i].shape.rank; d++) {
-            if (empty->inputs[i].shape.dim[d] != length) continue;
-            const gradient_case alone = with_axis(empty, i, d, huge);
-            for (int k = 0; k < 2; k++) run_if_it_can_be_made(&alone, &manners[k]);
-        }
-}
-
-/* One length or two are 0, a third is huge. */
+/* Wherever one length is 0, another is 2^40: work for each of so many empty rows would not end. */
 LOOP_TEST(every_case_is_done_at_once_with_what_is_empty_and_huge,
           (case_count(op_case) + case_count(layer_case)))
 {
-    int64_t lengths[CASE_INPUTS * NG_MAX_RANK];
-    const int count = lengths_of(case_at(_i), lengths);
-    for (int a = 0; a < count; a++)
-        for (int b = a; b < count; b++) {
-            const gradient_case one = with_length(case_at(_i), lengths[a], 0);
-            const gradient_case both = with_length(&one, lengths[b], 0);
-            for (int c = 0; c < count; c++)
-                if (c != a && c != b && lengths[c] != 1) run_beside(&both, lengths[c]);
+    enum { AXES = CASE_INPUTS * NG_MAX_RANK };
+    const gradient_case *spec = case_at(_i);
+    for (int pair = 0; pair < AXES * AXES; pair++) {
+        int64_t length[2] = {0, 0};
+        for (int k = 0; k < 2; k++) {
+            const int axis = k ? pair / AXES : pair % AXES;
+            const case_input *input = &spec->inputs[axis / NG_MAX_RANK];
+            if (input->name && axis % NG_MAX_RANK < input->shape.rank)
+                length[k] = input->shape.dim[axis % NG_MAX_RANK];
         }
+        if (length[0] < 1 || length[1] < 2 || length[0] == length[1]) continue;
+        const gradient_case empty = with_length(spec, length[0], 0);
+        const gradient_case both = with_length(&empty, length[1], INT64_C(1) << 40);
+        for (int k = 0; k < 2 && can_be_made(&both); k++) {
+            outcome o = run(&both, &manners[k]);
+            outcome_free(&o);
+        }
+    }
 }
 
 /* ---- Every public function that takes a tensor ---------------------------------------------
