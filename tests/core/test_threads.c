@@ -286,19 +286,6 @@ static bool has_niceness(const char *thread, int niceness)
     return getpriority(PRIO_PROCESS, (id_t)atoi(thread)) == niceness;
 }
 
-TEST(helpers_are_nicer_than_their_process)
-{
-    enum { NICEST = 19 };
-    const int own = getpriority(PRIO_PROCESS, 0), theirs = own + 10 < NICEST ? own + 10 : NICEST;
-    ng_set_threads(1);
-    const int before = count_threads(has_niceness, own);
-    const int nicer = count_threads(has_niceness, theirs);
-    ng_set_threads(3);
-    expect_each_once(MOST_UNITS, 1);
-    expect_threads(has_niceness, theirs, nicer + 2);
-    expect_threads(has_niceness, own, own < NICEST ? before : before + 2);
-}
-
 /* Whether the thread blocks the signals that programs handle most. */
 static bool blocks_signals(const char *thread, int value)
 {
@@ -313,12 +300,19 @@ static bool blocks_signals(const char *thread, int value)
     return (mask >> (SIGINT - 1) & mask >> (SIGTERM - 1) & mask >> (SIGALRM - 1) & 1) == 1;
 }
 
-TEST(helpers_take_no_signals)
+TEST(helpers_are_nicer_than_their_process_and_take_no_signals)
 {
-    const int before = count_threads(blocks_signals, 0);
+    enum { NICEST = 19 };
+    const int own = getpriority(PRIO_PROCESS, 0), theirs = own + 10 < NICEST ? own + 10 : NICEST;
+    ng_set_threads(1);
+    const int before = count_threads(has_niceness, own),
+              nicer = count_threads(has_niceness, theirs);
+    const int deaf = count_threads(blocks_signals, 0);
     ng_set_threads(3);
     expect_each_once(MOST_UNITS, 1);
-    expect_threads(blocks_signals, 0, before + 2);
+    expect_threads(has_niceness, theirs, nicer + 2);
+    expect_threads(has_niceness, own, own < NICEST ? before : before + 2);
+    expect_threads(blocks_signals, 0, deaf + 2);
 }
 
 /* ---- A system that gives no threads, or little memory ---------------------------------------- */
