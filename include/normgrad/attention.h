@@ -49,16 +49,17 @@ NG_API ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new
 /* A function that makes a norm over `dim` features, for the setting .norm: one of these or your
  * own. */
 typedef ng_module *ng_norm_maker(int64_t dim);
-NG_API ng_module *ng_norm_layer(int64_t dim);
-NG_API ng_module *ng_norm_rms(int64_t dim);
+NG_API ng_module *ng_norm_layer(int64_t dim);        /* LayerNorm */
+NG_API ng_module *ng_norm_rms(int64_t dim);          /* RMSNorm */
+NG_API ng_module *ng_norm_scale(int64_t dim);        /* ScaleNorm */
+NG_API ng_module *ng_norm_dynamic_tanh(int64_t dim); /* DynamicTanh */
+NG_API ng_module *ng_norm_derf(int64_t dim);         /* Derf */
+NG_API ng_module *ng_norm_none(int64_t dim);         /* y = x */
+
 /* BatchNorm over all positions of all samples. A transformer's block passes its key mask on to it,
  * and a recurrent layer the lengths of the rows: padding does not count. If you call it yourself,
  * the input .mask has x's shape without features, 0 for padding. */
 NG_API ng_module *ng_norm_batch(int64_t dim);
-NG_API ng_module *ng_norm_scale(int64_t dim);
-NG_API ng_module *ng_norm_dynamic_tanh(int64_t dim);
-NG_API ng_module *ng_norm_derf(int64_t dim);
-NG_API ng_module *ng_norm_none(int64_t dim); /* y = x */
 
 /* MultiHeadAttention: y = attention(q, k, v) W_o + b_o. Vaswani et al. 2017.
  *

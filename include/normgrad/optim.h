@@ -61,8 +61,8 @@ NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
 /* ---- Optimizers ----------------------------------------------------------------------------
  *
  * An optimizer is made for one module, which must outlive it. In the formulas w is a parameter, g
- * its gradient, and |x| the Euclidean norm of the whole tensor. .lr is the base rate, .schedule
- * changes it by step, and .weight_decay is 0 by default.
+ * its gradient, and |x| the Euclidean norm of the whole tensor. .lr is the base rate, which
+ * .schedule changes by step. Settings without a comment have default 0 or false.
  *
  * Each step moves the parameters that the module has at that time. A parameter stays if it is
  * frozen, or if no gradient has arrived since this optimizer's last step. A parameter that was
@@ -93,9 +93,10 @@ NG_API ng_optimizer *ng_sgd_new_with(ng_sgd_new_options options);
 /* Adam, in step t = 1, 2...; Kingma & Ba 2015:
  *     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
  *     w -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
- * Adam adds weight_decay w to g. AdamW does w -= lr weight_decay w instead (Loshchilov & Hutter
- * 2019). With .amsgrad the largest v so far takes the place of v, so that the rate of a weight does
- * not grow (Reddi, Kale & Kumar 2018; with the bias correction, as in PyTorch). */
+ * Adam adds weight_decay w to g. AdamW leaves g alone and first does w -= lr weight_decay w
+ * (Loshchilov & Hutter 2019). With .amsgrad the largest v so far takes the place of v, so that the
+ * rate of a weight does not grow (Reddi, Kale & Kumar 2018; with the bias correction, as in
+ * PyTorch). */
 typedef struct {
     double lr;           /* default 1e-3 */
     double beta1, beta2; /* default 0.9, 0.999 */
