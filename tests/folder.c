@@ -69,6 +69,18 @@ char *get_file(const char *path, size_t *size)
     return bytes;
 }
 
+void expect_same_files(const char *file, int line, const char *a, const char *b)
+{
+    size_t size, other;
+    char *left = get_file(a, &size), *right = get_file(b, &other);
+    _mark_point(file, line);
+    ck_assert_msg(left && right && size == other, "%s has %zu bytes, %s %zu", a, size, b, other);
+    for (size_t i = 0; i < size; i++)
+        ck_assert_msg(left[i] == right[i], "byte %zu of %s and %s: %d, %d", i, a, b, left[i],
+                      right[i]);
+    free(left), free(right);
+}
+
 void read_damaged(const char *from, const char *name, size_t step,
                   void (*read)(const char *path, bool is_cut))
 {

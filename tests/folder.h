@@ -19,6 +19,10 @@ const char *put_text(const char *name, const char *text);
 /* Returns all bytes of a file, followed by a zero byte; free them. */
 char *get_file(const char *path, size_t *size);
 
+/* Two files have the same bytes. */
+#define assert_same_files(a, b) expect_same_files(__FILE__, __LINE__, a, b)
+void expect_same_files(const char *file, int line, const char *a, const char *b);
+
 /* Calls `read` with damaged copies of a file, of the given name: each `step`-th byte is set to
  * other values, and the file is cut before it. */
 void read_damaged(const char *from, const char *name, size_t step,

@@ -121,14 +121,8 @@ LOOP_TEST(a_saved_network_has_the_bytes_that_python_writes, 2)
     const char *path = in_folder("it.safetensors");
     assert_ok(ng_module_load(net, of_pytorch(networks[_i].name)));
     assert_ok(ng_module_save(net, path));
-    size_t size, expected_size;
-    char *bytes = get_file(path, &size);
-    char *expected = get_file(of_pytorch(networks[_i].name), &expected_size);
-    ck_assert_uint_eq(size, expected_size);
-    for (size_t i = 0; i < size; i++)
-        ck_assert_msg(bytes[i] == expected[i], "byte %zu is %d, expected %d", i, bytes[i],
-                      expected[i]);
-    free(bytes), free(expected), ng_module_free(net);
+    assert_same_files(path, of_pytorch(networks[_i].name));
+    ng_module_free(net);
 }
 
 /* ---- Other dtypes -------------------------------------------------------------------------- */

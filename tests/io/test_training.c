@@ -3,6 +3,7 @@
 #include "optimizers.h"
 #include "support.h"
 #include <errno.h>
+#include <limits.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -123,30 +124,21 @@ static void train(run *r, int64_t steps)
     }
 }
 
-/* Returns the bytes of the last file of a training that is not interrupted; free them. */
-static char *undisturbed(int optimizer, size_t *size)
+/* The last file of a training that is not interrupted. */
+static char undisturbed[PATH_MAX];
+
+static void leave_undisturbed(int optimizer)
 {
     run r;
-    const char *path = in_folder("undisturbed");
-    begin(&r, optimizer, path, 1000, 1);
+    snprintf(undisturbed, sizeof undisturbed, "%s", in_folder("undisturbed"));
+    begin(&r, optimizer, undisturbed, 1000, 1);
     train(&r, 1000);
     ck_assert_msg(!ng_failed(), "%s", ng_error_text());
     end(&r);
-    return get_file(path, size);
-}
-
-static void assert_same_end(const char *path, const char *expected, size_t expected_size)
-{
-    size_t size;
-    char *bytes = get_file(path, &size);
-    ck_assert_uint_eq(size, expected_size);
-    for (size_t i = 0; i < size; i++)
-        ck_assert_msg(bytes[i] == expected[i], "byte %zu of the state differs", i);
-    free(bytes);
 }
 
 /* Resumes and trains to the end. The last file must be that of the undisturbed training. */
-static void finish(int optimizer, const char *path, int64_t step, const char *expected, size_t size)
+static void finish(int optimizer, const char *path, int64_t step)
 {
     run r;
     begin(&r, optimizer, path, 1000, 1);
@@ -155,7 +147,7 @@ static void finish(int optimizer, const char *path, int64_t step, const char *ex
     train(&r, 1000);
     ck_assert_msg(!ng_failed(), "%s", ng_error_text());
     end(&r);
-    assert_same_end(path, expected, size);
+    assert_same_files(path, undisturbed);
 }
 
 /* ---- Left at each step --------------------------------------------------------------------- */
@@ -164,8 +156,7 @@ FIXTURE(make_test_folder, remove_test_folder)
 
 LOOP_TEST(left_at_any_step_it_ends_with_the_same_bits, PROJECTED + 1)
 {
-    size_t size;
-    char *expected = undisturbed(_i, &size);
+    leave_undisturbed(_i);
     const char *path = in_folder("left");
     const int batches = (SAMPLES + SIZE - 1) / SIZE;
     for (int64_t left = 0; left < EPOCHS * batches; left++) {
@@ -173,16 +164,14 @@ LOOP_TEST(left_at_any_step_it_ends_with_the_same_bits, PROJECTED + 1)
         begin(&r, _i, path, 1, 1);
         train(&r, left); /* the work of a batch that was begun is lost */
         end(&r);
-        finish(_i, path, left, expected, size);
+        finish(_i, path, left);
         unlink(path);
     }
-    free(expected);
 }
 
 LOOP_TEST(resuming_in_the_same_process_replaces_its_state, OPTIMIZERS)
 {
-    size_t size;
-    char *expected = undisturbed(_i, &size);
+    leave_undisturbed(_i);
     const char *path = in_folder("again");
     run r;
     begin(&r, _i, path, 5, 1);
@@ -192,14 +181,12 @@ LOOP_TEST(resuming_in_the_same_process_replaces_its_state, OPTIMIZERS)
     train(&r, 1000);
     ck_assert_msg(!ng_failed(), "%s", ng_error_text());
     end(&r);
-    assert_same_end(path, expected, size);
-    free(expected);
+    assert_same_files(path, undisturbed);
 }
 
 LOOP_TEST(a_stopped_training_saves_and_resumes, OPTIMIZERS)
 {
-    size_t size;
-    char *expected = undisturbed(_i, &size);
+    leave_undisturbed(_i);
     const char *path = in_folder("stopped");
     run r;
     begin(&r, _i, path, 1000, 1);
@@ -218,8 +205,7 @@ LOOP_TEST(a_stopped_training_saves_and_resumes, OPTIMIZERS)
         end(&r);
     }
     stop_at = -1;
-    finish(_i, path, 13, expected, size);
-    free(expected);
+    finish(_i, path, 13);
 }
 
 /* ---- Killed -------------------------------------------------------------------------------- */
@@ -261,8 +247,7 @@ FIXTURE(make_test_folder, remove_test_folder, .timeout = kills_wanted() > 100 ? 
 
 LOOP_TEST(killed_at_random_moments_it_ends_with_the_same_bits, OPTIMIZERS)
 {
-    size_t size;
-    char *expected = undisturbed(_i, &size);
+    leave_undisturbed(_i);
     const char *path = in_folder("killed");
     ng_rng rng = ng_rng_seeded((uint64_t)time(NULL) + (uint64_t)_i);
     int64_t kills = 0;
@@ -280,9 +265,8 @@ LOOP_TEST(killed_at_random_moments_it_ends_with_the_same_bits, OPTIMIZERS)
             ng_module_free(net);
         }
         longest = fmax(0.01, 0.7 * longest);
-        assert_same_end(path, expected, size);
+        assert_same_files(path, undisturbed);
     }
-    free(expected);
 }
 
 /* ---- The files of the past ----------------------------------------------------------------- */
@@ -317,8 +301,7 @@ static void save_at(const char *path, int64_t step)
 /* Each system call fails in turn. The training ends with an error, and the file is whole. */
 TEST(whatever_fails_leaves_a_file_to_resume_from)
 {
-    size_t size;
-    char *expected = undisturbed(OF_adam, &size);
+    leave_undisturbed(OF_adam);
     const char *path = in_folder("state");
     bool refused = true;
     for (int64_t i = 0; refused; i++) {
@@ -336,14 +319,13 @@ TEST(whatever_fails_leaves_a_file_to_resume_from)
         ck_assert_int_eq(files_named(".tmp"), 0);
         ck_assert_int_eq(files_named("state.0"), 0);
 
-        finish(OF_adam, path, 4, expected, size);
+        finish(OF_adam, path, 4);
         for (int k = 0; k < 4; k++) {
             char name[32];
             snprintf(name, sizeof name, k ? "state.%d" : "state", k);
             unlink(in_folder(name));
         }
     }
-    free(expected);
 }
 
 TEST(every_allocation_may_fail)
@@ -852,11 +834,7 @@ TEST(a_history_is_read_back_and_continued)
     for (int i = 0; i < 2; i++) {
         assert_ok(ng_history_write(history, in_folder("a.dat")));
         assert_ok(ng_history_write(again, in_folder("b.dat")));
-        size_t a_size, b_size;
-        char *a = get_file(in_folder("a.dat"), &a_size);
-        char *b = get_file(in_folder("b.dat"), &b_size);
-        ck_assert_str_eq(a, b);
-        free(a), free(b);
+        assert_same_files(in_folder("a.dat"), in_folder("b.dat"));
         ng_history_log(history, "more", 8, 1), ng_history_log(again, "more", 8, 1);
     }
 }

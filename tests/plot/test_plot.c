@@ -111,10 +111,7 @@ TEST(log_at_keeps_every_digit_of_x)
     ng_history *again = ng_history_read(in_folder("a.dat"));
     assert_ok(ng_history_log_at(again, "error", 1.0 / 3, 2)); /* replaces */
     assert_ok(ng_history_write(again, in_folder("b.dat")));
-    size_t size, other;
-    char *a = get_file(in_folder("a.dat"), &size), *b = get_file(in_folder("b.dat"), &other);
-    ck_assert(size == other && memcmp(a, b, size) == 0);
-    free(a), free(b);
+    assert_same_files(in_folder("a.dat"), in_folder("b.dat"));
     ng_history_free(again);
 }
 
@@ -226,10 +223,7 @@ TEST(steps_in_any_order)
     for (int i = STEPS - 1; i >= 0; i--) ng_history_log(history, "loss", i, i);
     assert_ok(ng_history_write(history, in_folder("a.dat")));
     assert_ok(ng_history_write(rising, in_folder("b.dat")));
-    size_t size, other;
-    char *a = get_file(in_folder("a.dat"), &size), *b = get_file(in_folder("b.dat"), &other);
-    ck_assert(size == other && memcmp(a, b, size) == 0);
-    free(a), free(b);
+    assert_same_files(in_folder("a.dat"), in_folder("b.dat"));
 }
 
 TEST(summary_without_memory_gives_all_back)
