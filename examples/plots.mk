@@ -9,7 +9,7 @@ plots: $(RESULTS) $(OUT)/plots/digits.log
 	$(Q){ printf 'id\tpart\tnorm\teffect\tlow\thigh\tn\tthreshold\tverdict\n'; cat $(RESULTS:.log=.tsv); } \
 	    > $(OUT)/plots/claims.new
 	$(Q)cp $(OUT)/plots/*.dat $(OUT)/plots/*.svg plots/; mv $(OUT)/plots/claims.new plots/claims.tsv
-	$(Q)for figure in claims workers; do LC_ALL=C.UTF-8 gnuplot plots/$$figure.gp; done # with plots-mpi's data
+	$(Q)LC_ALL=C.UTF-8 gnuplot plots/claims.gp
 	@echo; cut -f 1,9 plots/claims.tsv | sed 1d | sort | uniq -c
 ## plots-quick: the same, so small that the figures mean nothing, in build/: a smoke run
 plots-quick: $(CLAIMS:%=$(OUT)/plots-quick/%.log)

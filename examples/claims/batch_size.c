@@ -1,244 +1,430 @@
-/* The error of BatchNorm, GroupNorm and LayerNorm on new images by batch size, from 2 to 32, for a
- * convolutional and a fully connected network. It is measured in train mode and in eval mode. */
+/* BatchNorm's dependence on the batch: the error on new images by batch size, the noise and bias of a
+ * small batch's gradient, and workers with statistics of their own. */
 #include "lab.h"
+#include <stdlib.h>
+#include <string.h>
 
-enum { TRAIN, STEPS, CONNECTED_STEPS };
+enum { STEPS, DRAWS, EPOCHS };
 static lab_size sizes[] = {
-    [TRAIN] = {"train", "training images; the others are for testing", .normal = 1000, .quick = 256,
-               .least = 32, .most = LAB_DIGITS - 1},
-    [STEPS] = {"steps", "steps of the convolutional network", .normal = 1000, .quick = 20},
-    [CONNECTED_STEPS] = {"connected-steps", "steps of the fully connected network", .normal = 3000,
-                         .quick = 20},
+    [STEPS] = {"steps", "steps by batch size; five times as many if fully connected", .normal = 600,
+               .quick = 20},
+    [DRAWS] = {"draws", "batches of each size whose gradients are compared", .normal = 150,
+               .quick = 20, .least = 2},
+    [EPOCHS] = {"epochs", "passes of the workers over the data", .normal = 15, .quick = 2},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "batch_size",
-    .source = "Wu & He 2018, figure 1; documents 000, 003, 004",
-    .claim = "BatchNorm's error grows as batches shrink to 2; GroupNorm's and LayerNorm's does not",
+    .source =
+        "Wu & He 2018; Hoffer, Hubara & Soudry 2017; Luo et al. 2019; documents 000, 003, 004",
+    .claim = "in small batches BatchNorm's gradients are noisy and biased and its error grows, and "
+             "workers with statistics of their own fail if they see different data",
     .method =
-        "Digits, 1000 for training and 797 for testing. Convolutional: 3 convolutions of 3 x 3\n"
-        "with 4, 8 and 16 channels, global average pooling, Linear; fully connected:\n"
-        "64-64-64-10; a norm and ReLU after each layer but the last. SGD with momentum 0.9 and a\n"
-        "cosine schedule, for each batch size the same number of steps, 1000 and 3000 (so a\n"
-        "batch of 32 sees each image 16 times as often as one of 2). Each norm has at each batch\n"
-        "size its best learning rate, a power of 2 with worse neighbours on both sides, by the\n"
-        "mean error over three seeds that are not scored. Groups of 4 channels or 16 features;\n"
-        "LayerNorm is GroupNorm with one group, as in the paper.\n",
+        "Error: a fully connected network, 64-64-64-10, and three convolutions (4, 8, 16\n"
+        "channels) learn 1000 digits by 3000 and 600 steps of SGD with momentum, in batches of 2, "
+        "8,\n"
+        "and 32, at the best rate of three seeds that are not scored; 797 digits test them in "
+        "eval\n"
+        "mode. Gradients: 64-48-48-10 after an epoch, 150 batches of 4 to 128 images drawn with\n"
+        "replacement; of both hidden matrices the variance times the batch size, level if only\n"
+        "sampling counts, and the distance of the mean from the gradient of all images, as a\n"
+        "share of its length. Ghosts: batches of 32 to 128 normalized in parts of 8. Workers: 1,\n"
+        "4 or 16 share batches of 128 and average gradients (64-64-64-10, Adam at 0.003); their\n"
+        "shards are random or sorted by class; each normalizes its part of the batch and keeps\n"
+        "its own running statistics, or all use those of the whole batch.\n",
     .rule =
-        "for each network, seed by seed, in percentage points: BatchNorm's error at batch 2 less "
-        "that at 32 is above 1; GroupNorm's and LayerNorm's are within 1 of 0; at batch 2 "
-        "BatchNorm's error less GroupNorm's is above 0, and so is the growth of BatchNorm's error "
-        "less that of GroupNorm's",
-    .seeds = 9,
+        "error at batch 2 less that at 32: above 1 point with BatchNorm, within 2 of 0 with "
+        "LayerNorm (fully connected); BatchNorm's less GroupNorm's below 0 (convolutional). "
+        "Variance times size at 4 over that at 128: above 1.25 with BatchNorm, within 0.25 of 1 "
+        "with LayerNorm; the mean at 4 is off by over 0.25, and by less; ghosts of 8 are as noisy "
+        "as batches of 8, within 0.25. Own statistics less combined ones: below -1 point with "
+        "sorted shards, within 2 with random ones; combined ones of 16 workers are within 2 of "
+        "those of one",
+    .seeds = 11,
     .quick_seeds = 1,
     .sizes = sizes};
 
-enum { BATCH_NORM, GROUP_NORM, LAYER_NORM, NORMS };
-enum { CONVOLUTIONAL, CONNECTED, NETWORKS };
-enum { BATCHES = 4, RATES = 16, SIDE = 8 };
-static const char *const norm_names[NORMS] = {"BatchNorm", "GroupNorm", "LayerNorm"};
-static const char *const network_names[NETWORKS] = {"convolutional", "fully connected"};
-static const int batches[BATCHES] = {2, 4, 8, 32};
+/* ---- Error by batch size ---- */
 
-static double rate_of(int i) { return ldexp(0.32 * 8, -i); } /* 2.56, 1.28 ... 0.00008 */
+enum { BATCHES = 3, LEARNED = 1000, SIDE = 8 };
+static const int batches[BATCHES] = {32, 8, 2}; /* the best rates fall with the size */
 
-/* ---- Networks ---- */
+typedef struct {
+    const char *name;
+    bool convolutional, batch_norm;
+    int batch;
+} setting;
+static const setting settings[] = {{"fully connected, BatchNorm", false, true, 0},
+                                   {"fully connected, LayerNorm", false, false, 0},
+                                   {"convolutional, BatchNorm", true, true, 0},
+                                   {"convolutional, GroupNorm", true, false, 0}};
+enum { SETTINGS = sizeof settings / sizeof *settings };
 
-static void add_norm(ng_module *net, int norm, int64_t channels, int64_t group)
-{
-    ng_sequential_add(net, norm == BATCH_NORM   ? ng_batch_norm_new(channels)
-                           : norm == GROUP_NORM ? ng_group_norm_new(channels / group, channels)
-                                                : ng_group_norm_new(1, channels));
-    ng_sequential_add(net, ng_relu_new());
-}
-
-static ng_module *make_network(int network, int norm, uint64_t seed)
+static ng_module *network_of(const setting *s, uint64_t seed)
 {
     static const int64_t channels[] = {1, 4, 8, 16}, strides[] = {1, 2, 1};
     ng_module *net = ng_sequential_from(NULL, 0);
-    for (int i = 0; i < 3 && network == CONVOLUTIONAL; i++) {
-        ng_sequential_add(net, ng_conv2d_new(channels[i], channels[i + 1], 3, .stride = strides[i],
-                                             .padding = 1, .no_bias = true));
-        add_norm(net, norm, channels[i + 1], 4);
+    for (int i = 0; i < (s->convolutional ? 3 : 2); i++) {
+        const int64_t out = s->convolutional ? channels[i + 1] : 64;
+        ng_sequential_add(net, s->convolutional
+                                   ? ng_conv2d_new(channels[i], out, 3, .stride = strides[i],
+                                                   .padding = 1, .no_bias = true)
+                                   : ng_linear_new(64, out, .no_bias = true));
+        ng_sequential_add(net, s->batch_norm      ? ng_batch_norm_new(out)
+                               : s->convolutional ? ng_group_norm_new(out / 4, out)
+                                                  : ng_layer_norm_new(out));
+        ng_sequential_add(net, ng_relu_new());
     }
-    for (int i = 0; i < 2 && network == CONNECTED; i++) {
-        ng_sequential_add(net, ng_linear_new(64, 64, .no_bias = true));
-        add_norm(net, norm, 64, 16);
-    }
-    if (network == CONVOLUTIONAL) ng_sequential_add(net, ng_global_avg_pool_new());
-    ng_sequential_add(net, ng_linear_new(network == CONVOLUTIONAL ? 16 : 64, 10));
+    if (s->convolutional) ng_sequential_add(net, ng_global_avg_pool_new());
+    ng_sequential_add(net, ng_linear_new(s->convolutional ? 16 : 64, 10));
     ng_module_init(net, seed);
     return net;
 }
 
-static ng_tensor *logits_of(ng_module *net, int network, ng_tape *tape, ng_tensor *pixels)
+static ng_tensor *logits_of(const setting *s, ng_module *net, ng_tape *tape, ng_tensor *pixels)
 {
-    const ng_shape shape =
-        network == CONVOLUTIONAL ? NG_SHAPE(-1, 1, SIDE, SIDE) : NG_SHAPE(-1, SIDE * SIDE);
-    return ng_forward(net, tape, ng_reshape(tape, pixels, shape));
+    if (s->convolutional) pixels = ng_reshape(tape, pixels, NG_SHAPE(-1, 1, SIDE, SIDE));
+    return ng_forward(net, tape, pixels);
 }
 
-/* ---- One run ---- */
-
-static void train(ng_module *net, int network, ng_tape *tape, ng_dataset *data, int batch,
-                  double rate)
+/* Returns the share of wrong answers on new images, in per cent. */
+static double error_of(void *context, double rate, uint64_t seed)
 {
-    const int steps = lab_whole(network == CONNECTED ? CONNECTED_STEPS : STEPS);
-    const int epoch = (int)(ng_dataset_count(data) / batch);
+    const setting *s = context;
+    ng_dataset *all = lab_all_digits(), *train, *test;
+    ng_dataset_split(all, LEARNED, seed, &train, &test);
+    ng_module *net = network_of(s, seed);
+    ng_tape *tape = ng_tape_new();
+    const int epoch = LEARNED / s->batch, steps = lab_whole(STEPS) * (s->convolutional ? 1 : 5);
     ng_optimizer *sgd = ng_sgd_new(net, .lr = rate, .momentum = 0.9,
                                    .schedule = {.kind = NG_SCHEDULE_COSINE, .steps = steps});
     ng_batch b;
     for (int step = 0; step < steps && lab_goes_on(); step++) {
-        if (step % epoch == 0) ng_dataset_shuffle(data, (uint64_t)step);
-        ng_dataset_batch(data, tape, step % epoch, batch, &b);
-        ng_tensor *loss = ng_cross_entropy(tape, logits_of(net, network, tape, b.x), b.y);
+        if (step % epoch == 0) ng_dataset_shuffle(train, (uint64_t)step);
+        ng_dataset_batch(train, tape, step % epoch, s->batch, &b);
+        ng_tensor *loss = ng_cross_entropy(tape, logits_of(s, net, tape, b.x), b.y);
         if (ng_backward(tape, loss) || ng_optimizer_step(sgd)) break;
         ng_tape_reset(tape);
     }
-    ng_optimizer_free(sgd);
+    ng_eval(net), ng_tape_set_recording(tape, false);
+    ng_dataset_batch(test, tape, 0, ng_dataset_count(test), &b);
+    const ng_tensor *guess = ng_argmax(tape, logits_of(s, net, tape, b.x));
+    double wrong = 0;
+    for (int64_t k = 0; lab_goes_on() && k < b.size; k++)
+        wrong += 100.0 * (ng_get(guess, k) != ng_get(b.y, k)) / (double)b.size;
+    ng_optimizer_free(sgd), ng_tape_free(tape), ng_module_free(net);
+    ng_dataset_free(all), ng_dataset_free(train), ng_dataset_free(test);
+    return wrong;
 }
 
-typedef struct {
-    double wrong, seen;
-} tally;
-
-/* Counts wrong answers in the network's current mode. In train mode an incomplete batch is left
- * out, since BatchNorm needs more than one sample. */
-static void count_wrong(ng_module *net, int network, ng_tape *tape, ng_dataset *data, int batch,
-                        bool training, tally *t)
+/* Returns by how much the error at batch 2 exceeds that at 32, by seed. */
+static const double *growth_of(int which)
 {
-    ng_batch b;
-    const bool was = ng_tape_set_recording(tape, false);
-    for (int i = 0; ng_dataset_batch(data, tape, i, batch, &b, .drop_last = training); i++) {
-        const ng_tensor *guess = ng_argmax(tape, logits_of(net, network, tape, b.x));
-        for (int64_t k = 0; k < b.size; k++) t->wrong += ng_get(guess, k) != ng_get(b.y, k);
-        t->seen += (double)b.size;
-        ng_tape_reset(tape);
-        lab_goes_on();
+    setting s = settings[which];
+    lab_curves *curves = lab_curves_new("batch", "%s", s.name);
+    double rate = 0.1, *errors[BATCHES];
+    for (int i = 0; i < BATCHES; i++) {
+        s.batch = batches[i], errors[i] = lab_numbers(lab_seeds());
+        lab_progress(which * BATCHES + i, 20, "%s, batch %d", s.name, s.batch);
+        rate = lab_best_rate(rate, error_of, &s);
+        for (int seed = 0; seed < lab_seeds(); seed++) {
+            errors[i][seed] = error_of(&s, rate, lab_seed(seed));
+            lab_log(curves, seed, "error rate", s.batch, errors[i][seed], rate);
+        }
     }
-    ng_tape_set_recording(tape, was);
+    return lab_less(errors[BATCHES - 1], errors[0]);
 }
 
-typedef struct {
-    double eval, train; /* errors in these modes, in per cent; train: only BatchNorm's */
-} errors;
-
-static errors run(int network, int norm, int batch, double rate, uint64_t seed)
+static void judge_errors(void)
 {
-    enum { WHOLE = 256 };
-    ng_dataset *most, *data, *test[2];
-    lab_digits(seed, 0, &most, &test[0]);
-    ng_dataset_split(most, lab_whole(TRAIN), seed, &data, &test[1]);
-    ng_module *net = make_network(network, norm, seed);
-    ng_tape *tape = ng_tape_new();
+    const double *growth[SETTINGS];
+    for (int which = 0; which < SETTINGS; which++) growth[which] = growth_of(which);
+    const char *what = "error at batch 2 less that at 32, fully connected, points";
+    lab_judge((lab_part){"BatchNorm", growth[0], .side = LAB_ABOVE, .threshold = 1}, "%s", what);
+    lab_judge((lab_part){"LayerNorm", growth[1], .side = LAB_WITHIN, .threshold = 2}, "%s", what);
+    lab_judge((lab_part){"BatchNorm", lab_less(growth[2], growth[3]), .side = LAB_BELOW},
+              "error at batch 2 less that at 32, less GroupNorm's, convolutional, points");
+}
+
+/* ---- Noise and bias of the gradient ---- */
+
+enum {
+    BATCH_KIND,
+    LAYER_KIND,
+    GHOST_KIND,
+    KINDS,
+    POWERS = 6,
+    GHOST = 8,
+    MATRICES = 2,
+    HIDDEN = 48
+};
+static ng_module *make_ghosts(int64_t n) { return ng_batch_norm_new(n, .ghost = GHOST); }
+static const lab_norm ghosts = {"ghosts", "BatchNorm, ghosts of 8", make_ghosts};
+static const lab_norm *const kinds[KINDS] = {&lab_batch_norm, &lab_layer_norm, &ghosts};
+
+typedef struct {
+    ng_module *net;
+    ng_tape *tape;
+    int64_t count; /* elements of both hidden matrices */
+} measured_net;
+
+static void gradient_of(measured_net *n, ng_tensor *x, ng_tensor *y, double *g)
+{
+    ng_tensor *loss = ng_cross_entropy(n->tape, ng_forward(n->net, n->tape, x), y);
+    ng_tensor *weights[MATRICES] = {ng_module_find(n->net, "0.weight"),
+                                    ng_module_find(n->net, "3.weight")};
+    ng_tensor *gradients[MATRICES];
+    ng_gradients(n->tape, &loss, 1, weights, MATRICES, gradients);
     lab_goes_on();
-    train(net, network, tape, data, batch, rate);
-    tally in_use = {0, 0}, training = {0, 0};
-    ng_eval(net);
-    for (int i = 0; i < 2; i++) count_wrong(net, network, tape, test[i], WHOLE, false, &in_use);
-    ng_train(net);
-    for (int i = 0; i < 2 && norm == BATCH_NORM; i++)
-        count_wrong(net, network, tape, test[i], batch, true, &training);
-    ng_tape_free(tape), ng_module_free(net);
-    ng_dataset_free(most), ng_dataset_free(data);
-    ng_dataset_free(test[0]), ng_dataset_free(test[1]);
-    return (errors){100 * in_use.wrong / in_use.seen, 100 * training.wrong / training.seen};
+    for (int m = 0; m < MATRICES; m++)
+        for (int64_t i = 0; i < ng_size(gradients[m]); i++) *g++ = ng_get(gradients[m], i);
+    ng_tape_reset(n->tape);
 }
 
-/* ---- A norm at a batch size ---- */
-
-/* The index of the rate, and the error in eval mode by seed. */
 typedef struct {
-    int rate;
-    double *eval;
-} result;
+    double variance, off; /* times the size, over |G|^2; distance of the mean over |G| */
+} noise;
 
-/* Returns the mean error in eval mode over the tuning seeds, measured once for each rate and kept
- * in known[rate]. */
-static double tuned_error(int network, int norm, int batch, int rate, double known[RATES])
+static noise noise_of(measured_net *n, ng_dataset *data, int size, ng_rng *rng, const double *whole)
 {
-    if (rate < 0 || rate >= RATES) return (double)INFINITY;
-    if (!isnan(known[rate])) return known[rate];
-    double sum = 0;
-    for (int i = 0; i < lab_tuning_seeds(); i++)
-        sum += run(network, norm, batch, rate_of(rate), lab_tuning_seed(i)).eval;
-    return known[rate] = sum / lab_tuning_seeds();
+    const int draws = lab_whole(DRAWS);
+    double *sum = lab_numbers(n->count), *g = lab_numbers(n->count);
+    double squares = 0, of_mean = 0, of_whole = 0, off = 0;
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(size, 64));
+    ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(size));
+    for (int d = 0; d < draws && lab_goes_on(); d++) {
+        for (int64_t i = 0; i < size; i++) {
+            const int64_t k = ng_rng_below(rng, ng_dataset_count(data));
+            memcpy(ng_data_f32(x) + i * 64, ng_data_f32(ng_dataset_x(data)) + k * 64,
+                   64 * sizeof(float));
+            ng_data_i64(y)[i] = ng_data_i64(ng_dataset_y(data))[k];
+        }
+        ng_touch(x), ng_touch(y);
+        gradient_of(n, x, y, g);
+        for (int64_t i = 0; i < n->count; i++) sum[i] += g[i], squares += g[i] * g[i] / draws;
+    }
+    for (int64_t i = 0; i < n->count; i++) {
+        const double mean = sum[i] / draws;
+        of_mean += mean * mean, of_whole += whole[i] * whole[i];
+        off += (mean - whole[i]) * (mean - whole[i]);
+    }
+    const double variance = (squares - of_mean) * draws / (draws - 1);
+    ng_tensor_free(x), ng_tensor_free(y);
+    return (noise){size * variance / of_whole, sqrt(fmax(off - variance / draws, 0) / of_whole)};
 }
 
-/* Moves from `rate` to a rate that is better than both neighbours. */
-static int best_rate(int network, int norm, int batch, int rate)
+/* Measures one network. Ghost batches have BatchNorm's network and its gradient of all images. */
+static void measure_noise(int kind, uint64_t seed, noise at[POWERS])
 {
-    double known[RATES];
-    for (int i = 0; i < RATES; i++) known[i] = (double)NAN;
-    for (;;) {
-        const double here = tuned_error(network, norm, batch, rate, known);
-        if (tuned_error(network, norm, batch, rate + 1, known) < here)
-            rate++;
-        else if (tuned_error(network, norm, batch, rate - 1, known) < here)
-            rate--;
-        else
-            return rate;
+    ng_dataset *train, *rest;
+    lab_digits(seed, 0, &train, &rest);
+    const lab_norm *trained = kind == GHOST_KIND ? &lab_batch_norm : kinds[kind];
+    measured_net n = {lab_network(trained, HIDDEN, 2, seed), ng_tape_new(), 0};
+    ng_optimizer *sgd = ng_sgd_new(n.net, .lr = 0.1);
+    lab_train_epoch(n.net, sgd, n.tape, train, 64, 0);
+    ng_optimizer_free(sgd);
+    n.count = 64 * HIDDEN + HIDDEN * HIDDEN;
+    double *whole = lab_numbers(n.count);
+    gradient_of(&n, ng_dataset_x(train), ng_dataset_y(train), whole);
+    if (kind == GHOST_KIND) {
+        ng_module *net = lab_network(&ghosts, HIDDEN, 2, 0);
+        if (ng_module_copy(net, n.net)) lab_goes_on();
+        ng_module_free(n.net);
+        n.net = net;
+    }
+    ng_rng rng = ng_rng_seeded(seed);
+    for (int i = kind == GHOST_KIND ? 3 : 0; i < POWERS; i++)
+        at[i] = noise_of(&n, train, 4 << i, &rng, whole);
+    ng_tape_free(n.tape), ng_module_free(n.net), ng_dataset_free(train), ng_dataset_free(rest);
+}
+
+static void judge_noise(void)
+{
+    double *variance[KINDS][POWERS], *off[KINDS];
+    for (int kind = 0; kind < KINDS; kind++) {
+        lab_curves *curves = lab_curves_new("size", "noise, %s", kinds[kind]->name);
+        off[kind] = lab_numbers(lab_seeds());
+        for (int i = 0; i < POWERS; i++) variance[kind][i] = lab_numbers(lab_seeds());
+        for (int seed = 0; seed < lab_seeds(); seed++) {
+            noise at[POWERS] = {{0, 0}};
+            lab_progress(SETTINGS * BATCHES + kind + (double)seed / lab_seeds(), 20, "noise, %s",
+                         kinds[kind]->name);
+            measure_noise(kind, lab_seed(seed), at);
+            off[kind][seed] = at[0].off;
+            for (int i = kind == GHOST_KIND ? 3 : 0; i < POWERS; i++) {
+                variance[kind][i][seed] = at[i].variance;
+                lab_log(curves, seed, "variance off", 4 << i, at[i].variance, at[i].off);
+            }
+        }
+    }
+    for (int kind = 0; kind < GHOST_KIND; kind++) {
+        const bool noisy = kind == BATCH_KIND;
+        lab_judge((lab_part){kinds[kind]->name,
+                             lab_quotients(variance[kind][0], variance[kind][POWERS - 1]),
+                             .side = noisy ? LAB_ABOVE : LAB_WITHIN, .around = 1,
+                             .threshold = noisy ? 1.25 : 0.25},
+                  "variance of the gradient times batch size, at 4 over that at 128");
+        lab_judge((lab_part){kinds[kind]->name, off[kind], .side = noisy ? LAB_ABOVE : LAB_BELOW,
+                             .threshold = 0.25},
+                  "distance of the mean gradient at batch 4 from that of all images, as a share");
+    }
+    lab_judge((lab_part){"BatchNorm",
+                         lab_quotients(variance[GHOST_KIND][POWERS - 1], variance[BATCH_KIND][1]),
+                         .side = LAB_WITHIN, .around = 1, .threshold = 0.25},
+              "variance times size, ghosts of 8 in batches of 128 over batches of 8");
+}
+
+/* ---- Workers ---- */
+
+enum { MOST_WORKERS = 16, COUNTS = 3, BUFFERS = 8, SHARED = 128, UNITS = 64 };
+static int workers_of(int i) { return 1 << 2 * i; } /* 1, 4, 16 */
+
+/* Splits the data into equal parts, in their own (random) order or sorted by class. */
+static void make_shards(const ng_dataset *data, bool sorted, ng_dataset **shards, int workers)
+{
+    const int64_t count = ng_dataset_count(data), part = count / workers;
+    float *x = malloc((size_t)count * 64 * sizeof *x);
+    int64_t *y = malloc((size_t)count * sizeof *y), placed = 0;
+    for (int digit = 0; x && y && digit < 10; digit++)
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t own = ng_data_i64(ng_dataset_y(data))[i];
+            if (sorted ? own != digit : digit > 0) continue;
+            memcpy(x + placed * 64, ng_data_f32(ng_dataset_x(data)) + i * 64, 64 * sizeof *x);
+            y[placed++] = own;
+        }
+    for (int k = 0; k < workers && x && y; k++) {
+        ng_tensor *part_x = ng_tensor_from_array(NG_F32, NG_SHAPE(part, 64), x + k * part * 64);
+        ng_tensor *part_y = ng_tensor_from_array(NG_I64, NG_SHAPE(part), y + k * part);
+        shards[k] = ng_dataset_from(part_x, part_y);
+        ng_tensor_free(part_x), ng_tensor_free(part_y);
+    }
+    free(x), free(y);
+    lab_goes_on();
+}
+
+/* A worker's running statistics, kept here while another worker's are in the network. */
+typedef struct {
+    ng_tensor *buffers[BUFFERS];
+} statistics;
+
+static void swap_statistics(ng_module *net, statistics *s)
+{
+    ng_named_tensor b;
+    for (int i = 0; i < BUFFERS && ng_module_buffer(net, i, &b); i++) {
+        ng_tensor *now = ng_copy_new(b.tensor, ng_dtype_of(b.tensor));
+        if (s->buffers[i]) ng_copy_values(b.tensor, s->buffers[i]), ng_tensor_free(s->buffers[i]);
+        s->buffers[i] = now;
     }
 }
 
-static result measure(int network, int norm, int batch, int first_rate, lab_curves *curves)
+/* Takes the gradients of a step in which each worker runs the network by itself. */
+static void step_apart(ng_module *net, ng_tape *tape, const ng_batch *parts, statistics *own,
+                       int workers)
 {
-    result r = {best_rate(network, norm, batch, first_rate), lab_numbers(lab_seeds())};
-    for (int seed = 0; seed < lab_seeds(); seed++) {
-        const errors e = run(network, norm, batch, rate_of(r.rate), lab_seed(seed));
-        r.eval[seed] = e.eval;
-        lab_log(curves, seed, "eval train rate", batch, e.eval, e.train, rate_of(r.rate));
-    }
-    return r;
-}
-
-static result results[NETWORKS][NORMS][BATCHES];
-
-/* Measures from the largest batch to the smallest; the best rates fall with the batch size. */
-static void measure_all(int network, int norm)
-{
-    lab_curves *curves =
-        lab_curves_new("batch", "%s, %s", network_names[network], norm_names[norm]);
-    for (int i = BATCHES - 1; i >= 0 && lab_goes_on(); i--) {
-        lab_progress((network * NORMS + norm) * BATCHES + BATCHES - 1 - i,
-                     NETWORKS * NORMS * BATCHES, "%s, %s, batch %d", network_names[network],
-                     norm_names[norm], batches[i]);
-        const int first_rate = i + 1 < BATCHES ? results[network][norm][i + 1].rate + 1 : 3;
-        results[network][norm][i] = measure(network, norm, batches[i], first_rate, curves);
+    for (int k = 0; k < workers && lab_goes_on(); k++) {
+        swap_statistics(net, &own[k]);
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, parts[k].x), parts[k].y);
+        if (ng_backward(tape, ng_mul_scalar(tape, loss, 1.0 / workers))) return;
+        swap_statistics(net, &own[k]);
     }
 }
 
-/* ---- The verdicts ---- */
-
-enum { AT_2 = 0, AT_32 = BATCHES - 1 };
-
-static void judge(int network)
+/* The same with the statistics of the whole batch. */
+static void step_together(ng_module *net, ng_tape *tape, const ng_batch *parts, int workers)
 {
-    const char *name = network_names[network];
-    const double *growth[NORMS];
-    for (int norm = 0; norm < NORMS; norm++) {
-        const result *r = results[network][norm];
-        growth[norm] = lab_less(r[AT_2].eval, r[AT_32].eval);
-        lab_judge((lab_part){norm_names[norm], growth[norm],
-                             .side = norm == BATCH_NORM ? LAB_ABOVE : LAB_WITHIN, .threshold = 1},
-                  "error at batch 2 less that at 32, %s, points", name);
+    ng_tensor *x[MOST_WORKERS], *y[MOST_WORKERS];
+    for (int k = 0; k < workers; k++) x[k] = parts[k].x, y[k] = parts[k].y;
+    ng_tensor *logits = ng_forward(net, tape, ng_concat(tape, x, workers, 0));
+    ng_tensor *labels = ng_concat(tape, y, workers, 0);
+    if (ng_backward(tape, ng_cross_entropy(tape, logits, labels))) lab_goes_on();
+}
+
+/* Returns the accuracy on the validation images, the mean over the workers' statistics. */
+static double accuracy_of(bool own_statistics, int workers, ng_dataset **shards,
+                          ng_dataset *validate, uint64_t seed)
+{
+    const int64_t part = SHARED / workers;
+    ng_module *net = lab_network(&lab_batch_norm, UNITS, 2, seed);
+    ng_optimizer *adam = ng_adam_new(net, .lr = 3e-3);
+    ng_tape *tape = ng_tape_new();
+    statistics own[MOST_WORKERS] = {{{NULL}}};
+    for (int k = 0; k < workers; k++) swap_statistics(net, &own[k]);
+    for (int epoch = 0; epoch < lab_whole(EPOCHS); epoch++) {
+        for (int k = 0; k < workers; k++)
+            ng_dataset_shuffle(shards[k], (uint64_t)(epoch * workers + k));
+        for (int i = 0; i < ng_dataset_count(shards[0]) / part && lab_goes_on(); i++) {
+            ng_batch parts[MOST_WORKERS];
+            for (int k = 0; k < workers; k++) ng_dataset_batch(shards[k], tape, i, part, &parts[k]);
+            if (own_statistics)
+                step_apart(net, tape, parts, own, workers);
+            else
+                step_together(net, tape, parts, workers);
+            if (ng_optimizer_step(adam)) break;
+            ng_tape_reset(tape);
+        }
     }
-    result *batch = results[network][BATCH_NORM], *group = results[network][GROUP_NORM];
-    lab_judge((lab_part){norm_names[BATCH_NORM], lab_less(batch[AT_2].eval, group[AT_2].eval),
-                         .side = LAB_ABOVE, .threshold = 0},
-              "error at batch 2 less GroupNorm's, %s, points", name);
-    lab_judge((lab_part){norm_names[BATCH_NORM], lab_less(growth[BATCH_NORM], growth[GROUP_NORM]),
-                         .side = LAB_ABOVE, .threshold = 0},
-              "growth of the error from batch 32 to 2 less GroupNorm's, %s, points", name);
+    double accuracy = 0;
+    const int views = own_statistics ? workers : 1;
+    for (int k = 0; k < views; k++) {
+        if (own_statistics) swap_statistics(net, &own[k]);
+        accuracy += 100 * lab_evaluate(net, tape, validate).accuracy / views;
+        if (own_statistics) swap_statistics(net, &own[k]);
+    }
+    for (int i = 0; i < MOST_WORKERS * BUFFERS; i++)
+        ng_tensor_free(own[i / BUFFERS].buffers[i % BUFFERS]);
+    ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
+    return accuracy;
+}
+
+static void judge_workers(void)
+{
+    static const char *const names[2] = {"random shards", "sorted shards"};
+    double *accuracy[2][2][COUNTS]; /* random or sorted; combined or own; number of workers */
+    for (int i = 0; i < 4 * COUNTS; i++)
+        accuracy[i / 2 / COUNTS][i / COUNTS % 2][i % COUNTS] = lab_numbers(lab_seeds());
+    for (int sorted = 0; sorted < 2; sorted++) {
+        lab_curves *curves = lab_curves_new("workers", "%s", names[sorted]);
+        for (int seed = 0; seed < lab_seeds(); seed++) {
+            ng_dataset *train, *validate, *shards[MOST_WORKERS];
+            lab_digits(lab_seed(seed), 0, &train, &validate);
+            lab_progress(17.5 - sorted + 1.25 * seed / lab_seeds() + 2 * sorted, 20, "%s, seed %d",
+                         names[sorted], seed + 1);
+            for (int i = 0; i < COUNTS; i++) {
+                double now[2];
+                for (int own = 0; own < 2; own++) {
+                    make_shards(train, sorted, shards, workers_of(i));
+                    now[own] = accuracy[sorted][own][i][seed] =
+                        accuracy_of(own, workers_of(i), shards, validate, lab_seed(seed));
+                    for (int k = 0; k < workers_of(i); k++) ng_dataset_free(shards[k]);
+                }
+                lab_log(curves, seed, "combined own", workers_of(i), now[0], now[1]);
+            }
+            ng_dataset_free(train), ng_dataset_free(validate);
+        }
+    }
+    for (int i = 1; i < COUNTS; i++)
+        lab_judge((lab_part){"BatchNorm", lab_less(accuracy[1][1][i], accuracy[1][0][i]),
+                             .side = LAB_BELOW, .threshold = -1},
+                  "%d workers, sorted shards: accuracy with own statistics less that with "
+                  "combined, points",
+                  workers_of(i));
+    lab_judge((lab_part){"BatchNorm", lab_less(accuracy[0][1][2], accuracy[0][0][2]),
+                         .side = LAB_WITHIN, .threshold = 2},
+              "16 workers, random shards: accuracy with own statistics less that with combined, "
+              "points");
+    lab_judge((lab_part){"BatchNorm", lab_less(accuracy[1][0][2], accuracy[1][0][0]),
+                         .side = LAB_WITHIN, .threshold = 2},
+              "sorted shards, combined statistics: accuracy with 16 workers less that with one, "
+              "points");
 }
 
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    for (int network = 0; network < NETWORKS; network++)
-        for (int norm = 0; norm < NORMS; norm++) measure_all(network, norm);
-    lab_data("SGD with momentum at its best rate, %d images, %d steps (convolutional), %d steps",
-             lab_whole(TRAIN), lab_whole(STEPS), lab_whole(CONNECTED_STEPS));
-    for (int network = 0; network < NETWORKS; network++) judge(network);
+    lab_data("digits; %d steps by batch size; %d draws; workers: %d epochs", lab_whole(STEPS),
+             lab_whole(DRAWS), lab_whole(EPOCHS));
+    judge_errors();
+    judge_noise();
+    judge_workers();
     return lab_end();
 }

@@ -28,7 +28,6 @@ $(MPI_STATIC): $(OUT)/src/mpi/mpi.o
 $(MPI_SHARED): $(OUT)/src/mpi/mpi.o $(SHARED)
 	$(Q)$(mpicc) -pthread $(LAST) $(LDFLAGS) -shared -Wl,-soname,$(MPI_SONAME) $< -L$(OUT) -lnormgrad -o $@
 	$(Q)ln -sf $(@F) $(OUT)/$(MPI_SONAME); ln -sf $(@F) $(OUT)/libnormgrad-mpi.so
-$(PROGRAMS)/mpi/workers_mpi: $(LAB)
 $(MPI_EXAMPLES): $(PROGRAMS)/%: examples/%.c
 $(MPI_TESTS): $(OUT)/%: %.c
 $(MPI_EXAMPLES) $(MPI_TESTS): $(MPI_STATIC) $(STATIC) | $(PROGRAMS)/mpi/ $(OUT)/tests/mpi/ $(OUT)/examples/
@@ -38,9 +37,8 @@ $(MPI_EXAMPLES) $(MPI_TESTS): $(MPI_STATIC) $(STATIC) | $(PROGRAMS)/mpi/ $(OUT)/
 ## check-mpi: groups of 1, 2, 3, 4 and 8 processes on MPI: the bits of threads, failures, a killed process
 ## check-mpi-valgrind: a training on two processes under valgrind
 ## bench-mpi: steps and sums on two processes of a core each
-## plots-mpi: the experiment `workers` with its workers on ranks: its figure has them as crosses
 ## demo-mpi: the digits on two processes: own statistics, synchronized ones, and LayerNorm
-.PHONY: deps-mpi needs-mpi check-mpi check-mpi-valgrind bench-mpi plots-mpi demo-mpi
+.PHONY: deps-mpi needs-mpi check-mpi check-mpi-valgrind bench-mpi demo-mpi
 check-mpi: needs-mpi $(OUT)/tests/mpi/check $(PROGRAMS)/mpi/transformer_mpi
 	$(Q)tests/mpi/run.sh $(OUT)/tests/mpi $(PROGRAMS)/mpi/transformer_mpi
 # MPI's own leaks are passed over.
@@ -52,8 +50,5 @@ check-mpi-valgrind: needs-mpi needs-valgrind $(OUT)/tests/mpi/check
 	    --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite $< train 0
 bench-mpi: needs-mpi $(OUT)/tests/mpi/bench | $(BUILD)/bench/
 	$(Q)tests/mpi/bench.sh $(OUT)/tests/mpi/bench $(BUILD)/bench/mpi.tsv 10
-plots-mpi: needs-mpi needs-gnuplot $(PROGRAMS)/mpi/workers_mpi | $(OUT)/plots/
-	$(Q)$(PROGRAMS)/mpi/workers_mpi --no-plot --out plots/
-	$(Q)gnuplot plots/workers.gp
 demo-mpi: needs-mpi $(PROGRAMS)/mpi/digits_mpi
 	$(Q)tests/mpi/demo.sh $(PROGRAMS)/mpi/digits_mpi
