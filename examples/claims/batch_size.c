@@ -159,7 +159,7 @@ enum {
     HIDDEN = 48
 };
 static ng_module *make_ghosts(int64_t n) { return ng_batch_norm_new(n, .ghost = GHOST); }
-static const lab_norm ghosts = {"ghosts", "BatchNorm, ghosts of 8", make_ghosts};
+static const lab_norm ghosts = {"BatchNorm, ghosts of 8", make_ghosts};
 static const lab_norm *const kinds[KINDS] = {&lab_batch_norm, &lab_layer_norm, &ghosts};
 
 typedef struct {

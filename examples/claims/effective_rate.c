@@ -50,10 +50,8 @@ static ng_module *make_rms(int64_t n)
 {
     return ng_rms_norm_new(n, .no_affine = true, .eps = 1e-20);
 }
-static const lab_norm norms[NORMS] = {{"none", "no norm", NULL},
-                                      {"batch", "BatchNorm", make_batch},
-                                      {"layer", "LayerNorm", make_layer},
-                                      {"rms", "RMSNorm", make_rms}};
+static const lab_norm norms[NORMS] = {
+    {"no norm", NULL}, {"BatchNorm", make_batch}, {"LayerNorm", make_layer}, {"RMSNorm", make_rms}};
 
 /* ---- One run ---- */
 

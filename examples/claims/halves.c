@@ -79,16 +79,15 @@ enum {
     LAYER,
     KINDS
 };
-static const lab_norm kinds[KINDS] = {
-    [NONE] = {"none", "no norm", NULL},
-    [BATCH_CENTRE] = {"batch-centre", "batch, centring", make_batch_centre},
-    [BATCH_SCALE] = {"batch-scale", "batch, scaling", make_batch_scale},
-    [BATCH_BOTH] = {"batch-both", "batch, both", make_batch_both},
-    [ROW_CENTRE] = {"row-centre", "features, centring", make_row_centre},
-    [ROW_SCALE] = {"row-scale", "features, scaling", make_row_scale},
-    [ROW_BOTH] = {"row-both", "features, both", make_row_both},
-    [RMS] = {"rms", "RMSNorm", ng_norm_rms},
-    [LAYER] = {"layer", "LayerNorm", ng_norm_layer}};
+static const lab_norm kinds[KINDS] = {[NONE] = {"no norm", NULL},
+                                      [BATCH_CENTRE] = {"batch, centring", make_batch_centre},
+                                      [BATCH_SCALE] = {"batch, scaling", make_batch_scale},
+                                      [BATCH_BOTH] = {"batch, both", make_batch_both},
+                                      [ROW_CENTRE] = {"features, centring", make_row_centre},
+                                      [ROW_SCALE] = {"features, scaling", make_row_scale},
+                                      [ROW_BOTH] = {"features, both", make_row_both},
+                                      [RMS] = {"RMSNorm", ng_norm_rms},
+                                      [LAYER] = {"LayerNorm", ng_norm_layer}};
 
 /* ---- Training ---- */
 

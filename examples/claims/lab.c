@@ -517,10 +517,10 @@ static ng_module *make_batch(int64_t features) { return ng_batch_norm_new(featur
 static ng_module *make_layer(int64_t features) { return ng_layer_norm_new(features); }
 static ng_module *make_rms(int64_t features) { return ng_rms_norm_new(features); }
 
-const lab_norm lab_no_norm = {"none", "no norm", NULL};
-const lab_norm lab_batch_norm = {"batch", "BatchNorm", make_batch};
-const lab_norm lab_layer_norm = {"layer", "LayerNorm", make_layer};
-const lab_norm lab_rms_norm = {"rms", "RMSNorm", make_rms};
+const lab_norm lab_no_norm = {"no norm", NULL};
+const lab_norm lab_batch_norm = {"BatchNorm", make_batch};
+const lab_norm lab_layer_norm = {"LayerNorm", make_layer};
+const lab_norm lab_rms_norm = {"RMSNorm", make_rms};
 const lab_norm *const lab_norms[4] = {&lab_no_norm, &lab_batch_norm, &lab_layer_norm,
                                       &lab_rms_norm};
 

@@ -161,9 +161,9 @@ const double *lab_less(const double *values, const double *base);
 
 /* ---- Digits ------------------------------------------------------------------------------- */
 
-/* A norm over features: key for options, name for figures. `make` is NULL for no norm. */
+/* A norm over features. `make` is NULL for no norm. */
 typedef struct {
-    const char *key, *name;
+    const char *name;
     ng_module *(*make)(int64_t features);
 } lab_norm;
 extern const lab_norm lab_no_norm, lab_batch_norm, lab_layer_norm, lab_rms_norm;

@@ -34,7 +34,7 @@ static ng_module *make_dropout(int64_t features)
     (void)features;
     return ng_dropout_new(0.5);
 }
-static const lab_norm dropout = {"dropout", "dropout", make_dropout};
+static const lab_norm dropout = {"dropout", make_dropout};
 static const char *const measures[MEASURES] = {"at equal training loss", "after equal training"};
 
 static const lab_norm *kind_at(int i) { return i < NORMS ? lab_norms[i] : &dropout; }
