@@ -35,8 +35,9 @@
  *
  * Settings that several norms have. Parameters weight start at 1, bias at 0.
  *
- *     eps         added under the root. Default 1e-5; with a mean square and for a condition 1e-6;
- *                 with a sum of squares 1e-10, so that a row of zeros gives zeros
+ *     eps         added under the root. Default 1e-5; 1e-6 in RMSNorm, FilterResponseNorm,
+ *                 GlobalResponseNorm and AdaptiveLayerNorm of a condition; 1e-10 in L2Norm and
+ *                 ScaleNorm, so that a row of zeros gives zeros
  *     no_affine   no weight and no bias
  *     condition   features of a condition c, which ng_forward is given as .condition: the norm is
  *                 (1 + scale(c)) xhat + shift(c). A child named modulation, a FiLM, makes scale and
