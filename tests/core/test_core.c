@@ -2,7 +2,6 @@
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/tensor.h"
-#include "core/workspace.h"
 #include "support.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -455,33 +454,6 @@ TEST(sizes_that_overflow_are_out_of_memory)
     ck_assert_ptr_null(ng_allocate_quietly(SIZE_MAX));
     ck_assert_ptr_null(ng_allocate_quietly(SIZE_MAX - 63));
     ck_assert(!ng_failed());
-}
-
-TEST(workspaces_are_kept_and_lent_to_one_at_a_time)
-{
-    void *memory, *other, *again;
-    ng_workspaces_free();
-    allocations_fail_after(0);
-    ck_assert_ptr_null(ng_workspace_take(1000, &memory));
-    ck_assert_ptr_null(memory);
-    ck_assert(!ng_failed());
-    allocations_succeed();
-
-    ng_workspace *one = ng_workspace_take(1000, &memory), *two = ng_workspace_take(1000, &other);
-    ck_assert(one && two && memory && other && memory != other);
-    memset(memory, 1, 1000), memset(other, 2, 1000);
-    ng_workspace_give(one), ng_workspace_give(two), ng_workspace_give(NULL);
-    const int64_t made = allocations_made();
-    one = ng_workspace_take(999, &again);
-    ck_assert_ptr_eq(again, memory);
-    ng_workspace_give(one);
-    assert_none_allocated_since(made);
-    one = ng_workspace_take(5000, &again);
-    ck_assert_int_eq(allocations_made(), made + 1);
-    memset(again, 3, 5000);
-    ng_workspace_give(one);
-    ng_workspaces_free();
-    ck_assert_int_eq(allocations_live(), 0);
 }
 
 TEST(a_tensor_without_memory_leaks_nothing)

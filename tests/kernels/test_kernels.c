@@ -2250,21 +2250,6 @@ LOOP_TEST(copies_follow_permuted_and_broadcast_strides, 2)
     release();
 }
 
-TEST(walks_join_dimensions_where_memory_allows)
-{
-    ng_walk walk =
-        ng_walk_broadcast(NG_SHAPE(2, 1, 3, 4), NG_SHAPE(2, 1, 3, 4), NG_SHAPE(2, 1, 3, 4));
-    ck_assert_int_eq(walk.rank, 1);
-    ck_assert_int_eq(walk.dim[0], 24);
-    walk = ng_walk_broadcast(NG_SHAPE(2, 3, 4), NG_SHAPE(2, 3, 4), NG_SHAPE(3, 4));
-    ck_assert_int_eq(walk.rank, 2);
-    ck_assert_int_eq(walk.dim[1], 12);
-    ck_assert_int_eq(walk.b[0], 0);
-    walk = ng_walk_broadcast(NG_SHAPE(2, 3), NG_SHAPE(2, 3), NG_SCALAR);
-    ck_assert_int_eq(walk.rank, 1);
-    ck_assert_int_eq(walk.b[0], 0);
-}
-
 /* ---- Threads and tables ------------------------------------------------------------------- */
 
 enum { LARGE_ROWS = 517, LARGE = LARGE_ROWS * 301 };
