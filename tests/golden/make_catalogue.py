@@ -1,4 +1,4 @@
-"""Writes catalogue.txt: what PyTorch computes in double for the layers of test_catalogue.c.
+"""Writes catalogue.txt: what PyTorch computes in double for the layers of tests/norms.
 
     python3 tests/golden/make_catalogue.py
 

@@ -1,4 +1,4 @@
-"""Writes norms.txt: what PyTorch computes in double for the norms of test_norms.c.
+"""Writes norms.txt: what PyTorch computes in double for the norms of tests/norms.
 
     python3 tests/golden/make_norms.py
 
