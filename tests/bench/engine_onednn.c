@@ -119,11 +119,13 @@ static bool argument(primitive_state *s, int which, shape x, float center)
 
 static const unsigned affine = dnnl_use_scale | dnnl_use_shift;
 
-static bool norm_arguments(primitive_state *s, bool back, shape x, shape row, shape statistics)
+static bool norm_arguments(primitive_state *s, bool back, bool shift, shape x, shape row,
+                           shape statistics)
 {
     bool had = argument(s, DNNL_ARG_SRC, x, 0) && argument(s, DNNL_ARG_MEAN, statistics, 0) &&
                argument(s, DNNL_ARG_VARIANCE, statistics, 1) &&
-               argument(s, DNNL_ARG_SCALE, row, 1) && argument(s, DNNL_ARG_SHIFT, row, 0);
+               argument(s, DNNL_ARG_SCALE, row, 1) &&
+               (!shift || argument(s, DNNL_ARG_SHIFT, row, 0));
     if (!back) return had && argument(s, DNNL_ARG_DST, x, 0);
     return had && argument(s, DNNL_ARG_DIFF_DST, x, 0) && argument(s, DNNL_ARG_DIFF_SRC, x, 0) &&
            argument(s, DNNL_ARG_DIFF_SCALE, row, 0) && argument(s, DNNL_ARG_DIFF_SHIFT, row, 0);
@@ -137,7 +139,7 @@ static bool layer_norm(primitive_state *s, bool back)
                     dnnl_forward_training, V3(x) x, statistics, 1e-5f, affine) &&
            (!back || !BACKWARD(&s->description, s->forward, layer_normalization_backward,
                                dnnl_backward, V3(x) x, x, statistics, 1e-5f, affine)) &&
-           norm_arguments(s, back, x, row, statistics);
+           norm_arguments(s, back, true, x, row, statistics);
 }
 
 /* The rows as pixels of one image with its channels last: for these there is a fast kernel. */
@@ -149,7 +151,7 @@ static bool batch_norm(primitive_state *s, bool back)
                     dnnl_forward_training, V3(x) x, 1e-5f, affine) &&
            (!back || !BACKWARD(&s->description, s->forward, batch_normalization_backward,
                                dnnl_backward, V3(x) x, x, 1e-5f, affine)) &&
-           norm_arguments(s, back, x, row, row);
+           norm_arguments(s, back, !back || DNNL_VERSION_MAJOR < 3, x, row, row);
 }
 
 /* A backward pass reads `kept`, either what went in or what came out. */
@@ -236,7 +238,10 @@ static bool open_primitive(const bench_case *what, bench_job *job)
         *job =
             (bench_job){.state = s, .run = run, .close = close_primitive, .per = 1, .variants = 1};
         return operations[i].make(s, back) &&
-               dnnl_primitive_create(&s->primitive, s->description) == dnnl_success;
+               dnnl_primitive_create(&s->primitive, s->description) == dnnl_success &&
+               dnnl_primitive_execute(s->primitive, stream, s->count, s->arguments) ==
+                   dnnl_success &&
+               dnnl_stream_wait(stream) == dnnl_success;
     }
     return false;
 }
