@@ -202,7 +202,7 @@ fails 2 "--out '': expected something" "$programs/digits" $small --out ''
 fails 2 "--seeds '': expected a whole number" "$programs/digits" --seeds ''
 fails 2 "--norm '': expected one of" "$programs/digits" --norm ''
 fails 2 'expected a whole number from 0 to 256' "$programs/outliers" --threads 257
-fails 2 '--steps 7: expected a multiple of 10' "$programs/without_norm" --quick --no-plot --steps 7
+fails 2 '--steps 7: expected a multiple of 8' "$programs/without_norm" --quick --no-plot --steps 7
 fails 2 'from 1 to 1437' "$programs/sharpness" --quick --no-plot --images 5000
 # More steps than the text has batches: the text is read again.
 quiet "$programs/placement" --quick --no-plot --layers 3 --width 4 --steps 720
