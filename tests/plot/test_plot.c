@@ -61,11 +61,22 @@ static const char *xml_character(const char *at, char **to)
     return at + 1;
 }
 
-/* Returns the texts of an SVG, a line each; free them. Python parses the file where it is found. */
+/* Python parses the file where it is found. */
+static void assert_is_xml(const char *path)
+{
+    char command[4400];
+    snprintf(command, sizeof command,
+             "! command -v python3 >/dev/null || "
+             "python3 -c 'import sys, xml.etree.ElementTree as t; t.parse(sys.argv[1])' '%s'",
+             path);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* Returns the texts of an SVG, a line each; free them. */
 static char *svg_texts(const char *path)
 {
     size_t size;
-    char *svg = get_file(path, &size), *texts = malloc(size + 1), *to = texts, command[4400];
+    char *svg = get_file(path, &size), *texts = malloc(size + 1), *to = texts;
     ck_assert(svg && texts);
     for (const char *at = svg; (at = strstr(at, "<text")); *to++ = '\n')
         while (strncmp(at, "</text>", 7) != 0) {
@@ -73,11 +84,6 @@ static char *svg_texts(const char *path)
             ck_assert_msg(at && *at, "%s is no XML", path);
         }
     *to = '\0';
-    snprintf(command, sizeof command,
-             "! command -v python3 >/dev/null || "
-             "python3 -c 'import sys, xml.etree.ElementTree as t; t.parse(sys.argv[1])' '%s'",
-             path);
-    ck_assert_int_eq(system(command), 0);
     free(svg);
     return texts;
 }
@@ -268,6 +274,7 @@ TEST(texts_are_drawn_as_they_are)
         ng_history_log(history, "loss", 0, c), ng_history_log(history, "loss", 1, 0);
     }
     assert_ok(ng_plot(history, in_folder("a.svg"), .title = "p<0.05, 100% of $5", .keep = true));
+    assert_is_xml(in_folder("a.svg"));
     for (int c = 0; c < 95; c++) ck_assert(svg_has(in_folder("a.svg"), names[c]));
     ck_assert(svg_has(in_folder("a.svg"), "p<0.05, 100% of $5"));
     assert_ok(ng_plot(history, in_folder("a.svg"), .title = "\u00e91 \u20ac2 \U0001f6003 \\",
@@ -292,6 +299,7 @@ TEST(texts_that_are_no_text_are_replaced)
     log_loss();
     for (int i = 0; i < 4; i++) {
         assert_ok(ng_plot(history, in_folder("a.svg"), .title = bad[i][0], .y_label = bad[i][0]));
+        assert_is_xml(in_folder("a.svg"));
         ck_assert(svg_has(in_folder("a.svg"), bad[i][1]));
     }
     assert_ok(ng_plot(history, in_folder("a.svg"), .title = "two\nlines"));
