@@ -372,18 +372,26 @@ def settle(group, words):
 
 
 def blas():
-    """What multiplies matrices; None for the reference BLAS, which is no peer."""
+    """What multiplies matrices: the library that PyTorch's sgemm_ is in. None for the reference
+    BLAS, which is no peer."""
     with open("/proc/self/maps") as maps:
-        files = {line.split()[-1] for line in maps if "blas" in line}
-    for file in files:
-        library = ctypes.CDLL(file)
+        lines = [line.split() for line in maps if "/" in line]
+    torch_file = next(line[-1] for line in lines if "libtorch_cpu" in line[-1])
+    own = ctypes.CDLL(torch_file)
+    if not hasattr(own, "sgemm_"):
+        return "a BLAS inside"
+    sgemm = ctypes.cast(own.sgemm_, ctypes.c_void_p).value
+    for line in lines:
+        begin, end = (int(address, 16) for address in line[0].split("-"))
+        if not begin <= sgemm < end:
+            continue
+        library = ctypes.CDLL(line[-1])
         if hasattr(library, "openblas_get_config"):
             library.openblas_get_config.restype = ctypes.c_char_p
             words = library.openblas_get_config().decode().split()
             return f"{words[0]} {words[1]} for {words[-2]}"
-        if "blis" in file or "mkl" in file:
-            return os.path.basename(file)
-    return None if files else "MKL" if "mkl" in torch.__config__.show().lower() else None
+        name = os.path.basename(line[-1])
+        return None if name.startswith("libblas") else "MKL" if "torch" in name else name
 
 
 def greeting():
