@@ -1,5 +1,5 @@
-/* How BatchNorm depends on the batch: the error on new images by batch size, the noise and bias of a
- * small batch's gradient, and workers with statistics of their own. */
+/* How BatchNorm depends on the batch: the error on new images by batch size, the noise and bias of
+ * a small batch's gradient, and workers with statistics of their own. */
 #include "lab.h"
 #include <stdlib.h>
 #include <string.h>
