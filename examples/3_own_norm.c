@@ -28,15 +28,16 @@ static ng_tensor *reciprocal_deviation(ng_tape *tape, ng_tensor *x)
     return ng_rsqrt(tape, ng_add_scalar(tape, variance, eps));
 }
 
-/* Sets dx[0], given dy. The node has the op's inputs, its output and its attributes. */
+/* Sets dx[0], given dy. The node has the op's inputs, its output and its attributes: a copy of what
+ * ng_record below was given, here the mistake. */
 static void own_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const mistake made = *(const mistake *)node->attributes;
+    const mistake planted = *(const mistake *)node->attributes;
     ng_tensor *y = node->output, *sum = dy;
     ng_tensor *r = reciprocal_deviation(tape, node->inputs[0]);
-    if (made == FIXED_DEVIATION) r = ng_detach(tape, r);
-    if (made != NO_MEAN) sum = ng_sub(tape, sum, row_mean(tape, dy));
-    if (made != NO_VARIANCE)
+    if (planted == FIXED_DEVIATION) r = ng_detach(tape, r);
+    if (planted != NO_MEAN) sum = ng_sub(tape, sum, row_mean(tape, dy));
+    if (planted != NO_VARIANCE)
         sum = ng_sub(tape, sum, ng_mul(tape, y, row_mean(tape, ng_mul(tape, dy, y))));
     dx[0] = ng_mul(tape, r, sum);
 }
@@ -48,7 +49,7 @@ static const ng_op own_norm_op = {.name = "own_norm", .gradient = own_norm_gradi
 /* It takes double only; more/custom_op.c takes float as well. */
 static ng_tensor *own_norm(ng_tape *tape, ng_tensor *x, mistake made)
 {
-    if (!ng_accepts("own_norm", tape, 1, &x)) return NULL; /* x is there and has no error */
+    if (!ng_accepts("own_norm", tape, 1, &x)) return NULL; /* x can be an operand */
     ng_tensor *result = ng_result(tape, NG_F64, ng_shape_of(x));
     const double *row = ng_data_f64(x);
     double *y = ng_data_f64(result);

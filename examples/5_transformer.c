@@ -109,8 +109,8 @@ static int draw(const ng_tensor *logits, int64_t row, int kinds, ng_rng *rng)
     return kinds - 1;
 }
 
-/* Writes on from the prompt, the beginning of the text. Each token is drawn given the last CONTEXT
- * tokens. */
+/* Prints the first CONTEXT characters of the unseen tenth, and what the network writes on. Each
+ * token is drawn given the last CONTEXT tokens. */
 static void write_sample(const text *t, ng_module *net, ng_tape *tape)
 {
     int64_t tokens[CONTEXT + SAMPLE];
@@ -144,7 +144,7 @@ int main(int argc, char **argv)
            "%.2f\n\n",
            (long long)t.count, t.kinds, (long long)ng_parameter_count(net), t.kinds, log(t.kinds));
     train(&t, net, tape, steps);
-    puts("\nwritten after the first line:\n");
+    printf("\n%d unseen characters, [...], and what the network writes on:\n\n", CONTEXT);
     write_sample(&t, net, tape);
     if (ng_failed()) fprintf(stderr, "5_transformer: %s\n", ng_error_text());
     ng_tape_free(tape), ng_module_free(net), free(t.tokens);

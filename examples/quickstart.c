@@ -22,7 +22,7 @@ int main(void)
                                        ng_relu_new(), ng_linear_new(128, 10));
     ng_optimizer *adam = ng_adam_new(net, .lr = 1e-3);
     ng_history *history = ng_history_new("quickstart");
-    ng_tape *tape = ng_tape_new();
+    ng_tape *tape = ng_tape_new(); /* records each op, so that ng_backward can go back */
     for (int epoch = 1; epoch <= 20 && !ng_failed(); epoch++) {
         ng_batch batch;
         ng_dataset_shuffle(train, (uint64_t)epoch);
@@ -39,7 +39,7 @@ int main(void)
     if (ng_module_load(net, "build/net.safetensors") == NG_OK)
         printf("loaded: %.1f %%\n", accuracy(net, tape, test));
     ng_rng rng = ng_rng_seeded(1);
-    ng_tensor *x = ng_normal_new(NG_F64, NG_SHAPE(4, 64), 0, 1, &rng);
+    ng_tensor *x = ng_normal_new(NG_F64, NG_SHAPE(4, 64), 0, 1, &rng); /* double: the check's */
     ng_check_report report = ng_check_module(net, &x, 1);
     ng_check_print(stdout, "gradient", &report);
     if (!ng_failed()) ng_plot(history, "build/loss.svg", .log_y = true); /* runs gnuplot */

@@ -30,7 +30,8 @@
 NG_BEGIN_C
 
 /* A number of samples: x (count, features...), and y (count, ...), which holds labels (int64) or
- * targets (numbers). y may be missing.
+ * targets (numbers). y may be missing. A condition of each sample can be columns of x or
+ * of y, which ng_slice takes out.
  *
  * All readers take the path of a file or a pipe. A file that cannot be read is NG_EIO, one with
  * other content NG_EPARSE. Compressed files (.gz, .npz) need a library built with zlib; without it

@@ -22,8 +22,10 @@
  *     ng_unfold(tape, x, kernel)                   every window as a column
  *     ng_fold(tape, columns, height, width, kernel)   the sum of the windows
  *
- * Images x are (N, C, H, W): images, channels, rows, columns. Lines x are (N, C, L). A window moves
- * over each channel. An axis of length n gets the length, rounded down,
+ * Images x are (N, C, H, W): images, channels, rows, columns. Lines x are (N, C, L). Rows of 64
+ * pixels become images by ng_reshape(tape, x, NG_SHAPE(-1, 1, 8, 8)), in a network by a layer of
+ * ng_function_new. A window moves over each channel. An axis of length n gets the length, rounded
+ * down,
  *
  *     (n + 2 padding - dilation (kernel - 1) - 1) / stride + 1
  *
