@@ -82,7 +82,8 @@ struct ng_module {
 };
 
 /* Returns a zeroed instance of type->size with nothing registered yet. NG_ENULL without a name,
- * NG_EVALUE if the size is less than an ng_module's. */
+ * NG_EVALUE if the size is less than an ng_module's, and for a class that has .forward and also
+ * .forward_with, .takes or .needs. */
 NG_API ng_module *ng_module_new(const ng_module_class *type);
 
 /* Registers a parameter under a name without '.', and returns it; the module owns it. If this

@@ -70,16 +70,30 @@ static ng_module *root_of(const ng_module *module)
 
 /* ---- Make and free ------------------------------------------------------------------------ */
 
+static bool class_accepted(const char *function, const ng_module_class *type)
+{
+    if (type->size < sizeof(ng_module))
+        ng_fail(NG_EVALUE, "%s: the class %s has a size of %zu, expected that of its struct",
+                function, type->name, type->size);
+    else if (type->forward && type->forward_with)
+        ng_fail(NG_EVALUE, "%s: the class %s has .forward and .forward_with, expected one of them",
+                function, type->name);
+    else if (type->forward && (type->takes | type->needs))
+        ng_fail(NG_EVALUE,
+                "%s: the class %s has .takes or .needs with .forward, which gets x alone: "
+                "expected .forward_with",
+                function, type->name);
+    else
+        return true;
+    return false;
+}
+
 ng_module *ng_module_new(const ng_module_class *type)
 {
     static const char function[] = "ng_module_new";
-    if (!ng_given(function, "type", type) || !ng_given(function, "type->name", type->name))
+    if (!ng_given(function, "type", type) || !ng_given(function, "type->name", type->name) ||
+        !class_accepted(function, type))
         return NULL;
-    if (type->size < sizeof(ng_module)) {
-        ng_fail(NG_EVALUE, "%s: the class %s has a size of %zu, expected that of its struct",
-                function, type->name, type->size);
-        return NULL;
-    }
     ng_module *self = ng_calloc(function, 1, type->size);
     struct ng_registry *registry = ng_calloc(function, 1, sizeof *registry);
     if (!self || !registry) {
@@ -580,13 +594,14 @@ ng_tensor **ng_input_named(ng_inputs *inputs, const char *name)
     return NULL;
 }
 
-/* Runs the class's function. */
-static ng_tensor *run_class(ng_module *module, ng_tape *tape, const ng_inputs *inputs)
+/* Runs the class's function. `advice` follows the error of a missing input. */
+static ng_tensor *run_class(ng_module *module, ng_tape *tape, const ng_inputs *inputs,
+                            const char *advice)
 {
     const ng_module_class *type = module->type;
     for (int i = 0; module->needs >> i; i++)
         if (module->needs >> i & 1 && ng_is_none(*input_at(inputs, i))) {
-            ng_fail(NG_EVALUE, "ng_forward: .%s is missing", named_inputs[i].name);
+            ng_fail(NG_EVALUE, "ng_forward: .%s is missing%s", named_inputs[i].name, advice);
             return NULL;
         }
     if (type->forward_with) return type->forward_with(module, tape, inputs);
@@ -596,7 +611,8 @@ static ng_tensor *run_class(ng_module *module, ng_tape *tape, const ng_inputs *i
 }
 
 /* The inputs are usable and not NULL, but for x. */
-static ng_tensor *run_module(ng_module *module, ng_tape *tape, const ng_inputs *inputs)
+static ng_tensor *run_module(ng_module *module, ng_tape *tape, const ng_inputs *inputs,
+                             const char *advice)
 {
     static const char function[] = "ng_forward";
     if (!ng_given(function, "x", inputs->x) || !ng_usable(function, "x", 0, tape, inputs->x) ||
@@ -604,7 +620,7 @@ static ng_tensor *run_module(ng_module *module, ng_tape *tape, const ng_inputs *
         return NULL;
     const int64_t failures = ng_failures();
     ng_watcher *watcher = watcher_of_pass(module, tape);
-    ng_tensor *y = run_class(module, tape, inputs);
+    ng_tensor *y = run_class(module, tape, inputs, advice);
     if (!y || !ng_usable(function, "the result of its class", 0, tape, y))
         return ng_failed_in(module, failures);
     return noted(module, watcher, y);
@@ -620,29 +636,70 @@ static unsigned taken_by(const ng_module *module)
     return taken;
 }
 
+/* The module in the tree whose .forward keeps this input from a layer below it, or NULL. */
+static const ng_module *kept_by(const ng_module *root, unsigned input)
+{
+    for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);) {
+        const ng_module *layer = w.entry->child;
+        if (!layer || !((layer->takes | layer->needs) & input)) continue;
+        while (layer != root) {
+            layer = layer->registry->parent;
+            if (layer->type->forward) return layer;
+        }
+    }
+    return NULL;
+}
+
+/* An input is given for nobody. */
+static bool refuse_idle(const char *function, const ng_module *module, int index)
+{
+    const char *name = named_inputs[index].name;
+    const ng_module *keeper = kept_by(module, 1u << index);
+    if (keeper)
+        ng_fail(NG_EVALUE,
+                "%s: .%s is given, but the .forward of %s passes no inputs on to its children: "
+                "use .forward_with and ng_forward_child",
+                function, name, keeper->type->name);
+    else
+        ng_fail(NG_EVALUE,
+                "%s: the input .%s is given, but no layer of the %s takes it "
+                "(a class says so in .takes or .needs)",
+                function, name, module->type->name);
+    return false;
+}
+
+/* A named input is NULL. The call does not say which one: it is one that the module takes. */
+static bool refuse_null_input(const char *function, const ng_module *module, unsigned null)
+{
+    char text[128] = "a named input";
+    const unsigned which = null & taken_by(module);
+    for (int i = 0, used = 0; i < NAMED_INPUTS; i++)
+        if (which >> i & 1)
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s.%s", used ? " or " : "",
+                             named_inputs[i].name);
+    if (!ng_failed()) ng_fail(NG_ENULL, "%s: %s is NULL; NG_NONE leaves it out", function, text);
+    return false;
+}
+
 /* Sets those that are left out to NG_NONE. False with an error: one is NULL, unusable, or for
  * nobody. */
 static bool inputs_accepted(const char *function, const ng_module *module, const ng_tape *tape,
                             ng_inputs *inputs)
 {
     int given = 0;
-    unsigned set = 0;
+    unsigned set = 0, null = 0;
     for (int i = 0; i < NAMED_INPUTS; i++) {
         ng_tensor **input = input_at(inputs, i);
         given += *input != NULL;
-        if (!*input) *input = NG_NONE;
+        if (!*input) *input = NG_NONE, null |= 1u << i;
         if (ng_is_none(*input)) continue;
         if (!ng_usable(function, named_inputs[i].name, 0, tape, *input)) return false;
         set |= 1u << i;
     }
-    if (given < inputs->named) return ng_given(function, "a named input", NULL);
+    if (given < inputs->named) return refuse_null_input(function, module, null);
     const unsigned idle = set ? set & ~taken_by(module) : 0;
     for (int i = 0; i < NAMED_INPUTS; i++)
-        if (idle >> i & 1) {
-            ng_fail(NG_EVALUE, "%s: the input .%s is given, but no layer of the %s takes it",
-                    function, named_inputs[i].name, module->type->name);
-            return false;
-        }
+        if (idle >> i & 1) return refuse_idle(function, module, i);
     return true;
 }
 
@@ -652,7 +709,10 @@ ng_tensor *ng_forward_with(ng_module *module, ng_tape *tape, ng_inputs inputs)
     if (!ng_given(function, "module", module) || !ng_given(function, "tape", tape) ||
         !inputs_accepted(function, module, tape, &inputs))
         return NULL;
-    return run_module(module, tape, &inputs);
+    return run_module(module, tape, &inputs,
+                      module->registry->parent
+                          ? "; a layer passes inputs on to a child with ng_forward_child"
+                          : "");
 }
 
 ng_tensor *ng_forward_child(ng_module *child, ng_tape *tape, ng_tensor *x, const ng_inputs *inputs)
@@ -668,7 +728,7 @@ ng_tensor *ng_forward_child(ng_module *child, ng_tape *tape, ng_tensor *x, const
             ng_given(function, named_inputs[i].name, NULL);
             return NULL;
         }
-    return run_module(child, tape, &all);
+    return run_module(child, tape, &all, "");
 }
 
 bool ng_features_fit(const ng_module *self, const ng_tensor *x, int64_t dim)

@@ -645,6 +645,27 @@ TEST(a_class_needs_a_name_and_a_size)
     assert_refused(ng_module_new(&sizeless));
 }
 
+/* .forward would drop an input that the class takes, or be dropped for .forward_with. */
+static ng_tensor *forward_all(ng_module *self, ng_tape *on, const ng_inputs *in)
+{
+    return shift_forward(self, on, in->x);
+}
+
+TEST(a_class_whose_forward_drops_inputs_is_refused)
+{
+    ng_module_class class = shift_class;
+    class.needs = NG_INPUT_CONDITION;
+    assert_refused(ng_module_new(&class), "ng_module_new");
+    class.needs = 0, class.takes = NG_INPUT_MASK;
+    assert_refused(ng_module_new(&class), "ng_module_new");
+    class.takes = 0, class.forward_with = forward_all;
+    assert_refused(ng_module_new(&class), "ng_module_new");
+    class.forward = NULL, class.needs = NG_INPUT_CONDITION;
+    ng_module *accepted = ng_module_new(&class);
+    assert_ok(accepted);
+    ng_module_free(accepted);
+}
+
 TEST(a_module_that_was_built_before_fails_for_what_is_added_since)
 {
     ng_module *self = shift_norm_new(2);
