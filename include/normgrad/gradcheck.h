@@ -121,6 +121,7 @@ NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_opti
 /* Checks a module with respect to its float64 input x and to each of its parameters. .names adds
  * other inputs of ng_forward:
  *
+ *     ng_tensor *inputs[] = {x, condition};
  *     static const char *const names[] = {"x", "condition"};
  *     ng_check_report report = ng_check_module(layer, inputs, 2, .names = names);
  *

@@ -37,7 +37,7 @@ NG_API void ng_tape_free(ng_tape *tape);
  * training loop allocates nothing after its first steps.
  *
  * Do not use a tensor from before the reset. An op refuses it (NG_ESTATE) until a new result has
- * taken its memory; after that, and in functions that take no tape (ng_get, ng_print), the mistake
+ * taken its memory; after that, and in functions that take no tape (ng_item, ng_get), the mistake
  * is not noticed: the pointer shows other data. */
 NG_API void ng_tape_reset(ng_tape *tape);
 

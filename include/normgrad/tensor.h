@@ -215,7 +215,8 @@ NG_API void ng_fprint_with(FILE *stream, ng_print_options options);
 /* ---- Change (tensors of yours and of modules; to change a tape's is NG_ESTATE) ------------- */
 
 /* Set one element by flat index, or all elements: to one value, or as ng_uniform_new and
- * ng_normal_new draw them. */
+ * ng_normal_new draw them. int64 labels are written without a conversion by
+ * ng_data_i64(y)[i] = label. */
 NG_API ng_status ng_set(ng_tensor *x, int64_t index, double value);
 NG_API ng_status ng_fill(ng_tensor *x, double value);
 NG_API ng_status ng_fill_uniform(ng_tensor *x, double low, double high, ng_rng *rng);
