@@ -30,7 +30,12 @@ static ng_tensor *conv_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     const conv *layer = (const conv *)self;
     const conv_class *type = (const conv_class *)self->type;
     const bool images = type->axes == 2;
-    if (!ng_channels_fit(self, x, layer->in)) return NULL;
+    if (x->shape.rank != type->axes + 2 || x->shape.dim[1] != layer->in) {
+        ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, %lld, %s)", self->type->name,
+                ng_shape_print(x->shape).text, (long long)layer->in,
+                images ? "height, width" : "length");
+        return NULL;
+    }
     const ng_conv_call call = {
         .function = type->op,
         .x = x,

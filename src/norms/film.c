@@ -9,6 +9,20 @@ typedef struct {
     ng_tensor *weight, *bias; /* (2 channels, condition) and (2 channels): shift, scale; or scale */
 } film;
 
+/* Whether c is float or double, of this shape or of its first two axes. */
+static bool condition_fits(const ng_tensor *c, ng_shape expected)
+{
+    const ng_shape rows = NG_SHAPE(expected.dim[0], expected.dim[1]);
+    const bool fits = ng_shape_equal(c->shape, rows) || ng_shape_equal(c->shape, expected);
+    if (fits && c->dtype != NG_I64) return true;
+    const bool maps = expected.rank > 2;
+    ng_fail(c->dtype == NG_I64 ? NG_EDTYPE : NG_ESHAPE,
+            "FiLM: condition is %s %s, expected float32 or float64 %s%s%s", ng_dtype_name(c->dtype),
+            ng_shape_print(c->shape).text, ng_shape_print(rows).text, maps ? " or " : "",
+            maps ? ng_shape_print(expected).text : "");
+    return false;
+}
+
 /* Whether x has the channels, and c is (N, condition) or (N, condition, ...) with x's positions;
  * with the features last broadcasting tells whether c fits. */
 static bool film_fits(const film *layer, const ng_tensor *x, const ng_tensor *c)
@@ -18,8 +32,7 @@ static bool film_fits(const film *layer, const ng_tensor *x, const ng_tensor *c)
     if (!ng_channels_fit(&layer->base, x, options->channels)) return false;
     ng_shape expected = x->shape;
     expected.dim[1] = options->condition;
-    if (c->shape.rank == 2) expected.rank = 2;
-    return ng_has_shape("FiLM", "condition", c, expected);
+    return condition_fits(c, expected);
 }
 
 /* x (N, channels, ...) with the channels last, and back. */

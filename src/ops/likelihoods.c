@@ -21,10 +21,15 @@ static bool label_weights_fit(const char *function, const ng_tape *tape, const n
 bool ng_labels_fit(const char *function, const ng_tensor *x, const ng_tensor *labels)
 {
     ng_shape leading = x->shape;
-    if (leading.rank > 0) leading.rank--;
-    if (x->shape.rank > 0 && ng_shape_equal(leading, labels->shape)) return true;
-    ng_fail(NG_ESHAPE, "%s: labels is %s and x %s, expected labels (...) for x (..., classes)",
-            function, ng_shape_print(labels->shape).text, ng_shape_print(x->shape).text);
+    if (leading.rank == 0) {
+        ng_fail(NG_ESHAPE, "%s: x is (), expected (..., classes)", function);
+        return false;
+    }
+    leading.rank--;
+    if (ng_shape_equal(leading, labels->shape)) return true;
+    ng_fail(NG_ESHAPE, "%s: labels are %s, expected %s, one for each row of x %s", function,
+            ng_shape_print(labels->shape).text, ng_shape_print(leading).text,
+            ng_shape_print(x->shape).text);
     return false;
 }
 

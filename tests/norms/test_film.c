@@ -47,6 +47,10 @@ START_TEST(bad_settings_are_refused)
     assert_fails(ng_forward(drawn(ng_film_new(4, .condition = 2)), tape,
                             normal(NG_F64, NG_SHAPE(2, 4, 3), 1)),
                  NG_EVALUE, "FiLM");
+    ng_tensor *labels = own(ng_zeros_new(NG_I64, NG_SHAPE(2)));
+    assert_fails(ng_forward(drawn(ng_film_new(4, .condition = 2)), tape,
+                            normal(NG_F64, NG_SHAPE(2, 4, 3), 1), .condition = labels),
+                 NG_EDTYPE, "FiLM");
 }
 END_TEST
 
