@@ -2,7 +2,8 @@
 # A value without a name after the required arguments, as in ng_layer_norm_new(8, 1e-3) or
 # ng_sum(tape, x, 1), after a setting, as in ng_layer_norm_new(8, .eps = 1e-3, 1), and a number for axes,
 # as in ng_sum(tape, x, .axes = 1), are errors of every compiler, for every macro over NG_NAMED. For one
-# over NG_LISTED the first is at least a warning by default. The same call without it, and with every
+# over NG_LISTED the first is at least a warning by default. A tensor for a list of them, as in
+# ng_check_module(layer, x, 1), is an error. The same call without it, and with every
 # option by name in the order of its declaration, is neither.
 #
 #     tests/misuse.sh FOLDER quick|full
@@ -43,10 +44,11 @@ function read_struct(name,    part, n, k, j, type, names, m) {
         }
     }
 }
-function call(file, tail,    k, s) {
+function call(file, tail, list,    k, s) {
     for (k = 1; k <= required; k++)
         s = s (given[k] == "state" ? "NG_NO_STATE, " : given[k] == "weights" ? \
-            "NG_NAMED(ng_recurrent_weights, bias_hh, 0), " : "0, ")
+            "NG_NAMED(ng_recurrent_weights, bias_hh, 0), " : given[k] == "list" ? \
+            (list ? list : "(ng_tensor **)0") ", " : "0, ")
     print "    (void)" macro "(" s value(types[type, member]) tail ");" > (folder "/" file)
 }
 { text = text $0 (sub(/\\$/, "") ? " " : "\n") }
@@ -92,6 +94,7 @@ END {
         call("right", options)
         call(listed ? "listed" : "wrong", ", 1")
         if (options != "" && !listed) call("wrong", options ", 1")
+        if (index(parameters, "list,")) call("wrong", "", "(ng_tensor *)0")
         for (j = 1; j <= m && !listed; j++)
             for (number = 0; number < 2 && types[type, names[j]] ~ /ng_axes/; number++)
                 call("wrong", ", ." names[j] " = " number)

@@ -88,7 +88,7 @@
 template <typename type> type &ng_some(); /* not defined */
 #else
 #define NG_LISTED(type, member, ...)                                                               \
-    ((type){.member = __VA_ARGS__}) /* an error here: the last required argument is missing */
+    ((type){.member = __VA_ARGS__}) /* an error here: an argument is missing or of another type */
 #define NG_LISTED_TWO(type, before, value, member, ...)                                            \
     NG_LISTED(type, before, (value), .member = __VA_ARGS__)
 #define NG_ONE(type, setting)                                                                      \

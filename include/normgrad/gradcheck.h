@@ -73,6 +73,10 @@ typedef struct {
     int n_inputs;             /* how many */
 } ng_check_options;
 
+/* Checks that the inputs are a list. A list that is written in the call stands in parentheses:
+ * ((ng_tensor *[]){x, condition}). */
+#define NG_IS_LIST(list) (void)sizeof(*(list)) /* an error here: a tensor; a list of one is &x */
+
 /* What was found. Strings are part of the report. */
 typedef struct {
     bool passed;         /* nothing was wrong, and something was compared */
@@ -114,8 +118,8 @@ typedef struct {
  *   - if the function fails, gives NaN, or gives other bits in a second run;
  *   - if there is nothing to compare, or a setting is out of range. */
 #define ng_check_function(call, list, ...)                                                         \
-    ng_check_function_with(call,                                                                   \
-                           NG_LISTED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
+    (NG_IS_LIST(list), ng_check_function_with(call, NG_LISTED_TWO(ng_check_options, inputs, list,  \
+                                                                  n_inputs, __VA_ARGS__)))
 NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options options);
 
 /* Checks a module with respect to its float64 input x and to each of its parameters. .names adds
@@ -129,8 +133,8 @@ NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_opti
  * elements are all 0 or all 1 get random values for the check, since a gamma of 1 hides that it was
  * forgotten; so do buffers of more than one element. */
 #define ng_check_module(module, list, ...)                                                         \
-    ng_check_module_with(module,                                                                   \
-                         NG_LISTED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
+    (NG_IS_LIST(list), ng_check_module_with(module, NG_LISTED_TWO(ng_check_options, inputs, list,  \
+                                                                  n_inputs, __VA_ARGS__)))
 NG_API ng_check_report ng_check_module_with(ng_module *module, ng_check_options options);
 
 /* Prints one line: name, order, derivatives compared, worst relative error (absolute where the
@@ -148,8 +152,9 @@ NG_API void ng_check_print_head(FILE *stream);
  * It fails where ng_check_function does, and with .mode, .tolerance or .step, which have no effect
  * here. */
 #define ng_check_sweep(call, steps, errors, n_steps, list, ...)                                    \
-    ng_check_sweep_with(call, steps, errors, n_steps,                                              \
-                        NG_LISTED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
+    (NG_IS_LIST(list),                                                                             \
+     ng_check_sweep_with(call, steps, errors, n_steps,                                             \
+                         NG_LISTED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__)))
 NG_API ng_status ng_check_sweep_with(ng_check_call *call, const double *steps, double *errors,
                                      int n_steps, ng_check_options options);
 
