@@ -69,7 +69,7 @@ static void add_exact(int norm, int seed, int first, int count, int step, long d
         x += (long double)number(0, seed, first + i * step) / count;
         u += (long double)number(1, seed, first + i * step) / count;
     }
-    series centred[COLUMNS], square = {{EPS}}, sum = {{0}};
+    series centred[COLUMNS], square = {{(long double)EPS}}, sum = {{0}};
     for (int i = 0; i < count; i++) {
         const int place = first + i * step;
         centred[i] = (series){
