@@ -38,7 +38,7 @@ NG_BEGIN_C
  * A NaN, an infinite value, and on a logarithmic axis a value that is not positive leave a gap in
  * the curve, or in the band if it is a value of the band. A step at which a series was not logged
  * leaves none. If a curve has more than four values for each column of pixels, only the first,
- * last, lowest and highest of each column are drawn, which looks the same. 25 curves look
+ * last, lowest and highest of each column are drawn, which looks the same. 30 curves look
  * different.
  *
  * A key wider than a third of the figure stands below the panels, and the figure becomes higher.

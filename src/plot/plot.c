@@ -7,11 +7,12 @@
 static const char plot_name[] = "ng_plot";
 
 /* The colours and the marks of curves; then the same with the next dash, and the other mark. */
-enum { COLOURS = 5, DASHES = 5 };
+enum { COLOURS = 6, DASHES = 5 };
 static const struct {
     const char *colour;
     int mark;
-} looks[COLOURS] = {{"0072b2", 5}, {"e69f00", 7}, {"009e73", 9}, {"cc79a7", 11}, {"000000", 13}};
+} looks[COLOURS] = {{"0072b2", 5},  {"e69f00", 7},  {"009e73", 9},
+                    {"cc79a7", 11}, {"000000", 13}, {"d55e00", 15}};
 
 /* A series of a block; low and high are the indexes of its band's, or n_series. */
 typedef struct {
