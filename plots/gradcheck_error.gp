@@ -20,7 +20,7 @@ do for [kind in "svg png"] {
     set format x powers; set format y powers
     set samples 400
 
-    set lmargin at screen 0.075; set rmargin at screen 0.50
+    set lmargin at screen 0.1; set rmargin at screen 0.50
     eval headline("Differences are exact at a middle step only")
     set xrange [1e-14:1]; set yrange [1e-13:1e1]
     set xtics 1e-14, 100; set ytics 1e-12, 1000

@@ -16,7 +16,7 @@ do for [kind in "svg png"] {
         at screen 0.065,0.055 tc rgb faint font fine(kind)
     set label 7 what_of(data) at screen 0.065,0.018 tc rgb faint font fine(kind)
 
-    eval panel(0.075, 0.47, "Rows of mean 0: no difference")
+    eval panel(0.1, 0.47, "Rows of mean 0: no difference")
     set logscale x; set format x powers
     set xrange [1:1000]; set yrange [0:125]
     set xlabel "size of the outlier" offset 0,0.4

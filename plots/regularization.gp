@@ -12,7 +12,7 @@ do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 460, 0.23, 0.87)
     set label 1 sprintf("Line or mark: median of %d seeds; band or bar: their middle half.   ", seeds).what_of(data) \
         at screen 0.075,0.035 tc rgb faint font fine(kind)
-    eval panel(0.075, 0.42, "Memorizing the training images")
+    eval panel(0.095, 0.42, "Memorizing the training images")
     set logscale xy
     set xlabel "training loss (falls to the right)" offset 0,0.4
     set ylabel "validation loss"
