@@ -1,5 +1,4 @@
-/* Activations as modules (formulas in elementwise.h), and any function of one tensor as a module.
- * */
+/* Activations (formulas in elementwise.h) and any function of one tensor, as modules. */
 #include "nn/module.h"
 #include <math.h>
 #include <string.h>

@@ -650,7 +650,7 @@ static const ng_module *kept_by(const ng_module *root, unsigned input)
     return NULL;
 }
 
-/* An input is given for nobody. */
+/* Fails, for no layer gets this input. */
 static bool refuse_idle(const char *function, const ng_module *module, int index)
 {
     const char *name = named_inputs[index].name;
@@ -668,35 +668,26 @@ static bool refuse_idle(const char *function, const ng_module *module, int index
     return false;
 }
 
-/* A named input is NULL. The call does not say which one: it is one that the module takes. */
-static bool refuse_null_input(const char *function, const ng_module *module, unsigned null)
-{
-    char text[128] = "a named input";
-    const unsigned which = null & taken_by(module);
-    for (int i = 0, used = 0; i < NAMED_INPUTS; i++)
-        if (which >> i & 1)
-            used += snprintf(text + used, sizeof text - (size_t)used, "%s.%s", used ? " or " : "",
-                             named_inputs[i].name);
-    if (!ng_failed()) ng_fail(NG_ENULL, "%s: %s is NULL; NG_NONE leaves it out", function, text);
-    return false;
-}
-
 /* Sets those that are left out to NG_NONE. False with an error: one is NULL, unusable, or for
  * nobody. */
 static bool inputs_accepted(const char *function, const ng_module *module, const ng_tape *tape,
                             ng_inputs *inputs)
 {
     int given = 0;
-    unsigned set = 0, null = 0;
+    unsigned set = 0;
     for (int i = 0; i < NAMED_INPUTS; i++) {
         ng_tensor **input = input_at(inputs, i);
         given += *input != NULL;
-        if (!*input) *input = NG_NONE, null |= 1u << i;
+        if (!*input) *input = NG_NONE;
         if (ng_is_none(*input)) continue;
         if (!ng_usable(function, named_inputs[i].name, 0, tape, *input)) return false;
         set |= 1u << i;
     }
-    if (given < inputs->named) return refuse_null_input(function, module, null);
+    if (given < inputs->named) {
+        if (!ng_failed())
+            ng_fail(NG_ENULL, "%s: a named input is NULL; NG_NONE leaves it out", function);
+        return false;
+    }
     const unsigned idle = set ? set & ~taken_by(module) : 0;
     for (int i = 0; i < NAMED_INPUTS; i++)
         if (idle >> i & 1) return refuse_idle(function, module, i);
