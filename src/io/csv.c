@@ -4,6 +4,7 @@
 #include "io/file.h"
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 static const char read_csv[] = "ng_dataset_read_csv";
 
@@ -38,14 +39,49 @@ static int64_t csv_columns_of(const csv_reader *csv)
 
 /* Quotes at most 40 characters of a cell, with '?' for those that are not printable. */
 static bool csv_fail_cell(const csv_reader *csv, int64_t column, const char *at, const char *stop,
-                          const char *expected)
+                          const char *expected, const char *hint)
 {
     char text[44] = "";
     int n = 0;
     for (; at < stop && n < 40; at++) text[n++] = (*at < ' ' || *at > '~') ? '?' : *at;
-    return ng_refuse(csv->lines.origin, NG_EPARSE, "line %lld: column %lld: \"%s%s\" is not %s",
+    return ng_refuse(csv->lines.origin, NG_EPARSE, "line %lld: column %lld: \"%s%s\" is not %s%s",
                      (long long)csv->lines.line, (long long)column, text, at < stop ? "..." : "",
-                     expected);
+                     expected, hint);
+}
+
+/* A setting for a text that has a character which separates columns elsewhere, or "". */
+static const char *csv_delimiter_hint(const csv_reader *csv, const char *at, const char *stop)
+{
+    static const char *const hints[] = {"; set .delimiter = ';' if that separates the columns",
+                                        "; set .delimiter = '\\t' if tabs separate the columns",
+                                        "; set .delimiter = '|' if that separates the columns",
+                                        "; set .delimiter = ',' if that separates the columns",
+                                        "; set .delimiter = ' ' if spaces separate the columns"};
+    static const char separators[] = ";\t|, ";
+    for (int i = 0; separators[i]; i++)
+        if (separators[i] != csv->options->delimiter &&
+            memchr(at, separators[i], (size_t)(stop - at)))
+            return hints[i];
+    return "";
+}
+
+static bool csv_is_missing(const char *at, const char *stop)
+{
+    static const char *const missing[] = {"", "?", "na", "nan", "inf", "-inf", "null"};
+    const size_t length = (size_t)(stop - at);
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+        if (strlen(missing[i]) == length && strncasecmp(missing[i], at, length) == 0) return true;
+    return false;
+}
+
+/* What mends a cell that holds no number, or "". */
+static const char *csv_hint(const csv_reader *csv, const char *at, const char *stop)
+{
+    const char *delimiter = csv_delimiter_hint(csv, at, stop);
+    if (*delimiter && strchr("+-.0123456789", *at)) return delimiter;
+    if (csv_is_missing(at, stop)) return "; fill the value in, or leave the sample out";
+    const bool first = csv->x_stored + csv->y_stored == 0 && !csv->options->header;
+    return first ? "; .header = true skips a first line of names" : "";
 }
 
 /* Stores the number in the cell from `at` to `stop`. */
@@ -54,23 +90,18 @@ static bool csv_store_cell(csv_reader *csv, int64_t column, const char *at, cons
     double value = 0;
     while (at < stop && is_space(*at)) at++;
     while (at < stop && is_space(stop[-1])) stop--;
-    if (!ng_parse_number(at, stop, &value)) {
-        const bool hint = csv->x_stored + csv->y_stored == 0 && !csv->options->header;
-        return csv_fail_cell(csv, column, at, stop,
-                             hint ? "a number; .header = true skips a first line of names"
-                                  : "a number");
-    }
+    if (!ng_parse_number(at, stop, &value))
+        return csv_fail_cell(csv, column, at, stop, "a number", csv_hint(csv, at, stop));
     if (column == csv->label && (value != floor(value) || fabs(value) >= 0x1p53))
-        return csv_fail_cell(csv, column, at, stop,
-                             "a label (a whole number below 2^53); .targets = 1 reads numbers");
+        return csv_fail_cell(csv, column, at, stop, "a label (a whole number below 2^53)",
+                             "; .targets = 1 reads numbers");
     const bool feature = column != csv->label && column < csv->first_target;
     ng_tensor *to = feature ? csv->x : csv->y;
     const int64_t i = feature ? csv->x_stored++ : csv->y_stored++;
     ng_tensor_store(to, i, feature ? value * csv->options->scale : value);
     return isfinite(ng_tensor_load(to, i)) ||
-           csv_fail_cell(csv, column, at, stop,
-                         feature ? "within the dtype's range, once scaled"
-                                 : "within the dtype's range");
+           csv_fail_cell(csv, column, at, stop, "within the dtype's range",
+                         feature ? ", once scaled" : "");
 }
 
 static bool csv_store_row(csv_reader *csv)
@@ -114,8 +145,12 @@ static bool csv_measure(csv_reader *csv)
 {
     const ng_dataset_read_csv_options *options = csv->options;
     const ng_lines begin = csv->lines;
-    while (csv_next_row(csv))
-        if (csv->rows++ == 0) csv->columns = csv_columns_of(csv);
+    ng_lines first = begin;
+    while (csv_next_row(csv)) {
+        if (csv->rows++ > 0) continue;
+        csv->columns = csv_columns_of(csv);
+        first = csv->lines;
+    }
     csv->lines = begin;
     csv->first_target = csv->columns - options->targets + 1;
     if (!options->no_label && !options->targets)
@@ -127,9 +162,11 @@ static bool csv_measure(csv_reader *csv)
         return ng_refuse(begin.origin, NG_EPARSE, "label column %lld, but there are %lld columns",
                          (long long)csv->label, (long long)csv->columns);
     return options->targets + (csv->label > 0) < csv->columns ||
-           ng_refuse(begin.origin, NG_EPARSE,
-                     "a label or targets in all of %lld columns leave no feature (delimiter '%c')",
-                     (long long)csv->columns, options->delimiter);
+           ng_refuse(
+               begin.origin, NG_EPARSE,
+               "a label or targets in all of %lld columns leave no feature (delimiter '%c')%s",
+               (long long)csv->columns, options->delimiter,
+               csv_delimiter_hint(csv, first.at, first.stop));
 }
 
 static ng_dataset *csv_parse(csv_reader *csv)

@@ -234,8 +234,11 @@ static const struct {
     {"1,2\r\n\r\n3,x\r\n", "it.csv: line 3: column 2: \"x\""},
     {"1,,2\n", "it.csv: line 1: column 2: \"\" is not a number"},
     {"1 2,3\n", "column 1: \"1 2\""},
-    {"nan,1\n", "\"nan\" is not a number"},
-    {"inf,1\n", "\"inf\" is not a number"},
+    {"nan,1\n", "\"nan\" is not a number; fill the value in"},
+    {"1,2\n-Inf,1\n", "\"-Inf\" is not a number; fill the value in"},
+    {"1;2;3\n", "(delimiter ','); set .delimiter = ';'"},
+    {"1;2,3\n", "\"1;2\" is not a number; set .delimiter = ';'"},
+    {"1\t2,3\n", "set .delimiter = '\\t'"},
     {"0x10,1\n", "\"0x10\""},
     {"1e,1\n", "\"1e\""},
     {".,1\n", "\".\""},
@@ -247,7 +250,7 @@ static const struct {
     {"1,2.5\n", "column 2: \"2.5\" is not a label (a whole number below 2^53); .targets"},
     {"1,9007199254740993\n", "\"9007199254740993\" is not a label"},
     {"a;b,label\n1,2\n", "\"a;b\" is not a number; .header = true skips a first line of names"},
-    {"\n ,\n1,2\n", "it.csv: line 2: column 1: \"\" is not a number; .header"},
+    {"\n ,\n1,2\n", "it.csv: line 2: column 1: \"\" is not a number; fill the value in"},
     {"1,2\n1,2,3\n", "it.csv: line 2: 3 columns, expected 2"},
     {"1,2,3\n1,2\n", "it.csv: line 2: 2 columns, expected 3"},
     {"5\n", "in all of 1 columns leave no feature (delimiter ',')"},
@@ -866,7 +869,7 @@ static const struct {
                {"ng_file_write", write_bytes, "bbbb"},
                {"ng_tensor_save_npy", write_npy, "\x93NUMPY"},
                {"ng_tensors_save_npz", write_npz, "PK"},
-               {"ng_training_save", write_training, ""}};
+               {"ng_training", write_training, ""}};
 enum { WRITERS = sizeof writers / sizeof writers[0] };
 
 static bool is_new(int writer, const char *path)
