@@ -795,3 +795,45 @@ TEST(graph_shows_ops_and_shapes)
     assert_fails(ng_tape_write_dot(tape, y, "/nowhere/graph.dot"), NG_EIO);
     assert_fails(ng_tape_write_dot(tape, x, path), NG_EGRAD);
 }
+
+/* The graph of f(x, w) + f(x, x) for an op with quotation marks in its name. */
+static void write_quoted(const char *path)
+{
+    static const ng_op op = {.name = "my \"op\" \\n"};
+    ng_tape *own_tape = ng_tape_new();
+    ng_tensor *x = ng_require_grad(ng_ones_new(NG_F32, NG_SHAPE(2)));
+    ng_tensor *w = ng_require_grad(ng_ones_new(NG_F32, NG_SHAPE(2)));
+    ng_tensor *y = ng_full(own_tape, NG_F32, NG_SHAPE(2), 0),
+              *z = ng_full(own_tape, NG_F32, NG_SHAPE(2), 0);
+    y = ng_record(own_tape, &op, y, (ng_tensor *[]){x, w}, 2, NULL, 0);
+    z = ng_record(own_tape, &op, z, (ng_tensor *[]){x, x}, 2, NULL, 0);
+    assert_ok(ng_tape_write_dot(own_tape, ng_add(own_tape, y, z), path));
+    ng_tape_free(own_tape), ng_tensor_free(x), ng_tensor_free(w);
+}
+
+TEST(a_graph_has_the_same_text_in_every_run)
+{
+    char path[] = "/tmp/normgrad-graph-XXXXXX", texts[2][4096] = {"", ""};
+    close(mkstemp(path));
+    void *between = NULL;
+    for (int i = 0; i < 2; i++) {
+        write_quoted(path);
+        FILE *file = fopen(path, "r");
+        ck_assert_uint_gt(fread(texts[i], 1, sizeof texts[i] - 1, file), 0);
+        fclose(file);
+        between = i == 0 ? malloc(100) : between; /* so that the next leaves are elsewhere */
+    }
+    free(between);
+    remove(path);
+    ck_assert_str_eq(texts[0], texts[1]);
+    ck_assert_ptr_nonnull(strstr(texts[0], "label=\"my \\\"op\\\" \\\\n\\n(2,)\""));
+    int of_x = 0, all = 0;
+    for (const char *edge = texts[0]; (edge = strstr(edge, " -> ")); edge++) {
+        const char *line = edge;
+        while (line[-1] != '\n') line--;
+        all += strncmp(line, "    leaf_", 9) == 0;
+        of_x += strncmp(line, "    leaf_0 ", 11) == 0;
+    }
+    ck_assert_int_eq(of_x, 3);
+    ck_assert_int_eq(all, 4);
+}
