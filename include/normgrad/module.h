@@ -202,11 +202,13 @@ typedef struct {
  * if one is missing, left over, of another shape, or beyond the range of the module's dtype, and an
  * error if the content has another digest. After an error nothing has changed.
  *
+ *     ng_module_load(net, "net.safetensors", .or_keep = true)      loads, if there is a file
  *     ng_module_load(net, "resnet.safetensors", .partial = true,
  *                    .rename = NG_RENAME("module", "", "fc", "head"), .report = &report) */
 typedef struct {
     bool partial; /* tensors missing from the file keep their values, and extra tensors in the file
                      are ignored. A file with no tensor of the module is still an error */
+    bool or_keep; /* if there is no file, keep every value, and return NG_OK */
     bool verify;  /* the file must have a digest; files of other programs have none */
     const char *const *rename; /* NG_RENAME(old, new, ...): pairs, applied in order to the file's
                                   names. Old is one or more whole parts between dots; new takes its

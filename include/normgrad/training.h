@@ -47,7 +47,7 @@ typedef struct {
                             order of ng_dataset_shuffle(data, seed + epoch). The samples must not
                             change any more */
     ng_history *history; /* saved whole, as ng_history_write writes it */
-    const char *path;    /* of the file */
+    const char *path;    /* of the file; NG_EIO at once if it cannot be written there */
     int64_t every;       /* save after so many steps */
     double minutes;      /* save after so many minutes; default 10, unless .every is set */
     int64_t keep;        /* how many files there are at most: path, the one before is path.1, and so

@@ -101,10 +101,28 @@ static bool arrays_fit(const ng_safetensors *file, const ng_stored_list *list,
     return ng_refuse(file->origin, NG_EVALUE, "has nothing for the module; %s", report->names);
 }
 
+/* There is no file: everything is kept, and the report says so. */
+static ng_status keep_all(const ng_module *module, ng_load_report *report)
+{
+    ng_stored_list list = {0};
+    const bool listed = ng_stored_add_module(module_load, &list, "", module);
+    if (listed && report) {
+        *report = (ng_load_report){0};
+        report->kept = report_unpaired(report, "kept: ", &list);
+    }
+    ng_stored_free(&list);
+    return listed ? NG_OK : NG_ENOMEM;
+}
+
 ng_status ng_module_load_with(ng_module *module, ng_module_load_options options)
 {
     if (!ng_given(module_load, "module", module) || !ng_given(module_load, "path", options.path))
         return ng_newest_status();
+    if (ng_file_missing(options.path))
+        return options.or_keep
+                   ? keep_all(module, options.report)
+                   : ng_fail(NG_EIO, "%s: there is no file %s; .or_keep = true allows that",
+                             module_load, options.path);
     ng_safetensors file;
     ng_load_report report = {0};
     ng_stored_list list = {0};

@@ -113,6 +113,12 @@ const char *ng_read_to_end(int fd, ng_text *text)
     return NULL;
 }
 
+bool ng_file_missing(const char *path)
+{
+    struct stat status;
+    return lstat(path, &status) != 0 && errno == ENOENT;
+}
+
 char *ng_file_read(const char *function, const char *path, int64_t *size)
 {
     ng_text text = {.function = function};
@@ -144,7 +150,9 @@ void ng_replacement_begin(ng_replacement *file, const char *function, const char
     *file = (ng_replacement){.function = function, .path = path, .fd = -1};
     const int length = snprintf(file->temporary, sizeof file->temporary, "%s.%ld-%d.tmp", path,
                                 (long)getpid(), atomic_fetch_add(&number, 1));
-    if (exists && !S_ISREG(old.st_mode))
+    if (!*path)
+        replacement_fail(file, strerror(ENOENT));
+    else if (exists && !S_ISREG(old.st_mode))
         replacement_fail(file, S_ISDIR(old.st_mode) ? strerror(EISDIR) : "not a regular file");
     else if ((size_t)length >= sizeof file->temporary)
         replacement_fail(file, strerror(ENAMETOOLONG));
@@ -181,6 +189,15 @@ ng_status ng_replacement_end(ng_replacement *file)
         replacement_fail(file, strerror(errno));
     if (file->fd >= 0 && file->status != NG_OK) unlink(file->temporary);
     return file->status;
+}
+
+bool ng_file_writable(const char *function, const char *path)
+{
+    ng_replacement file;
+    ng_replacement_begin(&file, function, path);
+    if (file.fd >= 0 && close(file.fd) != 0) replacement_fail(&file, strerror(errno));
+    if (file.fd >= 0) unlink(file.temporary);
+    return file.status == NG_OK;
 }
 
 ng_status ng_text_save(ng_text *text, const char *path)

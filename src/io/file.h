@@ -6,6 +6,9 @@
 #include "core/number.h"
 #include <limits.h>
 
+/* Whether there is nothing of that name, not even a link. */
+bool ng_file_missing(const char *path);
+
 /* All bytes of a file, followed by a zero byte that `size` does not count; ng_free them. NULL with
  * NG_EIO. A pipe is read to its end. */
 char *ng_file_read(const char *function, const char *path, int64_t *size);
@@ -86,6 +89,10 @@ typedef struct {
 void ng_replacement_begin(ng_replacement *file, const char *function, const char *path);
 void ng_replacement_write(ng_replacement *file, const void *bytes, int64_t count);
 ng_status ng_replacement_end(ng_replacement *file);
+
+/* Whether the file can be written later: makes the new file and removes it again. Else records
+ * why not. */
+bool ng_file_writable(const char *function, const char *path);
 
 /* Writes a text, which may have failed, and frees its bytes. */
 void ng_replacement_text(ng_replacement *file, ng_text *text);

@@ -2,9 +2,7 @@
 #include "io/training.h"
 #include "io/json.h"
 #include "optim/optimizer.h"
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 static double seconds_now(void)
@@ -40,7 +38,8 @@ static bool training_options_accepted(const ng_training_new_options *o)
            ng_option_idle(name, "every", o->every && !o->path, "with .path") &&
            ng_option_idle(name, "minutes", ng_option_given(o->minutes) && !o->path, "with .path") &&
            ng_option_idle(name, "keep", o->keep && !o->path, "with .path") &&
-           ng_option_range(name, "minutes", o->minutes, 0, 1e9);
+           ng_option_range(name, "minutes", o->minutes, 0, 1e9) &&
+           (!o->path || ng_file_writable(name, o->path));
 }
 
 ng_training *ng_training_new_with(ng_training_new_options options)
@@ -163,11 +162,10 @@ ng_status ng_training_resume_with(ng_training_resume_options options)
 {
     static const char function[] = "ng_training_resume";
     ng_training *self = options.training;
-    struct stat status;
     if (!ng_given(function, "training", self)) return ng_newest_status();
     if (!self->path && options.or_begin) return NG_OK;
     if (!self->path) return ng_fail(NG_ESTATE, "%s: there is no path to read from", function);
-    if (options.or_begin && lstat(self->path, &status) != 0 && errno == ENOENT) return NG_OK;
+    if (options.or_begin && ng_file_missing(self->path)) return NG_OK;
     if (!ng_training_read(function, self, options.changed)) return ng_newest_status();
     self->working = self->over = false;
     self->saved_step = self->at.step;

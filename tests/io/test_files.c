@@ -265,6 +265,31 @@ TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     ng_module_free(other);
 }
 
+/* "Load if there is a file, else train": nothing is left on record that would end the training. */
+TEST(a_network_is_kept_where_there_is_no_file)
+{
+    ng_module *net = own(mlp());
+    ng_tensor *kept = own(ng_copy_new(ng_module_find(net, "0.weight"), NG_F32));
+    const char *path = in_folder("not_yet.safetensors");
+    ng_load_report report;
+    assert_ok(ng_module_load(net, path, .or_keep = true, .report = &report));
+    ck_assert(!ng_failed());
+    assert_same_bits(ng_module_find(net, "0.weight"), kept);
+    ck_assert_int_eq(report.loaded, 0);
+    ck_assert_int_eq(report.kept, 9);
+    ck_assert_int_eq(report.unused, 0);
+
+    /* A file that is there is read, and one that cannot be read is an error. */
+    assert_ok(ng_module_init(net, 5));
+    ng_tensor *saved = own(ng_copy_new(ng_module_find(net, "0.weight"), NG_F32));
+    assert_ok(ng_module_save(net, path));
+    assert_ok(ng_module_init(net, 6));
+    assert_ok(ng_module_load(net, path, .or_keep = true));
+    assert_same_bits(ng_module_find(net, "0.weight"), saved);
+    assert_fails(ng_module_load(net, file_of("{}", 3), .or_keep = true), NG_EPARSE);
+    assert_fails(ng_module_load(net, in_folder("."), .or_keep = true), NG_EIO);
+}
+
 /* Tensors of dtypes that the library does not read are ignored with .partial. */
 TEST(an_unused_tensor_may_have_any_dtype)
 {

@@ -733,6 +733,22 @@ TEST(nothing_is_saved_before_a_step_is_done)
     ck_assert_int_eq(files_named("state"), 1);
 }
 
+/* Not after the first ten minutes. */
+TEST(a_file_that_cannot_be_written_fails_at_once)
+{
+    ng_module *net = own(ng_linear_new(1, 1));
+    ng_optimizer *sgd = own(ng_sgd_new(net));
+    const int64_t live = allocations_live();
+    assert_fails(ng_training_new(sgd, .path = in_folder("nowhere/state")), NG_EIO);
+    assert_fails(ng_training_new(sgd, .path = in_folder(".")), NG_EIO);
+    assert_fails(ng_training_new(sgd, .path = "/dev/null"), NG_EIO);
+    assert_fails(ng_training_new(sgd, .path = ""), NG_EIO);
+    ck_assert_int_eq(allocations_live(), live);
+    ng_training_free(ng_training_new(sgd, .path = in_folder("state")));
+    ck_assert(!ng_failed());
+    ck_assert_int_eq(files_named(""), 0); /* and nothing is left behind */
+}
+
 static ng_training *damaged;
 
 static void resume_damaged(const char *path, bool is_cut)
