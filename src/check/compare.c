@@ -257,8 +257,7 @@ void ng_check_subject(ng_subject *subject)
 
 ng_check_report ng_check_report_new(const ng_check_options *options)
 {
-    ng_check_report report = {.order = options->order == 0 ? 1 : options->order,
-                              .mode = options->mode};
+    ng_check_report report = {.order = 1, .mode = options->mode};
     const int order = options->order, mode = (int)options->mode, lines = options->directions;
     const double tolerance = options->tolerance, step = options->step;
     if (order < 0 || order > 2)

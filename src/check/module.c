@@ -71,18 +71,20 @@ static bool inputs_named(ng_check_options *options, ng_check_report *report)
 {
     static const char *const only_x[] = {"x"};
     if (options->n_inputs == 1 && !options->names) options->names = only_x;
+    if (options->n_inputs < 1) return ng_check_say(report, "there are no inputs: a module takes x");
+    if (!options->names)
+        return ng_check_say(report,
+                            "%d inputs, but .names gives none: expected those of ng_forward, such "
+                            "as \"x\" and \"condition\"",
+                            options->n_inputs);
     ng_inputs in;
-    for (int i = 0; i < options->n_inputs; i++) {
-        const char *name = options->names ? options->names[i] : "";
-        if (options->names && (i == 0 || ng_input_named(&in, name))) continue;
-        ng_check_say(report,
-                     "input %d is named \"%s\", expected .names of ng_forward's inputs, such as "
-                     "\"x\" and \"condition\"",
-                     i + 1, name);
-        return false;
-    }
-    if (options->n_inputs < 1) ng_check_say(report, "there are no inputs: a module takes x");
-    return options->n_inputs > 0;
+    for (int i = 1; i < options->n_inputs; i++)
+        if (!options->names[i] || !ng_input_named(&in, options->names[i]))
+            return ng_check_say(report,
+                                "input %d is named \"%s\", expected a name of ng_forward's, such "
+                                "as \"condition\"",
+                                i + 1, options->names[i] ? options->names[i] : "");
+    return true;
 }
 
 ng_check_report ng_check_module_with(ng_module *module, ng_check_options options)

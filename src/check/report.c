@@ -68,6 +68,8 @@ static bool hint(ng_check_report *report, const char *format, ...)
     return true;
 }
 
+static const char hint_zero[] = "it is 0 where it should not be";
+
 /* The factor by which all wrong derivatives differ from the right ones. */
 static bool hint_factor(const hint_case *c)
 {
@@ -80,7 +82,7 @@ static bool hint_factor(const hint_case *c)
         if (!(fabs(ratio - factor) <= CHECK_NO_PATTERN * fabs(factor - 1))) return false;
     }
     if (!isfinite(factor) || factor == 1) return false;
-    if (factor == 0) return hint(report, "it is 0 where it should not be");
+    if (factor == 0) return hint(report, "%s", hint_zero);
     if (fabs(factor + 1) < CHECK_PATTERN) return hint(report, "the sign is flipped");
     const double size = fabs(factor) < 1 ? 1 / fabs(factor) : fabs(factor);
     return hint(
@@ -124,12 +126,32 @@ static bool follows(const hint_case *c, const grouping *g, hint_pattern kind)
     return true;
 }
 
+/* Whether the numeric derivatives of each group sum to 0, as where a mean is subtracted, and the
+ * analytic ones do not. */
+static bool lacks_mean(const hint_case *c, const grouping *g)
+{
+    double numeric = 0, analytic = 0, whole = 0;
+    for (int64_t group = 0; group < g->groups; group++) {
+        double sums[2] = {0, 0};
+        for (int64_t i = 0; i < c->count / g->groups; i++) {
+            const ng_comparison *d =
+                &c->found[(i / g->inner * g->groups + group) * g->inner + i % g->inner];
+            sums[0] += d->numeric.value, sums[1] += d->analytic;
+            whole += fabs(d->numeric.value);
+        }
+        numeric += fabs(sums[0]), analytic += fabs(sums[1]);
+    }
+    return numeric < CHECK_PATTERN * whole && analytic > CHECK_NO_PATTERN * whole;
+}
+
 static bool hint_missing_term(const hint_case *c)
 {
     static const char *const texts[] = {
         [HINT_CONSTANT] = "off by a constant in %s: a mean's or sum's term is missing or wrong",
         [HINT_FACTOR] = "off by a factor of its own in %s: as with a wrong statistic",
         [HINT_LINE] = "off by a line in the input in %s: a variance's term is missing or wrong"};
+    static const char both[] =
+        "off by a line in the input in %s: the mean's term is missing or wrong, and the variance's";
     const ng_shape shape = c->shape;
     const int64_t row = shape.rank > 0 ? shape.dim[shape.rank - 1] : 1;
     const int64_t channels = shape.rank > 1 ? shape.dim[1] : 1;
@@ -140,7 +162,9 @@ static bool hint_missing_term(const hint_case *c)
     for (hint_pattern kind = HINT_CONSTANT; kind <= HINT_LINE; kind++)
         for (int i = 0; i < 3; i++)
             if (follows(c, &choices[i], kind))
-                return hint(c->worst->subject->report, texts[kind], choices[i].where);
+                return hint(c->worst->subject->report,
+                            kind == HINT_LINE && lacks_mean(c, &choices[i]) ? both : texts[kind],
+                            choices[i].where);
     return false;
 }
 
@@ -253,7 +277,12 @@ void ng_check_find_hint(const ng_line *worst, const ng_comparison *found, int64_
 void ng_check_explain(const ng_subject *subject)
 {
     ng_check_report *report = subject->report;
-    if (subject->lost)
+    const ng_op *op = subject->own_op;
+    if (report->order == 2 && op && !op->gradient && !op->definition)
+        hint(report, "order 2 needs a .gradient of %.40s, made of ops, or a .definition", op->name);
+    else if (report->order == 2 && op && op->gradient && strcmp(report->hint, hint_zero) == 0)
+        hint(report, "%s: the .gradient of %.40s is not made of recorded ops", hint_zero, op->name);
+    else if (subject->lost)
         hint(report,
              "the function takes a gradient without .record = true, so that it is a constant");
     else if (subject->options->detached_moves && report->detached > 0 && report->failed > 0)

@@ -154,11 +154,14 @@ static ng_tensor *subject_run(ng_subject *subject)
                (size_t)buffer->tensor->size * sizeof *buffer->origin);
     }
     subject->swept = false;
+    const int64_t failures = ng_failures();
     ng_tensor *y = subject->call(subject->tape, subject->arguments, subject->context);
     subject->nested = subject->swept;
     subject->lost = subject->tape->unrecorded_gradients > 0;
-    if (!y)
+    if (!y || ng_failures() > failures)
         ng_check_say(subject->report, "the function failed: %s", ng_check_reason());
+    else if (ng_is_none(y))
+        ng_check_say(subject->report, "the function's result is NG_NONE");
     else if (y->dtype != subject->dtype)
         ng_check_say(subject->report, "the function's result is %s: %s was expected",
                      ng_dtype_name(y->dtype), ng_dtype_name(subject->dtype));
@@ -393,6 +396,20 @@ static bool draw_second_cotangents(ng_subject *subject)
     return true;
 }
 
+/* What differs if a gradient changes when it is recorded: of a fused op, the kernel from what is
+ * differentiated again. */
+static void say_recorded(const ng_op *op, char *text, size_t size)
+{
+    if (!op)
+        snprintf(text, size, "when it is recorded: backward and definition differ");
+    else if (op->backward)
+        snprintf(text, size, "when it is recorded: .backward and %s of %.40s differ",
+                 op->gradient ? ".gradient" : ".definition", op->name);
+    else
+        snprintf(text, size, "when it is recorded: %s of %.40s depends on that",
+                 op->gradient ? ".gradient" : ".definition", op->name);
+}
+
 bool ng_subject_raise(ng_subject *subject)
 {
     subject->order = 2;
@@ -400,10 +417,9 @@ bool ng_subject_raise(ng_subject *subject)
     memcpy(subject->first, subject->analytic,
            (size_t)subject->n_gradient * sizeof *subject->analytic);
     if (!draw_second_cotangents(subject) || !evaluate_repeatedly(subject)) return false;
-    /* A fused op's definition, which is differentiated again, agrees with its kernel. */
+    char how[128];
+    say_recorded(subject->own_op, how, sizeof how);
     for (int i = 0; i < subject->n_leaves; i++)
-        if (!same_gradient(subject, i, subject->first, subject->base,
-                           "when it is recorded: backward and definition differ"))
-            return false;
+        if (!same_gradient(subject, i, subject->first, subject->base, how)) return false;
     return ng_subject_alone(subject, subject->base, false);
 }

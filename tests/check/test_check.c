@@ -660,7 +660,8 @@ static ng_tensor *square_of(ng_tape *tape, ng_tensor *const *in, void *context)
 LOOP_TEST(a_fault_of_second_order_only_is_caught_there, 2)
 {
     static const ng_op *const ops[] = {&cut_off_op, &misdefined_op};
-    static const char *const says[] = {"0 where it should not be", "definition differ"};
+    static const char *const says[] = {"0 where it should not be",
+                                       ".backward and .definition of misdefined"};
     ng_tensor *x = normal(1, NG_SHAPE(6), 1);
     void *op = (void *)(uintptr_t)ops[_i];
     parameter = 0;
@@ -679,6 +680,39 @@ LOOP_TEST(a_fault_of_second_order_only_is_caught_there, 2)
             ck_assert_int_eq(second.failed, 6);
         }
     }
+}
+
+/* y = x^2 by an op whose rule writes its result without ops, or which has a kernel alone, or whose
+ * kernel and rule differ. */
+static void square_unrecorded(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_result(tape, NG_F64, ng_shape_of(dy));
+    for (int64_t i = 0; dx[0] && i < ng_size(dy); i++)
+        ng_data_f64(dx[0])[i] = 2 * ng_get(node->inputs[0], i) * ng_get(dy, i);
+}
+static void square_thrice(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    dx[0] = ng_mul_scalar(tape, ng_mul(tape, node->inputs[0], dy), 3);
+}
+static const ng_op unrecorded_op = {.name = "unrecorded", .gradient = square_unrecorded};
+static const ng_op kernel_op = {.name = "kernel", .backward = square_backward};
+static const ng_op two_ways_op = {
+    .name = "two ways", .backward = square_backward, .gradient = square_thrice};
+
+LOOP_TEST(the_cure_for_order_2_fits_what_the_op_has, 3)
+{
+    static const ng_op *const ops[] = {&unrecorded_op, &kernel_op, &two_ways_op};
+    static const char *const says[] = {"the .gradient of unrecorded", ".gradient of kernel",
+                                       ".backward and .gradient of two ways"};
+    ng_tensor *x = normal(1, NG_SHAPE(6), 1);
+    void *op = (void *)(uintptr_t)ops[_i];
+    parameter = 0;
+    expect_passed(ng_check_function(square_of, &x, 1, .context = op), "first order");
+    const ng_check_report report = ng_check_function(square_of, &x, 1, .context = op, .order = 2);
+    expect_says(report, says[_i]);
+    ck_assert_int_eq(report.order, 2);
+    ck_assert(_i == 1 || !strstr(report.message, "definition"));
+    ck_assert(_i == 1 || !strstr(report.hint, "definition"));
 }
 
 /* ---- Faults that show in some passes only -------------------------------------------------- */
@@ -784,7 +818,7 @@ TEST(backward_and_definition_agree_to_1e_9)
     expect_passed(report, "half of 1e-9");
     parameter = 2e-9; /* also beside a gradient 10^4 times as large */
     report = ng_check_function(large_and_nearly_square, in, 2, .order = 2, .tolerance = 1e-4);
-    expect_says(report, "backward and definition differ");
+    expect_says(report, ".backward and .definition of nearly square");
     expect_says(report, "the gradient of input 2");
 }
 
@@ -808,6 +842,8 @@ CALL(first_only, ng_square(tape, in[0]))
 CALL(failing, ng_matmul(tape, in[0], in[0]))
 CALL(quotient, ng_div(tape, in[0], in[0]))
 CALL(silent, ((void)tape, (void)in, (ng_tensor *)NULL))
+CALL(ignoring, (ng_matmul(tape, in[0], in[0]), ng_square(tape, in[0])))
+CALL(nothing, ((void)tape, (void)in, NG_NONE))
 CALL(indices, ng_argmax(tape, in[0], .axes = NG_AXES(0)))
 CALL(rounded, ng_cast(tape, in[0], NG_F32))
 
@@ -843,6 +879,8 @@ TEST(what_cannot_be_checked_says_why)
                 {rounded, x, 1, "float32"},
                 {failing, x, 1, "ng_matmul"},
                 {silent, x, 1, "NULL"},
+                {ignoring, x, 1, "ng_matmul"},
+                {nothing, x, 1, "NG_NONE"},
                 {logarithm, &negative, 1, "nan at [1]"},
                 {square, &infinite, 1, "inf at [1]"},
                 {square, &labels, 1, "nothing to differentiate"},
@@ -860,6 +898,10 @@ TEST(what_cannot_be_checked_says_why)
             .inputs = rows[i].in, .n_inputs = rows[i].n, .names = names};
         expect_says(ng_check_function_with(rows[i].call, options), rows[i].says);
         ng_clear_error();
+        ng_check_options second = options;
+        second.order = 2;
+        ck_assert_int_eq(ng_check_function_with(rows[i].call, second).order, 1);
+        ng_clear_error();
     }
     /* A NaN has no sign, whichever the processor gave it. */
     ng_tensor *zero = own(ng_zeros_new(NG_F64, NG_SHAPE(1)));
@@ -872,6 +914,7 @@ TEST(what_cannot_be_checked_says_why)
     expect_says(ng_check_module(NULL, x, 1), "no module");
     ng_module *module = own(ng_relu_new());
     expect_says(ng_check_module(module, x, 1, .context = x), "there is a .context");
+    expect_says(ng_check_module(module, x, 2), "2 inputs, but .names gives none");
 }
 
 TEST(options_without_meaning_are_refused)
