@@ -34,7 +34,7 @@ says() {
 }
 
 for file in "$folder"/files/[0-9]*.c; do
-    says "$file" 1 'no gradient of'
+    says "$file" 1 'hint: dx\[0\], of [a-z]*, is NG_NONE'
     says "$folder/files/solutions/${file##*/}" 0 'right at both orders'
 done
 
@@ -50,18 +50,21 @@ mistake() {
     mistakes=$((mistakes + 1))
 }
 
-says "$folder/files/01_tanh.c" 1 'hint: NG_NONE in dx says that the gradient is 0'
-
 mistakes=0
 mistake 01_tanh.c 'a term of dx has no dy in it' 'ng_mul(tape, dy,' 'ng_mul(tape, ng_add_scalar(tape, ng_mul_scalar(tape, dy, 0), 1),'
 mistake 04_rms_norm.c 'a term of dx has no dy in it' 'ng_sub(tape, dy, along)' '((void)along, ng_mul(tape, y, y))'
 mistake 01_tanh.c 'the sign is flipped' 'dx[0] = ng_mul(tape, dy,' 'dx[0] = ng_mul(tape, ng_neg(tape, dy),'
-mistake 02_sum.c 'gave float64 (2, 1), expected float64 (2, 3)' \
+mistake 02_sum.c 'hint: dx\[0\] must have the shape of x' \
     'ng_broadcast_to(tape, dy, ng_shape_of(node->inputs[0]))' 'dy; (void)tape, (void)node'
 mistake 03_cross_entropy.c 'too large by a factor of 4' '1 / (double)ng_dim(x, 0)' '1'
 mistake 03_cross_entropy.c 'does not sum to 0 along axis 1' 'ng_sub(tape, p, target)' '((void)target, p)'
 mistake 04_rms_norm.c 'line in the input in each row' 'ng_sub(tape, dy, along)' '((void)along, dy)'
 mistake 05_layer_norm.c 'constant in each row' 'ng_sub(tape, centred, along)' '((void)centred, ng_sub(tape, g, along))'
+mistake 05_layer_norm.c "the mean's term is missing" 'ng_sub(tape, centred, along)' '((void)centred, (void)along, g)'
+mistake 05_layer_norm.c 'hint: dx\[1\] is not set, the gradient of gamma' 'dx[1] = ' 'if (0) dx[1] = '
+mistake 05_layer_norm.c 'hint: dx\[2\], of beta, is NG_NONE' 'dx[2] = column_sum(tape, dy)' 'dx[2] = NG_NONE'
+mistake 05_layer_norm.c 'hint: dx\[1\] must have the shape of gamma' 'dx[1] = column_sum(tape, ng_mul(tape, dy, xhat))' \
+    'dx[1] = ng_mul(tape, dy, xhat)'
 mistake 05_layer_norm.c 'too small by a factor of 3' 'dx[2] = column_sum(tape, dy)' 'dx[2] = column_mean(tape, dy)'
 mistake 06_batch_norm.c 'line in the input in each channel' '2 / N' '1 / N'
 mistake 06_batch_norm.c 'constant in each channel' 'ng_mul_scalar(tape, dmean, 1 / N)' 'ng_mul_scalar(tape, dmean, 0)'

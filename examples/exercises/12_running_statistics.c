@@ -29,4 +29,5 @@ static void backward(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tenso
 }
 
 EXERCISE("running statistics", {.name = "x", .shape = NG_SHAPE(5, 3)},
-         {.name = "m", .shape = NG_SHAPE(3)}, {.name = "s", .shape = NG_SHAPE(3)})
+         {.name = "m", .shape = NG_SHAPE(3)},
+         {.name = "s", .shape = NG_SHAPE(3), .low = 0.5, .high = 2})
