@@ -16,7 +16,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -373,7 +372,7 @@ static size_t piece_of(size_t bytes) { return in_pieces && bytes > 7 ? 7 : bytes
 int counted_open(const char *path, int flags, ...);
 int counted_close(int fd);
 int counted_memfd_create(const char *name, unsigned flags);
-int counted_socketpair(int domain, int type, int protocol, int ends[2]);
+int counted_mkstemp(char *path);
 ssize_t counted_read(int fd, void *bytes, size_t count);
 ssize_t counted_write(int fd, const void *bytes, size_t count);
 int counted_fsync(int fd);
@@ -398,11 +397,11 @@ int counted_memfd_create(const char *name, unsigned flags)
     return fd;
 }
 
-int counted_socketpair(int domain, int type, int protocol, int ends[2])
+int counted_mkstemp(char *path)
 {
-    const int result = refuse_file_call() ? -1 : socketpair(domain, type, protocol, ends);
-    descriptors += result == 0 ? 2 : 0;
-    return result;
+    const int fd = refuse_file_call() ? -1 : mkstemp(path);
+    descriptors += fd >= 0;
+    return fd;
 }
 
 /* A close that fails has closed; where nothing was written it has nothing to fail at. */

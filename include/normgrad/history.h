@@ -34,8 +34,9 @@ NG_BEGIN_C
  *
  * two blank lines separate blocks. In gnuplot `index "LayerNorm"` selects the first block whose
  * name begins with this, `columnheader` names the columns, and `set datafile missing "?"` skips
- * what was not logged at a step. NaN and Inf are written as such; gnuplot's line has a gap there.
- * */
+ * what was not logged at a step. NaN and Inf are written as such; gnuplot's line has a gap there. If
+ * a block has series of ng_history_summary or ng_watch, a line "#kinds:" before the names says which
+ * they are: "spread" and "layer". ng_plot draws the others, "curve". */
 typedef struct ng_history ng_history;
 
 /* Returns a history of yours. `what` goes into the first line of the file, before the version; new
@@ -70,8 +71,8 @@ NG_API ng_status ng_history_log_at(ng_history *history, const char *series, doub
  * extremes NaN, two make the quartiles NaN, three the median. A run whose last value is NaN counts
  * as NaN at later steps too. A run that ends with a number does not count after its end.
  *
- * NG_EVALUE if no run has the block, if nothing is logged, and if some runs are logged by x and
- * others by step. */
+ * NG_EVALUE if no run has the block, if nothing is logged, if some runs are logged by x and others
+ * by step, and if a series has the name of another one's statistic. */
 typedef struct {
     const char *block; /* use the blocks of this name, and give it to the result; default: all */
     int count;

@@ -31,26 +31,25 @@ NG_BEGIN_C
  * Draws the series of a history, one curve for each block. The path ends in .svg, .png or .pdf, and
  * its folder exists. NULL opens a window, which stays when the program ends.
  *
- * If a history has NAME_low and NAME_high, as ng_history_summary makes them, they are the band of
- * the series NAME. If .series is not given, all series are drawn except those: NAME_low, NAME_high,
- * NAME_min, NAME_max and "runs" of a summary, and what ng_watch has logged.
+ * If .series is not given, all series are drawn, except the quartiles, the extremes and the number
+ * of runs of an ng_history_summary, and what ng_watch has logged. With .band, NAME_low and NAME_high
+ * are the band of the series NAME.
  *
- * A NaN, an infinite value, and on a logarithmic axis a value that is not positive leave a gap in
- * the curve, or in the band if it is a value of the band. A step at which a series was not logged
- * leaves none. If a curve has more than four values for each column of pixels, only the first,
- * last, lowest and highest of each column are drawn, which looks the same. 30 curves look
- * different.
+ * A NaN, a value beyond 1e300 and on a logarithmic axis one below 1e-300 leave a gap in the curve,
+ * or in the band if it is a value of the band. A step at which a series was not logged leaves none.
+ * The key says which curves have no value that can be drawn. If a curve has more than four values
+ * for each column of pixels, only the first, last, lowest and highest of each column are drawn,
+ * which looks the same. 30 curves look different.
  *
  * A key wider than a third of the figure stands below the panels, and the figure becomes higher.
  * With a .height it does not: then the key takes at most half of it, and says how many names are
  * left out. Texts are UTF-8 and are drawn as they are; a new line begins a line, and long texts are
  * broken. A byte that is not UTF-8 is drawn as U+FFFD.
  *
- * NG_EVALUE if there is nothing to draw: no series, a series that is not there, or one without a
- * finite value (on a logarithmic axis, a positive one); also if there are fewer names than
- * histories. NG_EIO if the file cannot be written, there is no display, or gnuplot fails or is not
- * installed (apt-get install gnuplot-nox); the text has the reason. gnuplot runs without a shell
- * and without its settings in files. */
+ * NG_EVALUE if there is nothing to draw: no series, a series that is not there, or no value that can
+ * be drawn; also if there are fewer names than histories. NG_EIO if the file cannot be written,
+ * there is no display, or gnuplot fails or is not installed (apt-get install gnuplot-nox); the text
+ * has the reason. gnuplot runs without its settings in files. */
 typedef struct {
     const char *title;             /* default: none */
     const char *x_label, *y_label; /* default: "step" or "x"; the series, if there is one */
@@ -65,9 +64,9 @@ typedef struct {
     int width, height; /* in pixels, of text in characters; default: by the number of panels */
     bool keep;         /* also write NAME.dat, the values, and NAME.gp, with which gnuplot draws the
                           figure again */
-    bool live; /* for "-" and NULL: called at each step, redraws the same terminal or window at most
-                  twice a second. ng_history_free draws the last state and ends gnuplot. Not with
-                  .histories and .names */
+    bool live; /* for "-" and NULL: called at each step, redraws the same terminal or window twice a
+                  second. gnuplot ends with the history, whose last values ng_history_free shows, or
+                  with the program. Not with .histories and .names */
     const char *path;
 } ng_plot_options;
 #define ng_plot(history, ...) ng_plot_with(history, NG_LISTED(ng_plot_options, path, __VA_ARGS__))
@@ -84,7 +83,6 @@ NG_API ng_status ng_plot_with(ng_history *history, ng_plot_options options);
  *     zeros            share of the output's elements that are 0
  *     saturated        share of the output's elements within 0.01 of an end of its range: tanh
  *                      beyond -0.99 and 0.99, sigmoid beyond 0.01 and 0.99; else 0
- *     divisor          of norms: the mean of sqrt(var + eps) over the rows, or channels
  *     gradient         norm of the gradient of the layer's own parameters
  *     weight           norm of these parameters
  *     update           norm of their change since the last call, divided by the number of steps

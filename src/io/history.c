@@ -1,7 +1,7 @@
 /* Named series of numbers by step or by x, and the aligned columns that gnuplot reads.
  *
- * A block's points are read by step, and then by series. Most are logged in this order; the others
- * are sorted in before the block is read, or when they are more than half of the points. */
+ * The points of a series are read in the order of their places. Most are logged in this order; the
+ * others are sorted in before the series is read, or when they are more than half of the points. */
 #include "io/history.h"
 #include <errno.h>
 #include <math.h>
@@ -37,9 +37,9 @@ void ng_history_free(ng_history *history)
     if (history->live) history->end_live(history);
     for (int64_t i = 0; i < history->count; i++) {
         ng_block *b = &history->blocks[i];
-        for (int64_t k = 0; k < b->n_series; k++) ng_free(b->series[k]);
+        for (int64_t k = 0; k < b->n_series; k++)
+            ng_free(b->series[k].name), ng_free(b->series[k].points);
         ng_free(b->series);
-        ng_free(b->points);
         ng_free(b->name);
     }
     ng_free(history->blocks);
@@ -88,77 +88,81 @@ static bool is_series_name(const char *name, bool real)
 int64_t ng_find_series(const ng_block *b, const char *name)
 {
     for (int64_t i = 0; i < b->n_series; i++) {
-        const int64_t at = (b->newest + 1 + i) % b->n_series;
-        if (strcmp(b->series[at], name) == 0) return at;
+        const int64_t at = (b->newest + i) % b->n_series;
+        if (strcmp(b->series[at].name, name) == 0) return at;
     }
     return b->n_series;
 }
 
 static bool add_series(const char *function, ng_block *b, const char *name)
 {
-    if (!NG_RESERVE(function, b->series, b->n_series, b->series_room)) return false;
-    b->series[b->n_series] = ng_copy_text(function, name);
-    return b->series[b->n_series] && ++b->n_series;
+    if (!NG_RESERVE(function, b->series, b->n_series, b->room)) return false;
+    b->series[b->n_series] = (ng_series){.name = ng_copy_text(function, name), .real = b->real};
+    return b->series[b->n_series].name && ++b->n_series;
 }
 
-static int by_series(const ng_point *p, const ng_point *q)
+void ng_history_mark(ng_history *history, ng_series_kind kind)
 {
-    if (p->series != q->series) return p->series < q->series ? -1 : 1;
+    ng_block *b = &history->blocks[history->count - 1];
+    b->series[b->newest].kind = kind;
+}
+
+static int by_order(const ng_point *p, const ng_point *q)
+{
     return (p->order > q->order) - (p->order < q->order);
 }
 
 static int by_step(const void *a, const void *b)
 {
-    const ng_point *p = a, *q = b;
-    return p->step != q->step ? (p->step < q->step ? -1 : 1) : by_series(p, q);
+    const int places = ng_compare_places(false, a, b);
+    return places != 0 ? places : by_order(a, b);
 }
 
 static int by_x(const void *a, const void *b)
 {
-    const ng_point *p = a, *q = b;
-    return p->x != q->x ? (p->x < q->x ? -1 : 1) : by_series(p, q);
+    const int places = ng_compare_places(true, a, b);
+    return places != 0 ? places : by_order(a, b);
 }
 
-void ng_block_sort(ng_block *b)
+void ng_series_sort(ng_series *s)
 {
-    if (b->n_sorted == b->n_points) return;
-    for (int64_t i = 0; i < b->n_points; i++) b->points[i].order = i;
-    qsort(b->points, (size_t)b->n_points, sizeof *b->points, b->real ? by_x : by_step);
+    if (s->n_sorted == s->n_points) return;
+    for (int64_t i = 0; i < s->n_points; i++) s->points[i].order = i;
+    qsort(s->points, (size_t)s->n_points, sizeof *s->points, s->real ? by_x : by_step);
     int64_t last = 0;
-    for (int64_t i = 1; i < b->n_points; i++) {
-        const ng_point *p = &b->points[i], *before = &b->points[last];
-        last += p->series != before->series || !ng_same_place(b, p, before);
-        b->points[last] = *p;
+    for (int64_t i = 1; i < s->n_points; i++) {
+        last += ng_compare_places(s->real, &s->points[i], &s->points[last]) != 0;
+        s->points[last] = s->points[i];
     }
-    b->n_points = b->n_sorted = last + 1;
+    s->n_points = s->n_sorted = last + 1;
 }
 
-/* Returns the point of the same series and place in a block that is sorted, or NULL. */
-static ng_point *find_point(const ng_block *b, const ng_point *p)
+/* Returns the point of the same place in a series that is sorted, or NULL. */
+static ng_point *find_point(const ng_series *s, const ng_point *p)
 {
-    int64_t low = 0, high = b->n_sorted;
+    int64_t low = 0, high = s->n_sorted;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        const bool before = (b->real ? by_x : by_step)(&b->points[middle], p) < 0;
+        const bool before = ng_compare_places(s->real, &s->points[middle], p) < 0;
         *(before ? &low : &high) = before ? middle + 1 : middle;
     }
-    ng_point *found = low < b->n_sorted ? &b->points[low] : NULL;
-    return found && found->series == p->series && ng_same_place(b, found, p) ? found : NULL;
+    ng_point *found = low < s->n_sorted ? &s->points[low] : NULL;
+    return found && ng_compare_places(s->real, found, p) == 0 ? found : NULL;
 }
 
-static bool add_point(const char *function, ng_block *b, ng_point point)
+static bool add_point(const char *function, ng_block *b, int64_t series, ng_point point)
 {
-    point.order = -1; /* not after an equal one */
-    const bool sorted = b->n_sorted == b->n_points;
-    const ng_point *last = b->n_points > 0 ? &b->points[b->n_points - 1] : NULL;
-    const bool after = !last || (b->real ? by_x : by_step)(last, &point) < 0;
-    ng_point *again = sorted && !after ? find_point(b, &point) : NULL;
-    if (!again && !NG_RESERVE(function, b->points, b->n_points, b->points_room)) return false;
-    b->newest = point.series;
+    ng_series *s = &b->series[series];
+    const bool sorted = s->n_sorted == s->n_points;
+    const ng_point *last = s->n_points > 0 ? &s->points[s->n_points - 1] : NULL;
+    const bool after = !last || ng_compare_places(s->real, last, &point) < 0;
+    ng_point *again = sorted && !after ? find_point(s, &point) : NULL;
+    if (!again && !NG_RESERVE(function, s->points, s->n_points, s->room)) return false;
+    b->newest = series;
     if (again) return *again = point, true;
-    b->n_sorted += sorted && after;
-    b->points[b->n_points++] = point;
-    if (b->n_points > 2 * b->n_sorted + 64) ng_block_sort(b);
+    s->n_sorted += sorted && after;
+    s->points[s->n_points++] = point;
+    if (s->n_points > 2 * s->n_sorted + 64) ng_series_sort(s);
     return true;
 }
 
@@ -168,22 +172,22 @@ static ng_status log_point(const char *function, ng_history *history, const char
     if (!ng_given(function, "history", history) || !ng_given(function, "series", series))
         return ng_newest_status();
     ng_block *b = history->count > 0 ? &history->blocks[history->count - 1] : NULL;
-    point.series = b ? ng_find_series(b, series) : 0;
-    if ((!b || point.series == b->n_series) && !is_series_name(series, real))
+    const int64_t index = b ? ng_find_series(b, series) : 0;
+    if ((!b || index == b->n_series) && !is_series_name(series, real))
         return ng_fail(NG_EVALUE,
                        "%s: \"%s\", expected a name of letters, digits, '_', '-', '.' and '/', "
                        "other than \"step\"%s",
                        function, series, real ? " and \"x\"" : "");
     if (!b && !add_history_block(function, history, NULL)) return NG_ENOMEM;
     b = &history->blocks[history->count - 1];
-    if (b->n_points > 0 && b->real != real)
+    if (b->n_series > 0 && b->real != real)
         return ng_fail(NG_EVALUE, "%s: the block's values are logged by %s, and this one by %s",
                        function, real ? "step" : "x", real ? "x" : "step");
     b->real = real;
-    const bool added = point.series == b->n_series;
+    const bool added = index == b->n_series;
     if (added && !add_series(function, b, series)) return NG_ENOMEM;
-    if (add_point(function, b, point)) return NG_OK;
-    if (added) ng_free(b->series[--b->n_series]);
+    if (add_point(function, b, index, point)) return NG_OK;
+    if (added) ng_free(b->series[--b->n_series].name);
     return NG_ENOMEM;
 }
 
@@ -210,12 +214,16 @@ static const char *value_text(double value, char text[32])
     return isnan(value) ? "NaN" : isfinite(value) ? text : value > 0 ? "Inf" : "-Inf";
 }
 
+static const char *const kind_names[NG_SERIES_KINDS] = {
+    [NG_SERIES_CURVE] = "curve", [NG_SERIES_SPREAD] = "spread", [NG_SERIES_LAYER] = "layer"};
+static const char kinds_line[] = "#kinds:";
+
 /* Prints one column of a line. A column is as wide as its name and most numbers; the last one is
  * not padded. */
 static void print_column(ng_text *text, const ng_block *b, int64_t series, const char *cell)
 {
     enum { STEP = 8, VALUE = 12 };
-    const char *name = series < 0 ? ng_axis_name(b) : b->series[series];
+    const char *name = series < 0 ? ng_axis_name(b) : b->series[series].name;
     const int least = series < 0 ? STEP : VALUE, length = (int)strlen(name);
     const int width = length > least ? length : least;
     if (series == b->n_series - 1)
@@ -224,24 +232,51 @@ static void print_column(ng_text *text, const ng_block *b, int64_t series, const
         ng_text_print(text, "%-*s  ", width, cell);
 }
 
-static void print_block(ng_text *text, ng_block *b)
+/* Prints the kinds of the series, if not all are curves. */
+static void print_kinds(ng_text *text, const ng_block *b)
 {
-    ng_block_sort(b);
-    if (b->name) ng_text_print(text, "# %s\n", b->name);
-    print_column(text, b, -1, ng_axis_name(b));
-    for (int64_t k = 0; k < b->n_series; k++) print_column(text, b, k, b->series[k]);
-    for (int64_t i = 0; i < b->n_points && !text->failed;) {
-        char step[24], value[32];
-        const ng_point *present = &b->points[i];
-        snprintf(step, sizeof step, "%lld", (long long)present->step);
-        print_column(text, b, -1, b->real ? ng_number_print(present->x).text : step);
+    int64_t k = 0;
+    while (k < b->n_series && b->series[k].kind == NG_SERIES_CURVE) k++;
+    if (k == b->n_series) return;
+    print_column(text, b, -1, kinds_line);
+    for (k = 0; k < b->n_series; k++) print_column(text, b, k, kind_names[b->series[k].kind]);
+}
+
+/* Prints a row for each place. `next` is the next point of each series. */
+static void print_rows(ng_text *text, const ng_block *b, int64_t *next)
+{
+    while (!text->failed) {
+        const ng_point *first = NULL;
         for (int64_t k = 0; k < b->n_series; k++) {
-            const ng_point *p = i < b->n_points ? &b->points[i] : NULL;
-            const bool logged = p && ng_same_place(b, p, present) && p->series == k;
+            const ng_series *s = &b->series[k];
+            const ng_point *p = next[k] < s->n_points ? &s->points[next[k]] : NULL;
+            if (p && (!first || ng_compare_places(b->real, p, first) < 0)) first = p;
+        }
+        if (!first) return;
+        char step[24], value[32];
+        snprintf(step, sizeof step, "%lld", (long long)first->step);
+        print_column(text, b, -1, b->real ? ng_number_print(first->x).text : step);
+        for (int64_t k = 0; k < b->n_series; k++) {
+            const ng_series *s = &b->series[k];
+            const ng_point *p = next[k] < s->n_points ? &s->points[next[k]] : NULL;
+            const bool logged = p && ng_compare_places(b->real, p, first) == 0;
             print_column(text, b, k, logged ? value_text(p->value, value) : "?");
-            i += logged;
+            next[k] += logged;
         }
     }
+}
+
+static void print_block(ng_text *text, ng_block *b)
+{
+    int64_t *next = ng_calloc(text->function, b->n_series + 1, sizeof *next);
+    if (!next) text->failed = true;
+    for (int64_t k = 0; k < b->n_series; k++) ng_series_sort(&b->series[k]);
+    if (b->name) ng_text_print(text, "# %s\n", b->name);
+    print_kinds(text, b);
+    print_column(text, b, -1, ng_axis_name(b));
+    for (int64_t k = 0; k < b->n_series; k++) print_column(text, b, k, b->series[k].name);
+    if (next) print_rows(text, b, next);
+    ng_free(next);
 }
 
 void ng_history_print(const ng_history *history, bool all, ng_text *text)
@@ -328,22 +363,40 @@ static bool parse_names(const ng_lines *in, bool all, ng_block *b)
     return b->n_series > 0 || all || history_expected(in, "a series");
 }
 
-static bool parse_history_row(const ng_lines *in, ng_block *b)
+/* Parses the words of a line of kinds. */
+static bool parse_kinds(const ng_lines *in, char *words, ng_block *b)
+{
+    const char *word;
+    for (int64_t k = 0; k < b->n_series; k++) {
+        int kind = 0;
+        if (!(word = next_word(&words)))
+            return history_expected(in, "a kind for each series in the line before");
+        while (kind < NG_SERIES_KINDS && strcmp(word, kind_names[kind]) != 0) kind++;
+        if (kind == NG_SERIES_KINDS)
+            return history_expected(in, "the kinds curve, spread and layer in the line before");
+        b->series[k].kind = (ng_series_kind)kind;
+    }
+    return !next_word(&words) ||
+           history_expected(in, "no more kinds than series in the line before");
+}
+
+/* Parses a row; `before` is the place of the one before it, with order 0 if there is none. */
+static bool parse_history_row(const ng_lines *in, ng_block *b, ng_point *before)
 {
     char *at = in->at, *word = next_word(&at);
-    ng_point p = {0};
+    ng_point p = {.order = 1};
     if (!word || !parse_place(word, b->real, &p))
         return history_expected(in, b->real ? "a number" : "a step");
-    const ng_point *before = b->n_points > 0 ? &b->points[b->n_points - 1] : NULL;
-    if (before && (b->real ? p.x <= before->x : p.step <= before->step))
+    if (before->order > 0 && ng_compare_places(b->real, &p, before) <= 0)
         return history_expected(in, b->real ? "an x beyond the one before"
                                             : "a step beyond the one before");
-    for (; p.series < b->n_series; p.series++) {
+    *before = p;
+    for (int64_t k = 0; k < b->n_series; k++) {
         if (!(word = next_word(&at))) return history_expected(in, "a value for each series");
         if (strcmp(word, "?") == 0) continue;
         if (!parse_value(word, &p.value))
             return history_expected(in, "a number, NaN, Inf, -Inf or ?");
-        if (!add_point(in->origin.function, b, p)) return false;
+        if (!add_point(in->origin.function, b, k, p)) return false;
     }
     return !next_word(&at) || history_expected(in, "no more values than series");
 }
@@ -351,7 +404,9 @@ static bool parse_history_row(const ng_lines *in, ng_block *b)
 /* Parses a block from its name or first line to the blank line or the end after it. */
 static bool parse_history_block(ng_lines *in, bool all, ng_history *history)
 {
-    if (in->at[0] == '#') {
+    char *kinds = NULL;
+    ng_point before = {0};
+    if (in->at[0] == '#' && strncmp(in->at, kinds_line, strlen(kinds_line)) != 0) {
         const char *name = in->at + 2;
         if (in->at[1] != ' ' || has_block(history, name))
             return history_expected(in, "\"# \" and a name that no block has yet");
@@ -361,9 +416,13 @@ static bool parse_history_block(ng_lines *in, bool all, ng_history *history)
         return false;
     }
     ng_block *b = &history->blocks[history->count - 1];
-    if (!parse_names(in, all, b)) return false;
+    if (strncmp(in->at, kinds_line, strlen(kinds_line)) == 0) {
+        kinds = in->at + strlen(kinds_line);
+        if (!next_text_line(in)) return history_expected(in, "a line of names");
+    }
+    if (!parse_names(in, all, b) || (kinds && !parse_kinds(in, kinds, b))) return false;
     while (next_text_line(in) && in->at[0] != '\0')
-        if (!parse_history_row(in, b)) return false;
+        if (!parse_history_row(in, b, &before)) return false;
     return true;
 }
 
@@ -412,6 +471,7 @@ ng_history *ng_history_read(const char *path)
 
 void ng_history_swap_blocks(ng_history *a, ng_history *b)
 {
+    if (a->live) a->end_live(a);
     const ng_history was = *a;
     a->blocks = b->blocks, a->count = b->count, a->room = b->room;
     b->blocks = was.blocks, b->count = was.count, b->room = was.room;

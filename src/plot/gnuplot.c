@@ -1,5 +1,5 @@
-/* Runs gnuplot: without a shell, without files that have names. The commands and the numbers go to
- * its standard input, the figure comes from its standard output. */
+/* Runs gnuplot. The commands and the numbers go to its standard input, the figure comes from its
+ * standard output. A live figure is in a file, which gnuplot reads again and again. */
 #ifndef _DEFAULT_SOURCE
 #define _DEFAULT_SOURCE
 #endif
@@ -7,15 +7,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -104,19 +102,28 @@ void ng_figure_divide(ng_figure *f)
 }
 
 /* Whether the figure is put together from parts; a window of one part can be zoomed. */
-static bool has_parts(const ng_figure *f) { return f->panels > 1 || f->title || f->key_rows > 0; }
+static bool has_parts(const ng_figure *f)
+{
+    return f->panels > 1 || f->title_rows > 0 || f->key_rows > 0;
+}
 
 void ng_figure_place(ng_figure *f, int panel)
 {
     const int rows = (f->panels + f->columns - 1) / f->columns, row = panel / f->columns;
     const double room = f->as_text ? 0 : 12;
-    const double title = f->title ? f->title_rows * f->line * title_scale(f) + room : 0;
+    const double title = f->title_rows > 0 ? f->title_rows * f->line * title_scale(f) + room : 0;
     const double key = f->key_rows > 0 ? f->key_rows * f->line + room : 0;
     if (f->height == 0) {
         const int each = f->panel_height > 0 ? f->panel_height : rows == 1 ? 440 : 360;
         f->height = rows * each + (int)(title + key);
     }
     if (!has_parts(f)) return;
+    if (panel == 0) ng_text_print(&f->script, "set multiplot");
+    if (panel == 0 && f->title_rows > 0) {
+        ng_text_label(&f->script, " title", f->title, title_letters(f));
+        ng_text_print(&f->script, " font ',%d'", kinds[kind_of(f->path)].title);
+    }
+    if (panel == 0) ng_text_print(&f->script, "\n");
     const double low = key / f->height, each = (1 - title / f->height - low) / rows;
     if (panel == f->panels)
         ng_text_print(&f->script, "set origin 0,0\nset size 1,%.4f\n", low);
@@ -146,33 +153,41 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* Adds the numbers, each block for itself: in one for all, gnuplot would look for each from the
+ * begin. */
+static void add_blocks(ng_text *text, const ng_text *data)
+{
+    const char *block = data->bytes, *end;
+    for (int i = 0; block && (end = strstr(block, "\n\n\n")); i++, block = end + 3) {
+        ng_text_print(text, "$d%d << END_OF_DATA\n", i);
+        ng_text_add(text, block, end + 1 - block);
+        ng_text_print(text, "END_OF_DATA\n");
+    }
+    ng_text_print(text, "data(i) = sprintf('$d%%d', i)\nat(i) = 0\n");
+}
+
 /* Adds all commands: with the numbers among them, or in the file of this name. */
 static void add_commands(ng_text *text, const ng_figure *f, const char *data)
 {
     ng_text_print(text, "reset\n");
     if (data) {
-        ng_text_print(text, "data = ");
+        ng_text_print(text, "data(i) = ");
         ng_text_quote_file(text, base_name(data));
+        ng_text_print(text, "\nat(i) = i\n");
     } else {
-        ng_text_print(text, "$data << END_OF_DATA\n");
-        ng_text_add(text, f->data.bytes, f->data.count);
-        ng_text_print(text, "END_OF_DATA\ndata = '$data'");
+        add_blocks(text, &f->data);
     }
-    ng_text_print(text, "\n%s", style);
+    ng_text_add(text, f->axes.bytes, f->axes.count);
+    ng_text_print(text, "%s", style);
     set_terminal(text, f);
     if (data) {
         ng_text_print(text, "set output ");
         ng_text_quote_file(text, base_name(f->path));
         ng_text_print(text, "\n");
     }
-    if (f->title) {
-        ng_text_label(text, "set multiplot title", f->title, title_letters(f));
-        ng_text_print(text, " font ',%d'\n", kinds[kind_of(f->path)].title);
-    } else if (has_parts(f)) {
-        ng_text_print(text, "set multiplot\n");
-    }
     ng_text_add(text, f->script.bytes, f->script.count);
     if (has_parts(f)) ng_text_print(text, "unset multiplot\n");
+    if (f->data.failed || f->axes.failed || f->script.failed) text->failed = true;
 }
 
 /* ---- A run ---------------------------------------------------------------------------------- */
@@ -198,10 +213,14 @@ static ng_status gnuplot_failed(const char *function, char *said)
 }
 
 /* Starts gnuplot with these as its standard input, output and error, -1 for the program's own; in a
- * process group, so that Ctrl-C does not end it. */
-static ng_status start_gnuplot(const ng_figure *f, pid_t *process, const int files[3])
+ * process group, so that Ctrl-C does not end it. It runs the commands. Without them it runs its
+ * input, as a file, because gnuplot reads a standard input byte by byte. */
+static ng_status start_gnuplot(const ng_figure *f, pid_t *process, const int files[3],
+                               char *commands)
 {
-    char *arguments[] = {"gnuplot", "-d", f->path ? NULL : "-persist", NULL};
+    char *arguments[] = {
+        "gnuplot", "-d", f->path ? "-d" : "-persist", commands ? "-e" : "/dev/stdin",
+        commands,  NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
@@ -210,14 +229,16 @@ static ng_status start_gnuplot(const ng_figure *f, pid_t *process, const int fil
     for (int i = 0; i < 3; i++)
         if (files[i] >= 0) posix_spawn_file_actions_adddup2(&actions, files[i], i);
     const int error = posix_spawnp(process, "gnuplot", &actions, &attributes, arguments, environ);
+    if (error) *process = 0;
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return error ? system_refuses(f->function, error) : NG_OK;
 }
 
-static void wait_for(pid_t process, int *state)
+/* Where SIGCHLD is ignored, this waits as well, but there is no state to be had. */
+static void wait_for(pid_t process)
 {
-    while (waitpid(process, state, 0) < 0 && errno == EINTR) {
+    while (waitpid(process, NULL, 0) < 0 && errno == EINTR) {
     }
 }
 
@@ -229,25 +250,30 @@ static ng_status read_file(const char *function, FILE *file, ng_text *text)
     return text->failed ? NG_ENOMEM : NG_OK;
 }
 
+/* What gnuplot prints after a figure. */
+static const char done[] = "\nnormgrad: drawn\n";
+
 /* Runs gnuplot with these commands and adds what it writes to `drawn`. */
-static ng_status run_gnuplot(const ng_figure *f, const ng_text *commands, ng_text *drawn)
+static ng_status run_gnuplot(const ng_figure *f, ng_text *commands, ng_text *drawn)
 {
     ng_text said = {.function = f->function};
     FILE *in = tmpfile(), *out = tmpfile(), *err = tmpfile();
-    const size_t size = (size_t)commands->count;
     pid_t process;
-    int state;
     ng_status status = NG_OK;
-    if (!in || !out || !err || fwrite(commands->bytes, 1, size, in) < size || fflush(in) != 0)
+    ng_text_print(commands, "unset output\nprint \"\\nnormgrad: drawn\"\n");
+    const size_t size = (size_t)commands->count;
+    if (commands->failed)
+        status = NG_ENOMEM;
+    else if (!in || !out || !err || fwrite(commands->bytes, 1, size, in) < size || fflush(in) != 0)
         status = ng_fail(NG_EIO, "%s: a temporary file: %s", f->function, strerror(errno));
     if (in) rewind(in);
     if (status == NG_OK)
-        status = start_gnuplot(f, &process, (int[]){fileno(in), fileno(out), fileno(err)});
+        status = start_gnuplot(f, &process, (int[]){fileno(in), fileno(out), fileno(err)}, NULL);
     if (status == NG_OK) {
-        wait_for(process, &state);
+        wait_for(process);
         status = read_file(f->function, err, &said);
         if (status == NG_OK) status = read_file(f->function, out, drawn);
-        if (status == NG_OK && (state != 0 || (drawn->count == 0 && f->path)))
+        if (status == NG_OK && (!said.bytes || !strstr(said.bytes, done)))
             status = gnuplot_failed(f->function, said.bytes);
     }
     if (in) fclose(in);
@@ -257,62 +283,6 @@ static ng_status run_gnuplot(const ng_figure *f, const ng_text *commands, ng_tex
     return status;
 }
 
-/* ---- Live ----------------------------------------------------------------------------------- */
-
-static double live_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-bool ng_gnuplot_is_due(const ng_gnuplot *live)
-{
-    return live->process == 0 || live_clock() - live->drawn >= 0.5;
-}
-
-void ng_gnuplot_end(ng_gnuplot *live)
-{
-    if (live->process == 0) return;
-    close(live->fd);
-    wait_for(live->process, NULL);
-    live->process = 0;
-}
-
-/* Its input is a socket, since a pipe without a reader would raise SIGPIPE. */
-static ng_status start_live(const ng_figure *f)
-{
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        return system_refuses(f->function, errno);
-    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); /* for warnings */
-    const ng_status status = start_gnuplot(f, &f->live->process, (int[]){ends[1], -1, nowhere});
-    if (nowhere >= 0) close(nowhere);
-    close(ends[1]);
-    f->live->fd = ends[0];
-    if (status == NG_OK) return NG_OK;
-    close(ends[0]);
-    f->live->process = 0;
-    return status;
-}
-
-static ng_status draw_live(const ng_figure *f, const ng_text *commands)
-{
-    if (f->live->process == 0 && start_live(f) != NG_OK) return ng_newest_status();
-    fflush(stdout);
-    for (int64_t at = 0; at < commands->count;) {
-        const ssize_t sent =
-            send(f->live->fd, commands->bytes + at, (size_t)(commands->count - at), MSG_NOSIGNAL);
-        if (sent < 0 && errno != EINTR)
-            return ng_fail(NG_EIO, "%s: gnuplot has ended: %s", f->function, strerror(errno));
-        if (sent > 0) at += sent;
-    }
-    f->live->drawn = live_clock();
-    return NG_OK;
-}
-
-/* ---- Draw ----------------------------------------------------------------------------------- */
-
 static ng_status replace_file(const ng_figure *f, const char *path, const ng_text *text)
 {
     ng_replacement file;
@@ -320,6 +290,59 @@ static ng_status replace_file(const ng_figure *f, const char *path, const ng_tex
     ng_replacement_write(&file, text->bytes, text->count);
     return ng_replacement_end(&file);
 }
+
+/* ---- Live ----------------------------------------------------------------------------------- */
+
+/* gnuplot draws the file again and again, until it is the last figure or the program has ended. */
+static ng_status start_live(const ng_figure *f, ng_gnuplot *g)
+{
+    char commands[300];
+    snprintf(commands, sizeof commands,
+             "last = 0; while (!last) { load '%s'; if (!last) { pause 0.5 }; "
+             "if (system('kill -0 %ld 2>&- && echo runs') eq '') { last = 1 } }; "
+             "system('rm -f %s')",
+             g->path, (long)getpid(), g->path);
+    const int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    const ng_status status =
+        start_gnuplot(f, &g->process, (int[]){in, -1, fileno(g->said)}, commands);
+    if (in >= 0) close(in);
+    return status;
+}
+
+ng_status ng_gnuplot_show(ng_gnuplot *g, const ng_figure *f, bool last)
+{
+    const bool begins = g->process == 0;
+    ng_text commands = {.function = f->function}, said = {.function = f->function};
+    ng_status status = NG_OK;
+    add_commands(&commands, f, NULL);
+    ng_text_print(&commands, "last = %d\nif (last) { print '' }\n", last);
+    if (begins) {
+        strcpy(g->path, "/tmp/normgrad-XXXXXX");
+        const int fd = mkstemp(g->path);
+        g->said = tmpfile();
+        if (fd < 0 || !g->said)
+            status = ng_fail(NG_EIO, "%s: a temporary file: %s", f->function, strerror(errno));
+        if (fd >= 0) close(fd);
+    } else if (waitpid(g->process, NULL, WNOHANG) != 0) {
+        g->process = 0;
+        status = read_file(f->function, g->said, &said);
+        if (status == NG_OK) status = gnuplot_failed(f->function, said.bytes);
+    }
+    fflush(stdout);
+    if (commands.failed) status = NG_ENOMEM;
+    if (status == NG_OK) status = replace_file(f, g->path, &commands);
+    if (status == NG_OK && begins) status = start_live(f, g);
+    ng_free(commands.bytes), ng_free(said.bytes);
+    if (status == NG_OK && !last) return NG_OK;
+    if (status != NG_OK && g->process > 0) kill(g->process, SIGTERM);
+    if (g->process > 0) wait_for(g->process);
+    if (g->said) fclose(g->said);
+    unlink(g->path);
+    *g = (ng_gnuplot){0};
+    return status;
+}
+
+/* ---- Draw ----------------------------------------------------------------------------------- */
 
 /* Writes NAME.dat and NAME.gp, which draws the same figure in its folder. */
 static ng_status keep_figure(const ng_figure *f)
@@ -337,10 +360,12 @@ static ng_status keep_figure(const ng_figure *f)
     return status;
 }
 
-static ng_status deliver_figure(const ng_figure *f, const ng_text *drawn)
+static ng_status deliver_figure(const ng_figure *f, ng_text *drawn)
 {
     if (!f->path) return NG_OK;
     if (kind_of(f->path) != TEXT) return replace_file(f, f->path, drawn);
+    if (drawn->count == 0 || drawn->bytes[drawn->count - 1] != '\n') ng_text_print(drawn, "\n");
+    if (drawn->failed) return NG_ENOMEM;
     const size_t size = (size_t)drawn->count;
     if (fwrite(drawn->bytes, 1, size, stdout) == size && fflush(stdout) == 0) return NG_OK;
     return ng_fail(NG_EIO, "%s: cannot write to standard output: %s", f->function, strerror(errno));
@@ -350,14 +375,14 @@ ng_status ng_figure_draw(const ng_figure *f)
 {
     ng_text commands = {.function = f->function}, drawn = {.function = f->function};
     add_commands(&commands, f, NULL);
-    ng_status status = f->data.failed || f->script.failed || commands.failed ? NG_ENOMEM : NG_OK;
-    if (status == NG_OK && f->live) {
-        status = draw_live(f, &commands);
-    } else if (status == NG_OK) {
-        status = run_gnuplot(f, &commands, &drawn);
-        if (status == NG_OK) status = deliver_figure(f, &drawn);
-        if (status == NG_OK && f->keep) status = keep_figure(f);
-    }
+    ng_status status = run_gnuplot(f, &commands, &drawn);
+    if (status == NG_OK) status = deliver_figure(f, &drawn);
+    if (status == NG_OK && f->keep) status = keep_figure(f);
     ng_free(commands.bytes), ng_free(drawn.bytes);
     return status;
+}
+
+void ng_figure_free(ng_figure *f)
+{
+    ng_free(f->data.bytes), ng_free(f->axes.bytes), ng_free(f->script.bytes);
 }

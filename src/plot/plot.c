@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static const char plot_name[] = "ng_plot";
 
@@ -14,82 +15,66 @@ static const struct {
 } looks[COLOURS] = {{"0072b2", 5},  {"e69f00", 7},  {"009e73", 9},
                     {"cc79a7", 11}, {"000000", 13}, {"d55e00", 15}};
 
-/* A series of a block; low and high are the indexes of its band's, or n_series. */
+/* A series of a block. All is known by its index, since arrays move while a live figure is shown. */
 typedef struct {
-    const ng_block *block;
+    const ng_history *history;
     const char *source; /* the history's name, or NULL */
-    int64_t series, low, high;
+    int64_t block, series;
+    int64_t low, high; /* of the band; -1: there is none */
+    const char *lacks; /* what its values lack, or NULL: it can be drawn */
     int panel;
     int look;  /* the same in all panels for a block */
     int index; /* of its numbers in the data */
-    bool banded;
 } curve;
 
 typedef struct {
     const ng_plot_options *options;
+    bool log_x, log_y;
+    int smooth;
     curve *curves;
     int64_t count, room;
     const char **names; /* of the series that are drawn, each once */
     int64_t n_names, names_room;
     int n_looks;
-    bool many_blocks;
+    bool many_blocks, many_sources; /* their names differ */
 } plot;
 
 /* ---- Which curves --------------------------------------------------------------------------- */
 
-/* Returns the series whose name is that before `end` and an ending, or n_series. */
-static int64_t find_companion(const ng_block *b, const char *name, const char *end,
+static ng_block *block_of(const curve *c) { return &c->history->blocks[c->block]; }
+
+static const ng_series *series_of(const curve *c) { return &block_of(c)->series[c->series]; }
+
+static bool has_band(const curve *c) { return c->low >= 0 && c->high >= 0; }
+
+/* Returns the series whose name has `length` bytes of this one and an ending, or -1. */
+static int64_t find_companion(const ng_block *b, const char *name, size_t length,
                               const char *ending)
 {
-    const size_t length = (size_t)(end - name);
-    int64_t k = 0;
-    while (k < b->n_series &&
-           (strncmp(b->series[k], name, length) != 0 || strcmp(b->series[k] + length, ending) != 0))
-        k++;
-    return k;
-}
-
-static bool has(const ng_block *b, const char *name, const char *end, const char *ending)
-{
-    return find_companion(b, name, end, ending) < b->n_series;
-}
-
-/* Whether the series is a quartile or an extreme of another one. */
-static bool is_companion(const ng_block *b, const char *name)
-{
-    static const char *const pairs[][2] = {
-        {"_low", "_high"}, {"_high", "_low"}, {"_min", "_max"}, {"_max", "_min"}};
-    const char *end = strrchr(name, '_');
-    for (int i = 0; end && i < 4; i++)
-        if (strcmp(end, pairs[i][0]) == 0)
-            return has(b, name, end, "") && has(b, name, end, pairs[i][1]);
-    return false;
-}
-
-bool ng_is_watched(const ng_block *b, const char *name)
-{
-    const char *end = strrchr(name, '/');
-    if (!end) return false;
-    if (has(b, name, end, "/zeros") && has(b, name, end, "/saturated")) return true;
-    return has(b, name, end, "/weight") &&
-           (has(b, name, end, "/gradient") || has(b, name, end, "/update"));
-}
-
-/* Whether the block is one of ng_history_summary. */
-static bool is_summary(const ng_block *b)
-{
     for (int64_t k = 0; k < b->n_series; k++)
-        if (is_companion(b, b->series[k])) return true;
-    return false;
+        if (strncmp(b->series[k].name, name, length) == 0 &&
+            strcmp(b->series[k].name + length, ending) == 0)
+            return k;
+    return -1;
 }
 
-static bool is_wanted(const plot *p, const ng_block *b, const char *name)
+/* Whether the series is an end of another one's band. */
+static bool is_band(const ng_block *b, const char *name)
+{
+    const char *end = strrchr(name, '_');
+    if (!end || (strcmp(end, "_low") != 0 && strcmp(end, "_high") != 0)) return false;
+    const size_t length = (size_t)(end - name);
+    return find_companion(b, name, length, "") >= 0 &&
+           find_companion(b, name, length, "_low") >= 0 &&
+           find_companion(b, name, length, "_high") >= 0;
+}
+
+static bool is_wanted(const plot *p, const ng_block *b, const ng_series *series)
 {
     const char *const *wanted = p->options->series;
     if (!wanted)
-        return !is_companion(b, name) && !ng_is_watched(b, name) &&
-               (strcmp(name, "runs") != 0 || !is_summary(b));
-    while (*wanted && strcmp(*wanted, name) != 0) wanted++;
+        return series->kind == NG_SERIES_CURVE && !(p->options->band && is_band(b, series->name));
+    while (*wanted && strcmp(*wanted, series->name) != 0) wanted++;
     return *wanted != NULL;
 }
 
@@ -101,65 +86,83 @@ static int64_t find_name(const plot *p, const char *name)
     return i;
 }
 
-static bool is_drawn(double value, bool log) { return isfinite(value) && (!log || value > 0); }
-
-/* Whether a curve can be drawn; else an error that says what is wrong with its values. */
-static bool curve_has_points(const plot *p, const curve *c)
+/* Returns what keeps a series from being drawn, or NULL. */
+static const char *what_lacks(const plot *p, const ng_series *series)
 {
-    const ng_block *b = c->block;
     bool finite = false;
-    for (int64_t i = 0; i < b->n_points; i++) {
-        const ng_point *point = &b->points[i];
-        if (point->series != c->series) continue;
-        finite = finite || isfinite(point->value);
-        if (is_drawn(point->value, p->options->log_y) &&
-            is_drawn(ng_place(b, point), p->options->log_x))
-            return true;
+    for (int64_t i = 0; i < series->n_points; i++) {
+        const ng_point *point = &series->points[i];
+        finite = finite || ng_is_drawn(point->value, false);
+        if (ng_is_drawn(point->value, p->log_y) &&
+            ng_is_drawn(ng_place(series->real, point), p->log_x))
+            return NULL;
     }
-    ng_fail(NG_EVALUE, "%s: the series \"%s\"%s%s has no %s", plot_name, b->series[c->series],
-            b->name ? " of the block " : "", b->name ? b->name : "",
-            finite ? "positive value for the logarithmic axis" : "finite value");
-    return false;
+    return finite ? "no positive value" : "no finite value";
 }
 
 /* The look of another panel's curve of the same block, or the next one. */
 static int choose_look(plot *p, const curve *c)
 {
     for (int64_t i = 0; p->options->panels && i < p->count; i++)
-        if (p->curves[i].block == c->block) return p->curves[i].look;
+        if (block_of(&p->curves[i]) == block_of(c)) return p->curves[i].look;
     return p->n_looks++;
 }
 
-static bool add_curve(plot *p, const ng_block *b, int64_t series, const char *source)
+static bool names_differ(const char *a, const char *b)
 {
-    const char *name = b->series[series];
-    const char *end = name + strlen(name);
+    return a && b ? strcmp(a, b) != 0 : a != b;
+}
+
+static bool add_curve(plot *p, curve c)
+{
+    ng_block *b = block_of(&c);
+    const char *name = b->series[c.series].name;
     const int64_t index = find_name(p, name);
     if (index == p->n_names) {
         if (!NG_RESERVE(plot_name, p->names, p->n_names, p->names_room)) return false;
         p->names[p->n_names++] = name;
     }
     if (!NG_RESERVE(plot_name, p->curves, p->count, p->room)) return false;
-    curve c = {.block = b, .source = source, .series = series};
     c.panel = p->options->panels ? (int)index : 0;
-    c.low = find_companion(b, name, end, "_low");
-    c.high = find_companion(b, name, end, "_high");
-    c.banded = p->options->band && c.low < b->n_series && c.high < b->n_series;
+    c.low = p->options->band ? find_companion(b, name, strlen(name), "_low") : -1;
+    c.high = p->options->band ? find_companion(b, name, strlen(name), "_high") : -1;
+    c.lacks = what_lacks(p, &b->series[c.series]);
     c.look = choose_look(p, &c);
     p->curves[p->count++] = c;
-    p->many_blocks = p->many_blocks || b->name != p->curves[0].block->name;
-    return curve_has_points(p, &c);
+    p->many_blocks = p->many_blocks || names_differ(b->name, block_of(p->curves)->name);
+    p->many_sources = p->many_sources || names_differ(c.source, p->curves->source);
+    return true;
 }
 
 static bool add_curves(plot *p, const ng_history *history, const char *source)
 {
     for (int64_t i = 0; i < history->count; i++) {
         ng_block *b = &history->blocks[i];
-        ng_block_sort(b);
-        for (int64_t k = 0; k < b->n_series; k++)
-            if (is_wanted(p, b, b->series[k]) && !add_curve(p, b, k, source)) return false;
+        for (int64_t k = 0; k < b->n_series; k++) {
+            ng_series_sort(&b->series[k]);
+            if (is_wanted(p, b, &b->series[k]) &&
+                !add_curve(p, (curve){history, source, .block = i, .series = k}))
+                return false;
+        }
     }
     return true;
+}
+
+/* Whether there is a curve that can be drawn. */
+static bool has_curve(const plot *p)
+{
+    for (int64_t i = 0; i < p->count; i++)
+        if (!p->curves[i].lacks) return true;
+    if (p->count == 0) {
+        ng_fail(NG_EVALUE, "%s: nothing is logged in the history, or only what ng_plot_watch draws",
+                plot_name);
+        return false;
+    }
+    const char *block = block_of(p->curves)->name;
+    ng_fail(NG_EVALUE, "%s: the series \"%s\"%s%s has %s%s", plot_name, series_of(p->curves)->name,
+            block ? " of the block " : "", block ? block : "", p->curves->lacks,
+            p->log_x || p->log_y ? " for the logarithmic axis" : "");
+    return false;
 }
 
 static bool collect_curves(plot *p, const ng_history *history)
@@ -180,10 +183,7 @@ static bool collect_curves(plot *p, const ng_history *history)
         ng_fail(NG_EVALUE, "%s: there is no series \"%s\" in the history", plot_name, o->series[i]);
         return false;
     }
-    if (p->count == 0)
-        ng_fail(NG_EVALUE, "%s: nothing is logged in the history, or only what ng_plot_watch draws",
-                plot_name);
-    return p->count > 0;
+    return has_curve(p);
 }
 
 /* ---- The numbers ---------------------------------------------------------------------------- */
@@ -195,31 +195,41 @@ typedef struct {
     bool kept;  /* of many, by keep_extremes */
 } plot_row;
 
+/* gnuplot cannot draw a range of numbers this small. */
+static double flushed(double value) { return fabs(value) < 1e-300 ? 0 : value; }
+
 /* Returns a row for each value of the series, and how many; NULL without memory. */
 static plot_row *curve_rows(const plot *p, const curve *c, int64_t *count)
 {
-    const ng_block *b = c->block;
+    ng_block *b = block_of(c);
     const int64_t columns[] = {c->series, c->low, c->high};
-    plot_row *rows = ng_calloc(plot_name, b->n_points + 1, sizeof *rows);
+    int64_t next[3] = {0};
+    for (int k = 0; k < 3; k++)
+        if (columns[k] >= 0) ng_series_sort(&b->series[columns[k]]);
+    const ng_series *s = series_of(c);
+    plot_row *rows = ng_calloc(plot_name, s->n_points + 1, sizeof *rows);
     *count = 0;
-    for (int64_t i = 0; rows && i < b->n_points;) {
-        const ng_point *first = &b->points[i];
-        plot_row row = {ng_place(b, first), {(double)NAN, (double)NAN, (double)NAN}, 0, false};
-        bool logged = false;
-        for (; i < b->n_points && ng_same_place(b, first, &b->points[i]); i++) {
-            logged = logged || b->points[i].series == c->series;
-            for (int k = 0; k < 3; k++)
-                if (b->points[i].series == columns[k]) row.y[k] = b->points[i].value;
+    for (int64_t i = 0; rows && i < s->n_points; i++) {
+        const ng_point *p0 = &s->points[i];
+        plot_row row = {.x = flushed(ng_place(b->real, p0))};
+        for (int k = 0; k < 3; k++) {
+            const ng_series *column = columns[k] >= 0 ? &b->series[columns[k]] : NULL;
+            while (column && next[k] < column->n_points &&
+                   ng_compare_places(b->real, &column->points[next[k]], p0) < 0)
+                next[k]++;
+            const bool logged = column && next[k] < column->n_points &&
+                                ng_compare_places(b->real, &column->points[next[k]], p0) == 0;
+            row.y[k] = logged ? flushed(column->points[next[k]].value) : (double)NAN;
         }
-        if (logged && is_drawn(row.x, p->options->log_x)) rows[(*count)++] = row;
+        if (ng_is_drawn(row.x, p->log_x)) rows[(*count)++] = row;
     }
     return rows;
 }
 
-/* Replaces a column by the mean of the last `n` values, back to one that is not finite. A window is
+/* Replaces a column by the mean of the last `n` values, back to one that is not drawn. A window is
  * the end of a block of n rows and the begin of the next: nothing is subtracted, so that no outlier
  * leaves an error behind it. */
-static void smooth_rows(plot_row *rows, int64_t count, int64_t n, int k)
+static void smooth_rows(plot_row *rows, int64_t count, int64_t n, int k, bool log)
 {
     int64_t first = 0;
     double sum = 0;
@@ -227,7 +237,7 @@ static void smooth_rows(plot_row *rows, int64_t count, int64_t n, int k)
         rows[i].sum = rows[i].y[k] + (i + 1 < count && (i + 1) % n != 0 ? rows[i + 1].sum : 0);
     for (int64_t i = 0; i < count; i++) {
         if (i % n == 0) sum = 0;
-        if (!isfinite(rows[i].y[k])) {
+        if (!ng_is_drawn(rows[i].y[k], log)) {
             first = i + 1, sum = 0;
             continue;
         }
@@ -248,15 +258,15 @@ static double column_of(const plot_row *rows, int64_t count, double x, bool log_
  * the lowest and the highest values, and an interruption. */
 static void keep_extremes(const plot *p, plot_row *rows, int64_t count, double columns)
 {
-    const bool log_x = p->options->log_x, log_y = p->options->log_y;
     for (int64_t i = 0, end = 1; i < count; i = end++) {
-        const double column = column_of(rows, count, rows[i].x, log_x, columns);
-        while (end < count && column_of(rows, count, rows[end].x, log_x, columns) == column) end++;
+        const double column = column_of(rows, count, rows[i].x, p->log_x, columns);
+        while (end < count && column_of(rows, count, rows[end].x, p->log_x, columns) == column)
+            end++;
         rows[i].kept = rows[end - 1].kept = true;
         for (int k = 0; k < 3; k++) {
             plot_row *low = NULL, *high = NULL, *gap = NULL;
             for (plot_row *r = &rows[i]; r < &rows[end]; r++)
-                if (!is_drawn(r->y[k], log_y)) {
+                if (!ng_is_drawn(r->y[k], p->log_y)) {
                     if (!gap) gap = r;
                 } else {
                     if (!low || r->y[k] < low->y[k]) low = r;
@@ -271,8 +281,9 @@ static void keep_extremes(const plot *p, plot_row *rows, int64_t count, double c
 /* Names the curve: by all that it is, or by what distinguishes it from the others. */
 static void print_name(ng_text *text, const plot *p, const curve *c, bool whole)
 {
-    const char *series = c->block->series[c->series];
-    const char *parts[] = {c->source, p->many_blocks || whole ? c->block->name : NULL,
+    const char *series = series_of(c)->name;
+    const char *parts[] = {p->many_sources || whole ? c->source : NULL,
+                           p->many_blocks || whole ? block_of(c)->name : NULL,
                            whole || (p->n_names > 1 && !p->options->panels) ? series : NULL};
     const int64_t begin = text->count;
     for (int i = 0; i < 3; i++)
@@ -285,31 +296,28 @@ typedef struct {
     double x[2], y[2];
 } plot_range;
 
-static void include(double range[2], double value)
-{
-    range[0] = fmin(range[0], value), range[1] = fmax(range[1], value);
-}
-
 /* Prints a block of numbers: x, the value, and the ends of the band. NaN interrupts the curve, and
  * the band. */
 static void print_rows(ng_figure *f, const plot *p, const curve *c, plot_row *rows, int64_t count,
                        plot_range *range)
 {
-    const double columns = p->options->live ? 100 : (double)f->width / f->columns;
+    const double columns = (double)f->width / f->columns;
     const bool thin = (double)count > 4 * columns;
     if (thin) keep_extremes(p, rows, count, columns);
     for (int64_t i = 0; i < count; i++) {
         const plot_row *r = &rows[i];
         if (thin && !r->kept) continue;
-        const bool drawn = is_drawn(r->y[0], p->options->log_y);
-        const bool band = c->banded && drawn && is_drawn(r->y[1], p->options->log_y) &&
-                          is_drawn(r->y[2], p->options->log_y);
-        ng_text_print(&f->data, "%s", ng_number_print(r->x).text);
-        include(range->x, r->x);
-        for (int k = 0; k < (c->banded ? 3 : 1); k++) {
+        const bool drawn = ng_is_drawn(r->y[0], p->log_y);
+        const bool band = drawn && ng_is_drawn(r->y[1], p->log_y) && ng_is_drawn(r->y[2], p->log_y);
+        ng_text_print(&f->data, "%.15g", r->x);
+        ng_include(range->x, r->x);
+        for (int k = 0; k < (has_band(c) ? 3 : 1); k++) {
             const bool shown = k == 0 ? drawn : band;
-            ng_text_print(&f->data, " %s", shown ? ng_number_print(r->y[k]).text : "NaN");
-            if (shown) include(range->y, r->y[k]);
+            if (shown)
+                ng_text_print(&f->data, " %.12g", r->y[k]);
+            else
+                ng_text_print(&f->data, " NaN");
+            if (shown) ng_include(range->y, r->y[k]);
         }
         ng_text_print(&f->data, "\n");
     }
@@ -319,7 +327,6 @@ static void print_rows(ng_figure *f, const plot *p, const curve *c, plot_row *ro
 /* Prints the numbers of a curve as one block, and after them the smoothed ones as another. */
 static void print_curve(ng_figure *f, const plot *p, const curve *c, plot_range *range)
 {
-    const int smooth = p->options->smooth;
     ng_text name = {.function = plot_name};
     int64_t count;
     plot_row *rows = curve_rows(p, c, &count);
@@ -327,14 +334,40 @@ static void print_curve(ng_figure *f, const plot *p, const curve *c, plot_range 
     f->data.failed = f->data.failed || name.failed || !rows;
     for (char *at = name.bytes; at && *at; at++)
         if (*at == '\n' || *at == '\r') *at = ' ';
-    for (int part = 0; !f->data.failed && part < (smooth > 0 ? 2 : 1); part++) {
+    for (int part = 0; !f->data.failed && part < (p->smooth > 0 ? 2 : 1); part++) {
         ng_text_print(&f->data, "# %s", name.bytes);
-        if (part == 1) ng_text_print(&f->data, ", mean of %d", smooth);
+        if (part == 1) ng_text_print(&f->data, ", mean of %d", p->smooth);
         ng_text_print(&f->data, "\n");
-        for (int k = 0; part == 1 && k < 3; k++) smooth_rows(rows, count, smooth, k);
+        for (int k = 0; part == 1 && k < 3; k++) smooth_rows(rows, count, p->smooth, k, p->log_y);
         print_rows(f, p, c, rows, count, range);
     }
     ng_free(name.bytes), ng_free(rows);
+}
+
+/* Prints the numbers of all curves, and the axes of all panels. */
+static void print_data(plot *p, ng_figure *f)
+{
+    const double width = (double)f->width / f->columns,
+                 height = (double)f->height / f->panels * f->columns;
+    int index = 0;
+    f->data.count = f->axes.count = 0;
+    for (int panel = 0; panel < f->panels; panel++) {
+        plot_range range = {{HUGE_VAL, -HUGE_VAL}, {HUGE_VAL, -HUGE_VAL}};
+        bool whole = false;
+        for (int64_t i = 0; i < p->count; i++) {
+            curve *c = &p->curves[i];
+            if (c->panel != panel || c->lacks) continue;
+            whole = !block_of(c)->real;
+            c->index = index, index += p->smooth > 0 ? 2 : 1;
+            print_curve(f, p, c, &range);
+        }
+        ng_text_print(&f->axes, "axes%d = \"", panel);
+        ng_text_axis(&f->axes, (ng_axis){"x", range.x[0], range.x[1], p->log_x, f->as_text, whole,
+                                         fmax(2, fmin(8, width / f->letter / 9 - 1))});
+        ng_text_axis(&f->axes, (ng_axis){"y", range.y[0], range.y[1], p->log_y, f->as_text, false,
+                                         f->as_text ? height / 2.5 : 0});
+        ng_text_print(&f->axes, "\"\n");
+    }
 }
 
 /* ---- The key -------------------------------------------------------------------------------- */
@@ -371,6 +404,17 @@ static void add_key_name(ng_text *text, plot_key *key, int look, const char *nam
     } while (*name);
 }
 
+/* Says which of its values a curve lacks. */
+static void print_lacks(ng_text *text, const plot *p, int look)
+{
+    for (int64_t i = 0; i < p->count; i++) {
+        const curve *c = &p->curves[i];
+        if (c->look != look || !c->lacks) continue;
+        if (p->options->panels && p->n_names > 1) ng_text_print(text, ", %s", series_of(c)->name);
+        ng_text_print(text, ": %s", c->lacks);
+    }
+}
+
 static void add_key_names(ng_text *text, plot_key *key, const plot *p)
 {
     key->lines = 0;
@@ -381,6 +425,7 @@ static void add_key_names(ng_text *text, plot_key *key, const plot *p)
         ng_text name = {.function = plot_name};
         while (c->look != look) c++;
         print_name(&name, p, c, false);
+        print_lacks(&name, p, look);
         if (name.bytes) add_key_name(text, key, look, name.bytes);
         if (key->lines + (left > 1) > key->most) {
             name.count = 0, text->count = before, key->lines = lines, look = p->n_looks;
@@ -417,55 +462,51 @@ static plot_key make_key(const plot *p, ng_figure *f)
 
 /* ---- The panels ----------------------------------------------------------------------------- */
 
-static void print_axes(const plot *p, ng_figure *f, const ng_block *b, const char *y_label,
-                       const plot_range *range)
+static void print_labels(const plot *p, ng_figure *f, int panel)
 {
     const ng_plot_options *o = p->options;
     const int rows = (f->panels + f->columns - 1) / f->columns;
     const double width = (double)f->width / f->columns, height = (double)f->height / rows;
-    ng_axis x = {"x", range->x[0], range->x[1], o->log_x, true, f->as_text, 0},
-            y = {"y", range->y[0], range->y[1], o->log_y, false, f->as_text, 0};
-    x.most = fmax(2, fmin(8, width / f->letter / 9 - 1));
-    if (!b->real) x.most = fmax(1, fmin(x.most, x.high - x.low)); /* no half steps */
-    y.most = fmax(2, fmin(9, height / f->line / 2.5));
-    ng_text_label(&f->script, "set xlabel", o->x_label ? o->x_label : ng_axis_name(b),
+    const curve *c = p->curves, *drawn = NULL;
+    while (c->panel != panel) c++;
+    for (const curve *d = c; d < p->curves + p->count; d++)
+        if (d->panel == panel && !d->lacks) drawn = d;
+    ng_text y = {.function = plot_name};
+    ng_text_print(&y, "%s",
+                  o->y_label                     ? o->y_label
+                  : o->panels || p->n_names == 1 ? p->names[panel]
+                                                 : "");
+    if (!drawn) ng_text_print(&y, ": %s", c->lacks);
+    ng_text_label(&f->script, "set xlabel", o->x_label ? o->x_label : ng_axis_name(block_of(c)),
                   0.8 * width / f->letter);
-    if (o->y_label) y_label = o->y_label;
-    ng_text_label(&f->script, "\nset ylabel", y_label,
+    ng_text_label(&f->script, "\nset ylabel", y.bytes ? y.bytes : "",
                   f->as_text ? width / 4 : 0.8 * height / f->letter);
-    if (f->as_text && *y_label) /* beside the numbers */
-        ng_text_print(&f->script, "\nset lmargin %g",
-                      fmin((double)strlen(y_label), width / 4) + 11);
-    ng_text_print(&f->script, "\n");
-    ng_text_axis(&f->script, x);
-    ng_text_axis(&f->script, y);
+    if (f->as_text && y.count > 0) /* beside the numbers */
+        ng_text_print(&f->script, " offset -2\nset lmargin %g",
+                      fmin((double)y.count, width / 4) + 12);
+    ng_text_print(&f->script, "\neval axes%d\n", panel);
+    f->script.failed = f->script.failed || y.failed;
+    ng_free(y.bytes);
 }
 
-static void print_panel(plot *p, ng_figure *f, int panel, int *index)
+static void print_panel(const plot *p, ng_figure *f, int panel)
 {
     enum { BAND, RAW, LINE, LAYERS }; /* what is drawn below what */
-    const bool smooth = p->options->smooth > 0;
-    const char *between = "plot ";
-    const ng_block *b = NULL;
-    plot_range range = {{HUGE_VAL, -HUGE_VAL}, {HUGE_VAL, -HUGE_VAL}};
+    const bool smooth = p->smooth > 0;
+    const char *between = "";
     ng_figure_place(f, panel);
-    for (int64_t i = 0; i < p->count; i++) {
-        curve *c = &p->curves[i];
-        if (c->panel != panel) continue;
-        b = c->block;
-        print_curve(f, p, c, &range);
-        c->index = *index, *index += smooth ? 2 : 1;
-    }
-    print_axes(p, f, b, p->options->panels || p->n_names == 1 ? p->names[panel] : "", &range);
+    print_labels(p, f, panel);
+    ng_text_print(&f->script, "plot ");
     for (int layer = BAND; layer < LAYERS; layer++)
         for (int64_t i = 0; i < p->count; i++) {
             const curve *c = &p->curves[i];
             const char *colour = looks[c->look % COLOURS].colour;
             const bool no_raw = !smooth || f->as_text; /* text has no pale lines */
-            if (c->panel != panel || (layer == BAND && !c->banded) || (layer == RAW && no_raw))
+            const int index = c->index + (smooth && layer != RAW);
+            if (c->panel != panel || c->lacks || (layer == BAND && !has_band(c)) ||
+                (layer == RAW && no_raw))
                 continue;
-            ng_text_print(&f->script, "%sdata index %d using ", between,
-                          c->index + (smooth && layer != RAW));
+            ng_text_print(&f->script, "%sdata(%d) index at(%d) using ", between, index, index);
             if (layer == BAND)
                 ng_text_print(&f->script,
                               "1:3:4 with filledcurves fs transparent solid 0.15 noborder "
@@ -478,20 +519,22 @@ static void print_panel(plot *p, ng_figure *f, int panel, int *index)
             ng_text_print(&f->script, " notitle");
             between = ", ";
         }
+    if (!*between) ng_text_print(&f->script, "[1:2] [1:2] NaN notitle");
 }
 
+/* Prints the commands and the numbers of the figure. */
 static void print_panels(plot *p, ng_figure *f)
 {
-    const ng_plot_options *o = p->options;
-    int index = 0;
-    f->panels = o->panels ? (int)p->n_names : 1;
+    f->panels = p->options->panels ? (int)p->n_names : 1;
     ng_figure_divide(f);
     plot_key key = p->n_looks > 1 ? make_key(p, f) : (plot_key){0};
     const bool beside = p->n_looks > 1 && key.columns == 0;
-    ng_text_print(&f->script, "%s%sset key %s\n", o->log_x ? "set logscale x\n" : "",
-                  o->log_y ? "set logscale y\n" : "", beside ? "on" : "off");
+    print_data(p, f);
+    ng_text_print(&f->script, "%s%sset autoscale xfix\nset key %s\n",
+                  p->log_x ? "set logscale x\n" : "", p->log_y ? "set logscale y\n" : "",
+                  beside ? "on" : "off");
     for (int panel = 0; panel < f->panels; panel++) {
-        print_panel(p, f, panel, &index);
+        print_panel(p, f, panel);
         ng_text_print(&f->script, beside ? ", " : "\n");
     }
     if (key.columns > 0) {
@@ -505,87 +548,98 @@ static void print_panels(plot *p, ng_figure *f)
     if (p->n_looks > 1) add_key_names(&f->script, &key, p), ng_text_print(&f->script, "\n");
 }
 
-/* ---- Live figures --------------------------------------------------------------------------- */
+/* ---- Draw ----------------------------------------------------------------------------------- */
 
-/* A figure that is redrawn, and what the last call asked for while it waits to be drawn. */
+/* A figure that is redrawn. Its options may be gone when the history ends, so the numbers are
+ * printed again, and the commands stay. */
 struct ng_live {
+    plot plot;
+    ng_figure figure;
     ng_gnuplot gnuplot;
-    bool waits;
-    ng_plot_options options; /* with copies of the texts */
-    char **texts;            /* title, labels, and the series, ended by NULL */
+    double drawn;     /* when, in seconds of the clock */
+    int64_t n_series; /* of the history when it was drawn */
 };
 
-static void drop_texts(char **texts)
+static ng_status make_figure(plot *p, ng_figure *f, ng_history *history,
+                             const ng_plot_options *options)
 {
-    for (int i = 0; texts && texts[i]; i++) ng_free(texts[i]);
-    ng_free(texts);
+    *f = (ng_figure){.function = plot_name,
+                     .path = options->path,
+                     .title = options->title,
+                     .width = options->width,
+                     .height = options->height,
+                     .keep = options->keep,
+                     .live = options->live,
+                     .data.function = plot_name,
+                     .axes.function = plot_name,
+                     .script.function = plot_name};
+    *p = (plot){.options = options,
+                .log_x = options->log_x,
+                .log_y = options->log_y,
+                .smooth = options->smooth};
+    if (!ng_figure_accepted(f) || !collect_curves(p, history)) return ng_newest_status();
+    print_panels(p, f);
+    return NG_OK;
 }
 
-/* Copies the options of a call, whose texts may not last until the figure is drawn. */
-static bool keep_options(struct ng_live *live, const ng_plot_options *o)
+static void free_figure(plot *p, ng_figure *f)
 {
-    const char *const given[] = {o->title, o->x_label, o->y_label};
-    int count = 3;
-    while (o->series && o->series[count - 3]) count++;
-    char **texts = ng_calloc(plot_name, count + 1, sizeof *texts);
-    bool made = texts != NULL;
-    for (int i = 0; made && i < count; i++) {
-        const char *text = i < 3 ? given[i] : o->series[i - 3];
-        made = (texts[i] = ng_copy_text(plot_name, text ? text : "")) != NULL;
-    }
-    if (!made) return drop_texts(texts), false;
-    drop_texts(live->texts);
-    live->texts = texts;
-    live->options = *o;
-    live->options.title = o->title ? texts[0] : NULL;
-    live->options.x_label = o->x_label ? texts[1] : NULL;
-    live->options.y_label = o->y_label ? texts[2] : NULL;
-    live->options.series = o->series ? (const char *const *)(texts + 3) : NULL;
-    return live->waits = true;
+    ng_free(p->curves), ng_free(p->names);
+    ng_figure_free(f);
 }
 
-static ng_status draw_plot(ng_history *history, const ng_plot_options *options)
+/* Shows what was logged last. An error of this is no error of the program that is done with it. */
+static void end_live(ng_history *history)
 {
-    ng_figure f = {.function = plot_name,
-                   .path = options->path,
-                   .title = options->title,
-                   .width = options->width,
-                   .height = options->height,
-                   .keep = options->keep,
-                   .live = options->live ? &history->live->gnuplot : NULL,
-                   .data.function = plot_name,
-                   .script.function = plot_name};
-    plot p = {.options = options};
+    struct ng_live *live = history->live;
+    const bool failed = ng_failed();
     const locale_t locale = ng_c_locale_begin();
-    ng_status status = ng_figure_accepted(&f) ? NG_OK : ng_newest_status();
-    if (status == NG_OK) status = collect_curves(&p, history) ? NG_OK : ng_newest_status();
-    if (status == NG_OK) {
-        print_panels(&p, &f);
-        status = ng_figure_draw(&f);
+    if (live->gnuplot.process > 0) {
+        print_data(&live->plot, &live->figure);
+        ng_gnuplot_show(&live->gnuplot, &live->figure, true);
     }
     ng_c_locale_end(locale);
-    ng_free(f.data.bytes), ng_free(f.script.bytes);
-    ng_free(p.curves), ng_free(p.names);
+    if (!failed) ng_clear_error();
+    free_figure(&live->plot, &live->figure);
+    ng_free(live);
+    history->live = NULL;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Redraws the figure if half a second has passed, or if there is a new series. */
+static ng_status draw_live(ng_history *history, const ng_plot_options *options)
+{
+    struct ng_live *live = history->live;
+    const double now = seconds();
+    int64_t n_series = 0;
+    for (int64_t i = 0; i < history->count; i++) n_series += history->blocks[i].n_series;
+    if (live && live->n_series == n_series && now - live->drawn < 0.5) return NG_OK;
+    if (!live && !(live = ng_calloc(plot_name, 1, sizeof *live))) return NG_ENOMEM;
+    history->live = live, history->end_live = end_live;
+    free_figure(&live->plot, &live->figure);
+    ng_status status = make_figure(&live->plot, &live->figure, history, options);
+    live->plot.options = NULL;
+    live->figure.path = live->figure.path ? "-" : NULL;
+    if (status == NG_OK) status = ng_gnuplot_show(&live->gnuplot, &live->figure, false);
+    live->drawn = status == NG_OK ? now : -HUGE_VAL;
+    live->n_series = n_series;
     return status;
 }
 
-ng_status ng_plot_waiting(ng_history *history)
+static ng_status draw_once(ng_history *history, const ng_plot_options *options)
 {
-    struct ng_live *live = history->live;
-    if (!live || !live->waits) return NG_OK;
-    live->waits = false;
-    return draw_plot(history, &live->options);
-}
-
-/* An error of the last figure is no error of the program that is done with it. */
-static void end_live(ng_history *history)
-{
-    const bool failed = ng_failed();
-    ng_plot_waiting(history);
-    if (!failed) ng_clear_error();
-    ng_gnuplot_end(&history->live->gnuplot);
-    drop_texts(history->live->texts);
-    ng_free(history->live);
+    plot p;
+    ng_figure f;
+    ng_status status = make_figure(&p, &f, history, options);
+    if (status == NG_OK) status = ng_figure_draw(&f);
+    free_figure(&p, &f);
+    return status;
 }
 
 ng_status ng_plot_with(ng_history *history, ng_plot_options options)
@@ -597,14 +651,9 @@ ng_status ng_plot_with(ng_history *history, ng_plot_options options)
                         "without .live") ||
         !ng_option_idle(plot_name, "names", options.live && options.names, "without .live"))
         return ng_newest_status();
-    if (options.live && !history->live) {
-        history->live = ng_calloc(plot_name, 1, sizeof *history->live);
-        if (!history->live) return NG_ENOMEM;
-        history->end_live = end_live;
-    }
-    if (options.live && !ng_gnuplot_is_due(&history->live->gnuplot))
-        return keep_options(history->live, &options) ? NG_OK : NG_ENOMEM;
-    if (options.live) history->live->waits = false;
-    const ng_status waiting = ng_plot_waiting(history);
-    return waiting == NG_OK ? draw_plot(history, &options) : waiting;
+    const locale_t locale = ng_c_locale_begin();
+    const ng_status status =
+        options.live ? draw_live(history, &options) : draw_once(history, &options);
+    ng_c_locale_end(locale);
+    return status;
 }

@@ -5,14 +5,8 @@
 
 #include "io/history.h"
 #include <normgrad/plot.h>
+#include <stdio.h>
 #include <sys/types.h>
-
-/* A gnuplot that redraws a figure. */
-typedef struct {
-    pid_t process; /* 0: there is none */
-    int fd;        /* its standard input */
-    double drawn;  /* when, in seconds of the clock */
-} ng_gnuplot;
 
 typedef struct {
     const char *function;
@@ -24,10 +18,10 @@ typedef struct {
     int panels, panel_height; /* of a panel, if the height is 0; 0: a default */
     int columns, title_rows;  /* set by ng_figure_divide */
     int key_rows;             /* lines of a key below the panels */
-    bool keep;
-    ng_gnuplot *live; /* or NULL */
-    ng_text data;     /* blocks of numbers, with two blank lines between them */
-    ng_text script;   /* draws `data index 0` and so on in panels; the terminal is set */
+    bool keep, live;
+    ng_text data;   /* blocks of numbers, with two blank lines between them */
+    ng_text axes;   /* sets axes0 and so on: for each panel the commands that depend on the data */
+    ng_text script; /* draws the blocks `data(0) index at(0)` and so on; the terminal is set */
 } ng_figure;
 
 /* Whether a figure can be drawn to the path, or in a window, and the settings fit. */
@@ -41,15 +35,32 @@ void ng_figure_place(ng_figure *figure, int panel);
 
 ng_status ng_figure_draw(const ng_figure *figure);
 
-/* Whether half a second has passed since the live figure was drawn. */
-bool ng_gnuplot_is_due(const ng_gnuplot *live);
-void ng_gnuplot_end(ng_gnuplot *live);
+void ng_figure_free(ng_figure *figure);
 
-/* Whether ng_watch has logged the series for a layer, whose path then has others. */
-bool ng_is_watched(const ng_block *b, const char *series);
+/* A gnuplot that draws the figure in a file again and again. */
+typedef struct {
+    pid_t process; /* 0: there is none */
+    FILE *said;    /* its standard error */
+    char path[32];
+} ng_gnuplot;
 
-/* Draws what the history's live figure has not drawn yet. */
-ng_status ng_plot_waiting(ng_history *history);
+/* Shows a figure. The first call starts gnuplot, the last one waits for its end. After a failure
+ * there is none. */
+ng_status ng_gnuplot_show(ng_gnuplot *gnuplot, const ng_figure *figure, bool last);
+
+/* Whether a value can be drawn. gnuplot draws nothing from 9e307 on, or below 1e-308 on a
+ * logarithmic axis, and needs some room. */
+static inline bool ng_is_drawn(double value, bool log)
+{
+    return value >= (log ? 1e-300 : -1e300) && value <= 1e300;
+}
+
+/* Extends a range of values. */
+static inline void ng_include(double range[2], double value)
+{
+    if (value < range[0]) range[0] = value;
+    if (value > range[1]) range[1] = value;
+}
 
 /* ---- Text and axes (text.c) ------------------------------------------------------------------ */
 
@@ -67,13 +78,14 @@ void ng_text_quote_file(ng_text *text, const char *name);
 /* Adds "COMMAND 'TEXT' noenhanced", in lines of at most `most` letters. */
 void ng_text_label(ng_text *text, const char *command, const char *label, double most);
 
-/* Adds the range of the axis "x", "y" or "cb" and about `most` tics at round numbers with labels
- * that differ. A tight range ends with the values and has a tic at the first, if it is short. */
+/* Adds commands for the tics of the axis "x", "y" or "cb": what gnuplot does not choose well. On a
+ * logarithmic axis this is also the range. */
 typedef struct {
     const char *name;
-    double low, high;
-    bool log, tight, as_text;
-    double most;
+    double low, high; /* of the values; low > high: there are none */
+    bool log, as_text;
+    bool whole;  /* no tics between whole numbers */
+    double most; /* tics that have room; 0: gnuplot decides */
 } ng_axis;
 void ng_text_axis(ng_text *text, ng_axis axis);
 

@@ -16,6 +16,7 @@ typedef struct {
 
 typedef struct {
     const char *name;
+    ng_series_kind kind;
     int64_t lost; /* how many runs have ended with NaN before the present place */
 } summary_series;
 
@@ -29,40 +30,41 @@ typedef struct {
 } summary;
 
 /* Returns the index of a series, in the order in which they are first met; -1 without memory. */
-static int64_t index_of_series(summary *s, const char *name)
+static int64_t index_of_series(summary *s, const ng_series *series)
 {
     int64_t i = 0;
-    while (i < s->n_series && strcmp(s->series[i].name, name) != 0) i++;
+    while (i < s->n_series && strcmp(s->series[i].name, series->name) != 0) i++;
     if (i < s->n_series) return i;
     if (!NG_RESERVE(summary_name, s->series, s->n_series, s->series_room)) return -1;
-    s->series[s->n_series++] = (summary_series){.name = name};
+    s->series[s->n_series++] = (summary_series){.name = series->name, .kind = series->kind};
     return i;
 }
 
-static bool add_run(summary *s, ng_block *b)
+static bool add_series_of_run(summary *s, ng_series *series)
 {
-    if (b->n_points == 0) return true;
+    const int64_t index = index_of_series(s, series);
+    if (index < 0) return false;
+    ng_series_sort(series);
+    for (int64_t i = 0; i < series->n_points; i++) {
+        const ng_point *p = &series->points[i];
+        if (!NG_RESERVE(summary_name, s->samples, s->count, s->room)) return false;
+        s->samples[s->count++] = (sample){index, ng_place(series->real, p), p->value,
+                                          .ends = i == series->n_points - 1 && isnan(p->value)};
+    }
+    return true;
+}
+
+static bool add_run(summary *s, const ng_block *b)
+{
+    if (b->n_series == 0) return true;
     if (s->runs++ > 0 && s->real != b->real) {
         ng_fail(NG_EVALUE, "%s: some runs are logged by x, and others by step", summary_name);
         return false;
     }
     s->real = b->real;
-    ng_block_sort(b);
-    int64_t *newest = ng_calloc(summary_name, b->n_series, sizeof *newest); /* of each series */
-    bool made = newest != NULL;
-    for (int64_t i = 0; made && i < b->n_points; i++) {
-        const ng_point *p = &b->points[i];
-        const int64_t series = index_of_series(s, b->series[p->series]);
-        made = series >= 0 && NG_RESERVE(summary_name, s->samples, s->count, s->room);
-        newest[p->series] = s->count;
-        if (made) s->samples[s->count++] = (sample){series, ng_place(b, p), p->value, false};
-    }
-    for (int64_t k = 0; made && k < b->n_series; k++) {
-        sample *last = &s->samples[newest[k]];
-        last->ends = isnan(last->value);
-    }
-    ng_free(newest);
-    return made;
+    for (int64_t k = 0; k < b->n_series; k++)
+        if (!add_series_of_run(s, &b->series[k])) return false;
+    return true;
 }
 
 /* NaN comes last. */
@@ -87,16 +89,17 @@ static double quantile(const sample *sorted, int64_t count, int64_t nans, double
     return low == high ? low : (1 - part) * low + part * high; /* also of infinities */
 }
 
-static void log_summary(ng_history *to, const summary *s, const char *series, const char *ending,
-                        double place, double value)
+static void log_statistic(ng_history *to, const char *name, ng_series_kind kind, bool real,
+                          double place, double value)
 {
-    ng_text name = {.function = summary_name};
-    ng_text_print(&name, "%s%s", series, ending);
-    if (name.bytes && s->real)
-        ng_history_log_at(to, name.bytes, place, value);
-    else if (name.bytes)
-        ng_history_log(to, name.bytes, (int64_t)place, value);
-    ng_free(name.bytes);
+    const ng_block *b = to->count > 0 ? &to->blocks[to->count - 1] : NULL;
+    const int64_t k = b ? ng_find_series(b, name) : 0;
+    if (b && k < b->n_series && b->series[k].kind != kind)
+        ng_fail(NG_EVALUE, "%s: the series \"%s\" has the name of a statistic of another series",
+                summary_name, name);
+    else if ((real ? ng_history_log_at(to, name, place, value)
+                   : ng_history_log(to, name, (int64_t)place, value)) == NG_OK)
+        ng_history_mark(to, kind);
 }
 
 /* Logs what is known of the samples of one series at one place. Returns how many are no NaN. */
@@ -110,9 +113,14 @@ static int64_t log_group(ng_history *to, const summary *s, const sample *group, 
     int64_t nans = series->lost;
     for (; count > 0 && isnan(group[count - 1].value); count--, nans++)
         series->lost += group[count - 1].ends;
-    for (int i = 0; i < 5; i++)
-        log_summary(to, s, series->name, shares[i].ending, group->place,
-                    quantile(group, count, nans, shares[i].share));
+    for (int i = 0; i < 5; i++) {
+        ng_text name = {.function = summary_name};
+        ng_text_print(&name, "%s%s", series->name, shares[i].ending);
+        if (name.bytes)
+            log_statistic(to, name.bytes, i == 0 ? series->kind : NG_SERIES_SPREAD, s->real,
+                          group->place, quantile(group, count, nans, shares[i].share));
+        ng_free(name.bytes);
+    }
     return count;
 }
 
@@ -130,7 +138,7 @@ static void log_groups(ng_history *to, const summary *s, int64_t failures)
             if (count > most) most = count;
             i = end;
         }
-        log_summary(to, s, "runs", "", place, (double)most);
+        log_statistic(to, "runs", NG_SERIES_SPREAD, s->real, place, (double)most);
     }
 }
 

@@ -1,7 +1,6 @@
 /* Texts and axes of a figure as gnuplot's commands. */
 #include "io/json.h"
 #include "plot/plot.h"
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,82 +80,42 @@ static double round_above(double least)
     return unit * (share > 5 ? 10 : share > 2 ? 5 : share > 1 ? 2 : 1);
 }
 
-/* Adds a tic; without a label it is a small one. */
-static void add_tic(ng_text *text, double value, const char *label)
+/* Of less than two decades gnuplot labels the powers of ten only, which may be none. These are 1, 2
+ * and 5 times a power, or multiples of a round step. */
+static void print_log_tics(ng_text *text, double low, double high)
 {
-    const bool first = text->count > 0 && text->bytes[text->count - 1] == '(';
-    ng_text_print(text, "%s'%s' %.17g%s", first ? "" : ", ", label, value, *label ? "" : " 1");
-}
-
-/* Adds a tic with enough digits to tell it from one at a distance of `apart`. */
-static void add_number(ng_text *text, const ng_axis *a, double value, double apart)
-{
-    char label[40];
-    const double largest = fmax(fabs(a->low), fabs(a->high));
-    const double digits = floor(log10(largest)) - floor(log10(apart)) + 1;
-    snprintf(label, sizeof label, "%.*g", (int)fmin(17, fmax(6, digits)), value);
-    char *exponent = strchr(label, 'e');
-    if (exponent) snprintf(exponent, 8, "e%d", atoi(exponent + 1)); /* 1e-7 for 1e-07 */
-    add_tic(text, value, label);
-}
-
-/* Adds multiples of a round step, and a first value that is short, in place of one that is near. */
-static void add_multiples(ng_text *text, const ng_axis *a, double step)
-{
-    const double parts = 100 * a->low / step, low = a->low;
-    const bool is_short = fabs(parts - rint(parts)) < 1e-6 || (low == rint(low) && fabs(low) < 1e6);
-    const bool with_first = a->tight && !a->log && is_short;
-    if (with_first) add_number(text, a, low, step / 100);
-    for (double k = ceil(a->low / step - 1e-9); k * step <= a->high + 1e-9 * step; k++)
-        if (!with_first || k * step - a->low > 0.55 * step)
-            add_number(text, a, k * step + 0.0, step); /* no -0 */
-}
-
-/* Adds powers of ten, or the numbers between them where there are fewer than three. */
-static void add_log_tics(ng_text *text, const ng_axis *a, double step)
-{
-    const double low = log10(a->low), high = log10(a->high);
-    const double first = ceil(low - 1e-9), decades = floor(high + 1e-9) - first;
-    const double each = decades < 2 ? 1 : ceil(decades / a->most);
-    int labelled = 0;
-    for (int pass = decades < 2 ? 0 : 1; pass < 2; pass++) /* counts, and then adds */
-        for (double power = floor(low); power <= high; power++)
-            for (int digit = 1; digit < 10; digit++) {
-                char label[16];
-                const double value = digit * pow(10, power);
-                const bool main = digit == 1 && fmod(power, each) == 0;
-                const bool half = decades < 2 && (digit == 1 || digit == 2 || digit == 5);
-                if (value < a->low * (1 - 1e-9) || value > a->high * (1 + 1e-9)) continue;
-                snprintf(label, sizeof label, a->as_text ? "1e%d" : "10^{%d}", (int)power);
-                if (pass == 0)
-                    labelled += half;
-                else if (half && labelled >= 3)
-                    add_number(text, a, value, value);
-                else if (!half && (main || each == 1))
-                    add_tic(text, value, main ? label : "");
-            }
-    if (decades < 2 && labelled < 3) add_multiples(text, a, step);
+    const double step = high < 5 * low ? round_above(high / 5 - low / 5) : 0;
+    double tic = step > 0 ? step * ceil(low / step) : pow(10, floor(log10(low)));
+    const char *between = "(";
+    for (int k = 0; k < 12 && tic <= high; k++) {
+        if (tic >= low) ng_text_print(text, "%s'%.12g' %.17g", between, tic, tic), between = ", ";
+        tic = step > 0 ? tic + step : tic * (k % 3 == 1 ? 2.5 : 2);
+    }
+    ng_text_print(text, "); ");
 }
 
 void ng_text_axis(ng_text *text, ng_axis a)
 {
-    if (a.low > a.high) a.low = a.high = 1; /* nothing is drawn */
-    if (!(a.high > a.low)) {                /* one value, and some room about it */
-        const double room = a.low != 0 ? 0.1 * fabs(a.low) : 1;
-        a.low -= room, a.high += room;
+    const char *name = a.name, kind = a.as_text ? 'g' : 'h';
+    if (!(a.low <= a.high)) { /* nothing is drawn */
+        ng_text_print(text, "set format %s ''; ", name);
+    } else if (a.log) {
+        const double room = a.low == a.high ? 1.1 : *name == 'y' ? pow(a.high / a.low, 0.03) : 1;
+        a.low /= fmin(room, 1e3), a.high *= fmin(room, 1e3);
+        ng_text_print(text, "set %srange [%.17g:%.17g]; set %stics ", name, a.low, a.high, name);
+        if (a.high / a.low >= 100)
+            ng_text_print(text, "auto; set format %s '%s'; ", name, a.as_text ? "1e%T" : "10^{%T}");
+        else
+            print_log_tics(text, a.low, a.high);
+    } else {
+        const double most = fmax(fabs(a.low), fabs(a.high)), range = a.high - a.low;
+        const double digits = range > 0 ? fmin(15, fmax(6, log10(most / range) + 3)) : 6;
+        double step = a.most > 0 && range > 0 ? round_above(range / a.most) : 0;
+        if (a.whole) step = fmax(step, 1);
+        ng_text_print(text, "set format %s '%%.%d%c'; set %stics ", name, (int)digits, kind, name);
+        if (step > 0)
+            ng_text_print(text, "%.17g; ", step);
+        else
+            ng_text_print(text, "auto; ");
     }
-    const double least = 1e-15 * fmax(fabs(a.low), fabs(a.high));
-    const double step = round_above(fmax(a.high / a.most - a.low / a.most, least));
-    if (!a.tight && a.log) {
-        const double room = pow(a.high / a.low, 0.03);
-        a.low /= room, a.high *= room;
-    } else if (!a.tight) {
-        a.low = step * floor(a.low / step + 1e-9), a.high = step * ceil(a.high / step - 1e-9);
-    }
-    ng_text_print(text, "set %srange [%.17g:%.17g]\nset %stics (", a.name, a.low, a.high, a.name);
-    if (a.log)
-        add_log_tics(text, &a, step);
-    else
-        add_multiples(text, &a, step);
-    ng_text_print(text, ")\n");
 }

@@ -2,7 +2,6 @@
  *
  * The first call gives each layer a slot, in which ng_forward notes the layer's output
  * (nn/module.c). The tape forgets them when it is reset. */
-#include "kernels/kernels.h"
 #include "nn/module.h"
 #include "plot/plot.h"
 #include <math.h>
@@ -14,7 +13,7 @@ static const char watch_name[] = "ng_watch";
 /* A parameter, and its values at the last call. */
 typedef struct {
     const ng_tensor *tensor;
-    void *before;
+    ng_tensor *before;
 } watched_parameter;
 
 typedef struct {
@@ -45,17 +44,12 @@ static void watcher_reset(ng_listener *listener)
     ((ng_watcher *)listener)->pass++;
 }
 
-static void watcher_normalized(ng_listener *listener, const double *rstd, int64_t count)
-{
-    ng_watcher *base = (ng_watcher *)listener;
-    base->rstd = rstd, base->n_rstd = count;
-}
-
 static void watcher_free(ng_watcher *base)
 {
     watcher *w = (watcher *)base;
     ng_tape_unlisten(&base->listener);
-    for (int64_t i = 0; w->parameters && i < w->n_parameters; i++) ng_free(w->parameters[i].before);
+    for (int64_t i = 0; w->parameters && i < w->n_parameters; i++)
+        ng_tensor_free(w->parameters[i].before);
     for (int64_t i = 0; w->layers && i < w->n_layers; i++) ng_free(w->layers[i].name);
     ng_free(w->parameters), ng_free(w->layers);
     ng_free(w);
@@ -85,8 +79,7 @@ static const ng_module *next_layer(const ng_module *net, int *index)
 /* Counts layers and parameters, and computes their digest. */
 static watcher watcher_scan(const ng_module *net)
 {
-    watcher w = {.base = {.listener = {.reset = watcher_reset, .normalized = watcher_normalized},
-                          .destroy = watcher_free},
+    watcher w = {.base = {.listener.reset = watcher_reset, .destroy = watcher_free},
                  .digest = NG_DIGEST_START};
     const ng_module *layer;
     const ng_tensor *own;
@@ -133,7 +126,7 @@ static watcher *watcher_new(const ng_module *net, const watcher *scanned)
         made = name_layer(l, net);
         for (int e = 0; made && (own = own_parameter(l->module, &e)); p++, l->n_parameters++) {
             p->tensor = own;
-            p->before = ng_calloc(watch_name, own->size, ng_dtype_bytes(own->dtype));
+            p->before = ng_tensor_make(watch_name, own->dtype, own->shape);
             made = p->before != NULL;
         }
     }
@@ -177,42 +170,48 @@ static bool log_statistic(const watch_log *to, watched_layer *l, const char *sta
                           double value)
 {
     strcpy(l->name + l->length, statistic);
-    return ng_history_log(to->history, l->name, to->step, value) == NG_OK;
+    if (ng_history_log(to->history, l->name, to->step, value) != NG_OK) return false;
+    ng_history_mark(to->history, NG_SERIES_LAYER);
+    return true;
 }
 
+static double square(double x) { return x * x; }
+
+/* The mean and the deviation of an output, and how many of its elements are 0, and outside a range. */
 static bool log_output(const watch_log *to, watched_layer *l)
 {
     const ng_seen *seen = &l->seen;
     const ng_tensor *y = seen->output;
     if (seen->pass != seen->watcher->pass || !y || y->size == 0) return true;
     if (y->dtype != NG_F32 && y->dtype != NG_F64) return true;
-    const ng_kernels *kernels = ng_kernels_for(y->dtype);
-    double low, high, mean, var, divisor = 0;
-    int64_t saturated = 0, zeros;
-    if (ng_output_range(l->module, &low, &high))
-        saturated = kernels->count_outside(y->data, y->size, low + 0.01, high - 0.01);
-    kernels->moments(y->data, y->size, &mean, &var, &zeros);
     const double size = (double)y->size;
-    for (int64_t i = 0; i < seen->n_rstd; i++) divisor += 1 / seen->rstd[i] / (double)seen->n_rstd;
+    double low, high, mean = 0, var = 0, zeros = 0, saturated = 0;
+    const bool bounded = ng_output_range(l->module, &low, &high);
+    for (int64_t i = 0; i < y->size; i++) {
+        const double value = ng_tensor_load(y, i);
+        mean += value / size, zeros += value == 0;
+        saturated += bounded && (value < low + 0.01 || value > high - 0.01);
+    }
+    for (int64_t i = 0; i < y->size; i++) var += square(ng_tensor_load(y, i) - mean) / size;
     return log_statistic(to, l, "mean", mean) && log_statistic(to, l, "deviation", sqrt(var)) &&
-           log_statistic(to, l, "zeros", (double)zeros / size) &&
-           log_statistic(to, l, "saturated", (double)saturated / size) &&
-           (seen->n_rstd == 0 || log_statistic(to, l, "divisor", divisor));
+           log_statistic(to, l, "zeros", zeros / size) &&
+           log_statistic(to, l, "saturated", saturated / size);
 }
 
 static bool log_parameters(const watch_log *to, watched_layer *l, watched_parameter *p)
 {
     double gradient = 0, weight = 0, update = 0;
     bool has_gradient = false;
-    for (int i = 0; i < l->n_parameters; i++) {
-        const ng_tensor *x = p[i].tensor;
-        const ng_kernels *kernels = ng_kernels_for(x->dtype);
-        double sums[2];
-        kernels->change(x->data, p[i].before, x->size, sums);
-        weight += sums[0], update += sums[1];
-        if (x->leaf->grad_state == NG_GRAD_NONE) continue;
-        has_gradient = true;
-        gradient += kernels->dot(x->leaf->grad->data, x->leaf->grad->data, x->size);
+    for (int k = 0; k < l->n_parameters; k++) {
+        const ng_tensor *x = p[k].tensor;
+        const bool counts = x->leaf->grad_state != NG_GRAD_NONE;
+        has_gradient = has_gradient || counts;
+        for (int64_t i = 0; i < x->size; i++) {
+            const double value = ng_tensor_load(x, i);
+            weight += square(value), update += square(value - ng_tensor_load(p[k].before, i));
+            if (counts) gradient += square(ng_tensor_load(x->leaf->grad, i));
+        }
+        memcpy(p[k].before->data, x->data, (size_t)x->size * ng_dtype_bytes(x->dtype));
     }
     if (to->step < 0 || l->n_parameters == 0) return true;
     if (has_gradient && !log_statistic(to, l, "gradient", sqrt(gradient))) return false;
