@@ -119,7 +119,6 @@
 #include "nn/recurrent.c"
 #include "nn/conv2d.c"
 #include "nn/pooling.c"
-#include "nn/adaptive_residual.c"
 
 /* Normalization layers. */
 #include "norms/batch_state.c"

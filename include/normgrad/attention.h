@@ -216,7 +216,7 @@ typedef struct {
 NG_API ng_module *ng_transformer_new_with(ng_transformer_new_options options);
 
 /* AdaptiveResidual, the adaLN-Zero block of DiT: x + gate inner((1 + scale) xhat + shift). One
- * Linear makes (shift, scale, gate) of silu(c) for the input .condition, c (..., condition). It
+ * Linear makes (shift, scale, gate) of silu(c) for the input .condition, c as norms.h has it. It
  * starts at 0, so at first y = x. inner keeps the shape; the block owns it, even if the call fails.
  * Peebles & Xie 2023. */
 typedef struct {

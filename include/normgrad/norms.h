@@ -39,9 +39,11 @@
  *                 GlobalResponseNorm and AdaptiveLayerNorm of a condition; 1e-10 in L2Norm and
  *                 ScaleNorm, so that a row of zeros gives zeros
  *     no_affine   no weight and no bias
- *     condition   features of a condition c, which ng_forward is given as .condition: the norm is
+ *     condition   features k of a condition c, which ng_forward is given as .condition: the norm is
  *                 (1 + scale(c)) xhat + shift(c). A child named modulation, a FiLM, makes scale and
- *                 shift. Default: no condition
+ *                 shift. c (N, k) belongs to samples and holds at all positions of x. One with x's
+ *                 rank and k features in place of x's, (N, T, k) or (N, k, H, W), holds for each
+ *                 position; dimensions of 1 broadcast. Default: no condition
  *     momentum    of running statistics, r += momentum (statistic - r); default 0.1 */
 #ifndef NORMGRAD_NORMS_H
 #define NORMGRAD_NORMS_H
@@ -78,7 +80,7 @@ typedef struct {
     bool no_affine;    /* no weight */
     bool unit_offset;  /* (1 + weight) in place of weight; weight starts at 0 (Gemma) */
     double partial;    /* share of the features in the mean square; default 1 */
-    int64_t condition; /* features of c (..., condition) */
+    int64_t condition; /* features of c */
     int64_t dim;       /* features */
 } ng_rms_norm_new_options;
 #define ng_rms_norm_new(...)                                                                       \
@@ -100,9 +102,8 @@ NG_API ng_module *ng_gated_rms_norm_new_with(ng_gated_rms_norm_new_options optio
 /* The forms of AdaptiveLayerNorm. */
 typedef enum {
     NG_ADAPTIVE_PROJECTED = 0, /* (W_g x + b_g) xhat + (W_b x + b_b), with Linears as children */
-    NG_ADAPTIVE_CONDITIONED,   /* (1 + scale(c)) xhat + shift(c) for a condition c (..., condition),
-                                  whose leading dimensions broadcast. One Linear makes them and
-                                  starts at 0: adaLN-Zero, Peebles & Xie 2023 */
+    NG_ADAPTIVE_CONDITIONED,   /* (1 + scale(c)) xhat + shift(c) for a condition c. One Linear makes
+                                  them and starts at 0: adaLN-Zero, Peebles & Xie 2023 */
     NG_ADAPTIVE_ADANORM        /* scale (1 - k xhat) xhat; Xu et al. 2019. scale (1 - k xhat) is a
                                   constant in the gradient */
 } ng_adaptive_form;

@@ -1,5 +1,6 @@
-/* AdaptiveLayerNorm: LayerNorm without affine, scaled and shifted by functions of the data. */
-#include "nn/module.h"
+/* AdaptiveLayerNorm: LayerNorm without affine, scaled and shifted by functions of the data. And
+ * AdaptiveResidual, the block of DiT that begins with it. */
+#include "norms/film.h"
 #include "ops/op.h"
 #include <math.h>
 
@@ -7,7 +8,8 @@ typedef struct {
     ng_module base;
     ng_adaptive_layer_norm_new_options options;
     ng_module *gamma, *beta; /* projected: Linear(dim, dim) each */
-    ng_module *modulation;   /* conditioned: Linear(condition, 2 dim or 3 dim) */
+    ng_module *modulation;   /* conditioned: Linear(condition, 2 dim or 3 dim), from zero */
+    bool silu;               /* conditioned: what makes them is of silu(c) */
 } adaptive;
 
 static ng_tensor *adaptive_normalize(const adaptive *layer, ng_tape *tape, ng_tensor *x)
@@ -42,18 +44,28 @@ static const ng_module_class projected_class = {.name = "AdaptiveLayerNorm",
 
 /* ---- Conditioned: y = ((1 + scale(c)) * xhat + shift(c)) [* gate(c)]. Peebles & Xie 2023 ---- */
 
-/* The modulation (..., 2 dim or 3 dim): shift, scale, gate. */
+/* (1 + scale) xhat + shift, of what the Linear makes of c: shift, scale and, unless it is NULL,
+ * *gate. */
+static ng_tensor *adapted(const adaptive *layer, ng_tape *tape, ng_tensor *x, ng_tensor *c,
+                          ng_tensor **gate)
+{
+    const int64_t dim = layer->options.dim;
+    ng_tensor *xhat = adaptive_normalize(layer, tape, x);
+    if (!xhat || !ng_condition_fits(&layer->base, c, layer->options.condition, x, -1)) return NULL;
+    if (layer->silu) c = ng_silu(tape, c);
+    ng_tensor *made = c ? ng_forward(layer->modulation, tape, c) : NULL;
+    made = ng_condition_spread(tape, made, x, -1);
+    if (gate) *gate = ng_features(tape, made, 2, dim);
+    return ng_scale_and_shift(tape, xhat, made, dim, -1, false);
+}
+
 static ng_tensor *conditioned_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const adaptive *layer = (const adaptive *)self;
-    const int64_t dim = layer->options.dim;
-    ng_tensor *xhat = adaptive_normalize(layer, tape, in->x);
-    ng_tensor *modulation = xhat ? ng_forward(layer->modulation, tape, in->condition) : NULL;
-    if (!modulation) return NULL;
-    ng_tensor *shift = ng_features(tape, modulation, 0, dim);
-    ng_tensor *scale = ng_add_scalar(tape, ng_features(tape, modulation, 1, dim), 1);
-    ng_tensor *y = ng_add(tape, ng_mul(tape, scale, xhat), shift);
-    return layer->options.gate ? ng_mul(tape, ng_features(tape, modulation, 2, dim), y) : y;
+    ng_tensor *gate = NULL;
+    const bool gated = layer->options.gate;
+    ng_tensor *y = adapted(layer, tape, in->x, in->condition, gated ? &gate : NULL);
+    return gated ? ng_mul(tape, gate, y) : y;
 }
 
 static void conditioned_describe(const ng_module *self, char *text, size_t bytes)
@@ -99,6 +111,15 @@ static const ng_module_class adanorm_class = {.name = "AdaptiveLayerNorm",
                                               .describe = adanorm_describe};
 
 /* ---- Make ---- */
+
+/* Registers the Linear that makes `parts` of a condition, all 0 at first. */
+static ng_module *add_linear(adaptive *self, int64_t parts)
+{
+    const ng_adaptive_layer_norm_new_options *o = &self->options;
+    return ng_module_add_child(
+        &self->base, "modulation",
+        ng_linear_new(o->condition, parts * o->dim, .init = NG_INIT_CONSTANT));
+}
 
 static const char adaptive_name[] = "ng_adaptive_layer_norm_new";
 
@@ -150,10 +171,56 @@ ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options op
         self->gamma = ng_module_add_child(&self->base, "gamma", ng_linear_new(dim, dim));
         self->beta = ng_module_add_child(&self->base, "beta", ng_linear_new(dim, dim));
     } else if (conditioned) {
-        self->modulation =
-            ng_module_add_child(&self->base, "modulation",
-                                ng_linear_new(options.condition, (options.gate ? 3 : 2) * dim,
-                                              .init = NG_INIT_CONSTANT));
+        self->modulation = add_linear(self, options.gate ? 3 : 2);
     }
     return ng_module_built(&self->base);
+}
+
+/* ---- AdaptiveResidual: y = x + gate(c) * inner((1 + scale(c)) * xhat + shift(c)) ---- */
+
+typedef struct {
+    adaptive adapted; /* of silu(c), with a gate */
+    ng_module *inner;
+} adaptive_residual;
+
+static ng_tensor *adaptive_residual_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
+{
+    const adaptive_residual *layer = (const adaptive_residual *)self;
+    ng_tensor *gate = NULL, *h = adapted(&layer->adapted, tape, in->x, in->condition, &gate);
+    ng_tensor *branch = h ? ng_forward_child(layer->inner, tape, h, in) : NULL;
+    if (branch && !ng_shape_equal(branch->shape, h->shape)) {
+        ng_fail(NG_ESHAPE, "AdaptiveResidual: inner turned %s into %s, expected the same shape",
+                ng_shape_print(h->shape).text, ng_shape_print(branch->shape).text);
+        return NULL;
+    }
+    return branch ? ng_add(tape, in->x, ng_mul(tape, gate, branch)) : NULL;
+}
+
+static const ng_module_class adaptive_residual_class = {.name = "AdaptiveResidual",
+                                                        .size = sizeof(adaptive_residual),
+                                                        .forward_with = adaptive_residual_forward,
+                                                        .needs = NG_INPUT_CONDITION,
+                                                        .describe = conditioned_describe};
+
+ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options)
+{
+    static const char name[] = "ng_adaptive_residual_new";
+    options.eps = ng_option(options.eps, 1e-6);
+    const bool accepted = ng_given(name, "inner", options.inner) &&
+                          ng_option_positive(name, "dim", options.dim, "features") &&
+                          ng_option_positive(name, "condition", options.condition, "features") &&
+                          ng_norm_eps_ok(name, options.eps);
+    adaptive_residual *self =
+        accepted ? (adaptive_residual *)ng_module_new(&adaptive_residual_class) : NULL;
+    if (!self) {
+        ng_module_free(options.inner);
+        return NULL;
+    }
+    adaptive *layer = &self->adapted;
+    layer->options = (ng_adaptive_layer_norm_new_options){
+        .eps = options.eps, .condition = options.condition, .dim = options.dim};
+    layer->silu = true;
+    self->inner = ng_module_add_child(&layer->base, "inner", options.inner);
+    layer->modulation = add_linear(layer, 3);
+    return ng_module_built(&layer->base);
 }

@@ -9,64 +9,83 @@ typedef struct {
     ng_tensor *weight, *bias; /* (2 channels, condition) and (2 channels): shift, scale; or scale */
 } film;
 
-/* Whether c is float or double, of this shape or of its first two axes. */
-static bool condition_fits(const ng_tensor *c, ng_shape expected)
+/* ---- Conditions of samples ------------------------------------------------------------------ */
+
+/* Records which condition of k features was expected. */
+static void refuse_condition(const ng_module *self, const ng_tensor *c, int64_t k,
+                             const ng_tensor *x, int axis)
 {
-    const ng_shape rows = NG_SHAPE(expected.dim[0], expected.dim[1]);
-    const bool fits = ng_shape_equal(c->shape, rows) || ng_shape_equal(c->shape, expected);
-    if (fits && c->dtype != NG_I64) return true;
-    const bool maps = expected.rank > 2;
-    ng_fail(c->dtype == NG_I64 ? NG_EDTYPE : NG_ESHAPE,
-            "FiLM: condition is %s %s, expected float32 or float64 %s%s%s", ng_dtype_name(c->dtype),
-            ng_shape_print(c->shape).text, ng_shape_print(rows).text, maps ? " or " : "",
-            maps ? ng_shape_print(expected).text : "");
-    return false;
+    const char *layer = self->type->name;
+    ng_shape each = x->shape; /* position */
+    each.dim[axis == 1 ? 1 : each.rank - 1] = k;
+    const ng_shape sample = each.rank > 2 ? NG_SHAPE(each.dim[0], k) : each;
+    if (c->dtype == NG_I64)
+        ng_fail(NG_EDTYPE,
+                "%s: condition is int64 %s, expected float32 or float64: an ng_embedding_new makes "
+                "one of labels",
+                layer, ng_shape_print(c->shape).text);
+    else
+        ng_fail(NG_ESHAPE, "%s: condition is %s, expected %s%s%s for x %s", layer,
+                ng_shape_print(c->shape).text, ng_shape_print(sample).text,
+                each.rank > 2 ? " or " : "", each.rank > 2 ? ng_shape_print(each).text : "",
+                ng_shape_print(x->shape).text);
 }
 
-/* Whether x has the channels, and c is (N, condition) or (N, condition, ...) with x's positions;
- * with the features last broadcasting tells whether c fits. */
-static bool film_fits(const film *layer, const ng_tensor *x, const ng_tensor *c)
+bool ng_condition_fits(const ng_module *self, const ng_tensor *c, int64_t k, const ng_tensor *x,
+                       int axis)
 {
-    const ng_film_new_options *options = &layer->options;
-    if (options->features_last) return ng_features_fit(&layer->base, x, options->channels);
-    if (!ng_channels_fit(&layer->base, x, options->channels)) return false;
-    ng_shape expected = x->shape;
-    expected.dim[1] = options->condition;
-    return condition_fits(c, expected);
+    const int rank = c->shape.rank, all = x->shape.rank;
+    const int feature = axis == 1 && rank == all ? 1 : rank - 1;
+    bool fits = c->dtype != NG_I64 && rank >= 1 && (rank == all || (rank < all && rank <= 2)) &&
+                c->shape.dim[feature] == k;
+    for (int i = 0; fits && i < rank; i++)
+        fits = i == feature || c->shape.dim[i] == x->shape.dim[i] || c->shape.dim[i] == 1;
+    if (!fits) refuse_condition(self, c, k, x, axis);
+    return fits;
 }
+
+ng_tensor *ng_condition_spread(ng_tape *tape, ng_tensor *made, const ng_tensor *x, int axis)
+{
+    if (!made || made->shape.rank == x->shape.rank) return made;
+    const int last = made->shape.rank - 1;
+    ng_shape wide = {.rank = x->shape.rank};
+    for (int i = 0; i < wide.rank; i++) wide.dim[i] = i < last ? made->shape.dim[i] : 1;
+    wide.dim[axis == 1 ? 1 : wide.rank - 1] = made->shape.dim[last];
+    return ng_reshape(tape, made, wide);
+}
+
+ng_tensor *ng_scale_and_shift(ng_tape *tape, ng_tensor *x, ng_tensor *made, int64_t n, int axis,
+                              bool no_shift)
+{
+    if (no_shift) return ng_mul(tape, ng_add_scalar(tape, made, 1), x);
+    ng_tensor *shift = ng_slice(tape, made, axis, 0, n);
+    ng_tensor *scale = ng_slice(tape, made, axis, n, 2 * n);
+    return ng_add(tape, ng_mul(tape, ng_add_scalar(tape, scale, 1), x), shift);
+}
+
+/* ---- The layer ------------------------------------------------------------------------------ */
 
 /* x (N, channels, ...) with the channels last, and back. */
-static ng_tensor *film_turn(ng_tape *tape, ng_tensor *x)
+static ng_tensor *film_turn(ng_tape *tape, ng_tensor *x, int axis)
 {
-    return x && x->shape.rank > 2 ? ng_transpose(tape, x, 1, -1) : x;
-}
-
-/* Shift and scale side by side, in a shape that broadcasts against x. */
-static ng_tensor *film_modulation(const film *layer, ng_tape *tape, const ng_tensor *x,
-                                  ng_tensor *c)
-{
-    ng_tensor *weight = ng_parameter_value(tape, layer->weight),
-              *bias = ng_parameter_value(tape, layer->bias);
-    if (!film_fits(layer, x, c)) return NULL;
-    if (layer->options.features_last) return ng_linear(tape, c, weight, bias);
-    ng_tensor *made = film_turn(tape, ng_linear(tape, film_turn(tape, c), weight, bias));
-    if (!made || made->shape.rank == x->shape.rank) return made;
-    ng_shape wide = made->shape;
-    while (wide.rank < x->shape.rank) wide.dim[wide.rank++] = 1;
-    return ng_reshape(tape, made, wide);
+    return x && axis == 1 && x->shape.rank > 2 ? ng_transpose(tape, x, 1, -1) : x;
 }
 
 static ng_tensor *film_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const film *layer = (const film *)self;
-    ng_tensor *x = in->x;
-    const int64_t channels = layer->options.channels;
-    const int axis = layer->options.features_last ? -1 : 1;
-    ng_tensor *made = film_modulation(layer, tape, x, in->condition);
-    if (layer->options.no_shift) return ng_mul(tape, ng_add_scalar(tape, made, 1), x);
-    ng_tensor *shift = ng_slice(tape, made, axis, 0, channels);
-    ng_tensor *scale = ng_slice(tape, made, axis, channels, NG_END);
-    return ng_add(tape, ng_mul(tape, ng_add_scalar(tape, scale, 1), x), shift);
+    const ng_film_new_options *o = &layer->options;
+    ng_tensor *x = in->x, *c = in->condition;
+    const int axis = o->features_last ? -1 : 1;
+    if (!(o->features_last ? ng_features_fit(self, x, o->channels)
+                           : ng_channels_fit(self, x, o->channels)) ||
+        !ng_condition_fits(self, c, o->condition, x, axis))
+        return NULL;
+    ng_tensor *made =
+        ng_linear(tape, film_turn(tape, c, axis), ng_parameter_value(tape, layer->weight),
+                  ng_parameter_value(tape, layer->bias));
+    made = ng_condition_spread(tape, film_turn(tape, made, axis), x, axis);
+    return ng_scale_and_shift(tape, x, made, o->channels, axis, o->no_shift);
 }
 
 static void film_describe(const ng_module *self, char *text, size_t bytes)

@@ -1,11 +1,26 @@
-/* What the norms with .condition share: a FiLM as their child modulation. */
+/* Scale and shift made of a condition. A condition c (N, k) belongs to samples: it holds at all
+ * positions of x (N, ..., n) or, with channels, x (N, C, ...). One with the positions of x in the
+ * place of its features, (N, ..., k) or (N, k, ...), holds for each. A dimension of 1 broadcasts,
+ * and (k) is a condition of all samples. */
 #ifndef NG_NORMS_FILM_H
 #define NG_NORMS_FILM_H
 
 #include "nn/module.h"
 
-/* Registers it, so that self needs a condition; NULL, and nothing is registered, if
- * options.condition is 0. */
+/* Whether c is a condition of k features for x, whose features are along this axis, 1 or -1. */
+bool ng_condition_fits(const ng_module *self, const ng_tensor *c, int64_t k, const ng_tensor *x,
+                       int axis);
+
+/* What a Linear made of such a condition, in a shape that broadcasts against x. */
+ng_tensor *ng_condition_spread(ng_tape *tape, ng_tensor *made, const ng_tensor *x, int axis);
+
+/* (1 + scale) x + shift, where `made` has shift and scale, of n each, side by side along the axis;
+ * without a shift only scale. */
+ng_tensor *ng_scale_and_shift(ng_tape *tape, ng_tensor *x, ng_tensor *made, int64_t n, int axis,
+                              bool no_shift);
+
+/* Registers a FiLM as the child modulation, so that self needs a condition; NULL, and nothing is
+ * registered, if options.condition is 0. */
 ng_module *ng_add_modulation(ng_module *self, ng_film_new_options options);
 
 /* y scaled and shifted by it; y itself if it is NULL. */
