@@ -28,9 +28,10 @@
  * RMSNorm 1e-6, for ScaleNorm 1e-10. NG_ZERO is an eps of zero.
  *
  * Accuracy. Results and gradients in float are within 1e-5 of the result if its terms do not
- * cancel, else within 1e-6 of the terms; in double they are within 3e-15 of the terms. This holds
- * for any ratio of mean to deviation, for rows of any length, for all floats, and for doubles that
- * are 0 or between 1e-150 and 1e150. DetachNorm, and recorded gradients of norms other than
+ * cancel, else within 1e-6 of the terms; in double they are within 3e-15 of the terms. Where x is
+ * near the mean, xhat in double is within 5e-16, however small it is. This holds for any ratio of
+ * mean to deviation, for rows of any length, for all floats, and for doubles that are 0 or between
+ * 1e-150 and 1e150. DetachNorm, and recorded gradients of norms other than
  * LayerNorm, RMSNorm and BatchNorm, need deviations from 1e-12 to 1e12 in float and 1e-100 to 1e100
  * in double.
  */
@@ -68,8 +69,8 @@ typedef struct {
 NG_API ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                                    ng_row_norm_options options);
 
-/* y = ng_row_norm of x + residual, which have one shape; *sum = x + residual. The backward pass
- * takes the gradients of both results in one pass over memory.
+/* y = ng_row_norm of x + residual, which have one shape; *sum = x + residual: ng_add, then
+ * ng_row_norm.
  *     y = ng_add_row_norm(tape, x, residual, gamma, beta, &sum, .rms = true)
  * In place of &sum NULL is allowed. After an error *sum is NULL. */
 typedef struct {
@@ -90,13 +91,12 @@ NG_API ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *r
  * Salazar 2019, whose formula has an eps of zero. */
 NG_API ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps);
 
-/* xhat over the last dimension. Its mean, and its deviation sqrt(var + eps), are constants in the
- * gradient if their flags are set. With both, dx = dy / sqrt(var + eps): DetachNorm, Xu et al.
- * 2019. With neither it is their LayerNorm-simple, LayerNorm without gamma and beta. */
+/* DetachNorm, xhat over the last dimension, with the mean and the deviation sqrt(var + eps) constant
+ * in the gradient: dx = dy / sqrt(var + eps). Xu et al. 2019. If the gradient flows through both,
+ * it is their LayerNorm-simple, LayerNorm without gamma and beta. */
 typedef struct {
-    double eps;            /* default 1e-5 */
-    bool detach_mean;      /* the mean is a constant in the gradient */
-    bool detach_deviation; /* the deviation is */
+    double eps;                       /* default 1e-5 */
+    bool mean_flows, deviation_flows; /* the gradient flows through the mean; the deviation */
     ng_tensor *x;
 } ng_detach_norm_options;
 #define ng_detach_norm(tape, ...)                                                                  \

@@ -10,8 +10,8 @@ static ng_tensor *detach_norm_forward(ng_module *self, ng_tape *tape, ng_tensor 
 {
     const ng_detach_norm_new_options *options = &((const detach_norm *)self)->options;
     if (!ng_features_fit(self, x, options->dim)) return NULL;
-    return ng_detach_norm(tape, x, .eps = options->eps, .detach_mean = !options->mean_flows,
-                          .detach_deviation = !options->deviation_flows);
+    return ng_detach_norm(tape, x, .eps = options->eps, .mean_flows = options->mean_flows,
+                          .deviation_flows = options->deviation_flows);
 }
 
 static void detach_norm_describe(const ng_module *self, char *text, size_t bytes)

@@ -26,9 +26,8 @@ ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps)
     return ng_mul(tape, unit, ng_mul_scalar(tape, g, 1 / sqrt(n)));
 }
 
-/* ---- DetachNorm: LayerNorm whose statistics are constants in the gradient. Xu et al. 2019 --- */
+/* ---- DetachNorm: y = (x - mean) rstd, both constants in the gradient. Xu et al. 2019 --------- */
 
-/* y = (x - mean) rstd */
 ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
 {
     static const char name[] = "ng_detach_norm";
@@ -36,14 +35,14 @@ ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
     const double eps = ng_option(options.eps, 1e-5);
     if (!ng_accepts(name, tape, 1, &x) || !ng_has_rows(name, x) || !ng_norm_eps_ok(name, eps))
         return NULL;
-    if (!options.detach_mean && !options.detach_deviation)
+    if (options.mean_flows && options.deviation_flows)
         return ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = options.eps);
     ng_tensor *z = ng_near_zero(tape, x, NG_AXES(-1));
     ng_tensor *mean = ng_mean(tape, z, .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *var = ng_variance(tape, z, .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, var, eps));
-    if (options.detach_mean) mean = ng_detach(tape, mean, .by_definition = true);
-    if (options.detach_deviation) rstd = ng_detach(tape, rstd, .by_definition = true);
+    if (!options.mean_flows) mean = ng_detach(tape, mean, .by_definition = true);
+    if (!options.deviation_flows) rstd = ng_detach(tape, rstd, .by_definition = true);
     return ng_mul(tape, ng_sub(tape, z, mean), rstd);
 }
 
@@ -62,9 +61,10 @@ static ng_tensor *mean_of_neighbours(ng_tape *tape, ng_tensor *x, int64_t size)
 
 bool ng_local_response_settings_ok(const char *function, const ng_local_response_norm_options *o)
 {
-    if (o->size < 1 || o->size > INT32_MAX) {
-        ng_fail(NG_EVALUE, "%s: size is %lld, expected a positive number of channels", function,
-                (long long)o->size);
+    if (!ng_option_positive(function, "size", o->size, "channels")) return false;
+    if (o->size > INT32_MAX) {
+        ng_fail(NG_EVALUE, "%s: size is %lld, expected at most %d channels", function,
+                (long long)o->size, INT32_MAX);
         return false;
     }
     return ng_option_range(function, "alpha", o->alpha, 0, HUGE_VAL) &&

@@ -164,11 +164,11 @@ static const gradient_case channel_norm_cases[] = {
 
 CALL(case_scale_norm, ng_scale_norm(tape, in[0], in[1], NG_ZERO))
 CALL(case_scale_norm_eps, ng_scale_norm(tape, in[0], in[1], 0.3))
-CALL(case_detach_both,
-     ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_mean = true, .detach_deviation = true))
-CALL(case_detach_mean, ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_mean = true))
-CALL(case_detach_deviation, ng_detach_norm(tape, in[0], .eps = 1e-5, .detach_deviation = true))
-CALL(case_detach_neither, ng_detach_norm(tape, in[0], .eps = 1e-5))
+CALL(case_detach_both, ng_detach_norm(tape, in[0], .eps = 1e-5))
+CALL(case_detach_mean, ng_detach_norm(tape, in[0], .eps = 1e-5, .deviation_flows = true))
+CALL(case_detach_deviation, ng_detach_norm(tape, in[0], .eps = 1e-5, .mean_flows = true))
+CALL(case_detach_neither,
+     ng_detach_norm(tape, in[0], .eps = 1e-5, .mean_flows = true, .deviation_flows = true))
 CALL(case_dynamic_tanh, ng_dynamic_tanh(tape, in[0], in[1], in[2], in[3]))
 CALL(case_dynamic_tanh_no_gamma, ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, in[2]))
 CALL(case_dynamic_tanh_plain, ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, NG_NONE))

@@ -227,8 +227,8 @@ static ng_tensor *norms(player *p)
                            .unbiased = flag(p), .partial = number(p));
     case 1: return ng_scale_norm(t, x, leaf(p, NG_SHAPE(1)), number(p));
     case 2:
-        return ng_detach_norm(t, x, .eps = number(p), .detach_mean = flag(p),
-                              .detach_deviation = flag(p));
+        return ng_detach_norm(t, x, .eps = number(p), .mean_flows = flag(p),
+                              .deviation_flows = flag(p));
     case 3: return ng_dynamic_tanh(t, x, leaf(p, NG_SHAPE(1)), gamma, beta);
     case 4: return ng_weight_norm(t, x, leaf(p, NG_SHAPE(length(p))));
     case 5: return ng_spectral_norm(t, leaf(p, NG_SHAPE(3, n)), leaf(p, NG_SHAPE(3)), gamma);

@@ -16,6 +16,30 @@ START_TEST(only_scales_the_gradient)
 }
 END_TEST
 
+/* The op has the gradient of the layer with the same flags; with both it is that of LayerNorm. */
+START_TEST(the_op_has_the_gradient_of_the_layer)
+{
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1), *dy = normal(NG_F64, NG_SHAPE(3, 5), 2);
+    for (int flags = 0; flags < 4; flags++) {
+        const bool mean = flags & 1, deviation = flags & 2;
+        ng_module *layer =
+            drawn(ng_detach_norm_new(5, .mean_flows = mean, .deviation_flows = deviation));
+        ng_tensor *y = ng_detach_norm(tape, x, .mean_flows = mean, .deviation_flows = deviation);
+        ng_tensor *dx = ng_gradient(tape, y, x, .cotangent = dy);
+        assert_same_bits(ng_gradient(tape, ng_forward(layer, tape, x), x, .cotangent = dy), dx);
+        ng_tensor *whole =
+            ng_gradient(tape, ng_layer_norm(tape, x, NG_NONE, NG_NONE, 0), x, .cotangent = dy);
+        ck_assert(flags == 3 || fabs(ng_get(whole, 0) - ng_get(dx, 0)) > 1e-3);
+        if (flags == 3) assert_tensors_close(whole, dx, 1e-13);
+    }
+    ng_tensor *row = ng_require_grad(DOUBLES(NG_SHAPE(1, 4), 1, 2, 3, 6));
+    ng_tensor *slopes = DOUBLES(NG_SHAPE(1, 4), 1, -2, 5, 3);
+    assert_values(
+        ng_gradient(tape, ng_detach_norm(tape, row, .eps = 0.5), row, .cotangent = slopes), 1e-14,
+        0.5, -1, 2.5, 1.5);
+}
+END_TEST
+
 /* ---- The gradient against finite differences ------------------------------------------------- */
 
 START_TEST(the_checker_holds_the_constants_fixed)
@@ -64,6 +88,7 @@ Suite *detach_norm_suite(void)
     TCase *tests;
     Suite *suite = norm_suite("detach_norm", &tests);
     tcase_add_test(tests, only_scales_the_gradient);
+    tcase_add_test(tests, the_op_has_the_gradient_of_the_layer);
     tcase_add_test(tests, the_checker_holds_the_constants_fixed);
     tcase_add_test(tests, value_and_gradients_are_pytorchs);
     tcase_add_test(tests, the_value_is_layer_norms);

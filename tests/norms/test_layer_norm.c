@@ -49,6 +49,31 @@ START_TEST(a_row_gets_mean_0_and_variance_1)
 }
 END_TEST
 
+/* The header's bound for elements near the mean, whose xhat is much smaller than it. */
+START_TEST(near_the_mean_the_error_is_that_of_the_deviation)
+{
+    static const double means[] = {0, 1e-3, 1, 1e6};
+    static const int64_t lengths[] = {3, 5, 8, 33, 768};
+    for (int i = 0; i < 20; i++)
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            const int64_t n = lengths[i / 4];
+            ng_tensor *x = normal_with(NG_F64, NG_SHAPE(1, n), means[i % 4], 1, seed);
+            long double sum = 0, off = 0, squares = 0; /* of distances from x[0] */
+            for (int64_t k = 1; k < n; k++) sum += (long double)ng_get(x, k);
+            ng_set(x, 0, (double)(sum / (n - 1)));
+            const long double first = (long double)ng_get(x, 0);
+            for (int64_t k = 1; k < n; k++) off += ((long double)ng_get(x, k) - first) / n;
+            for (int64_t k = 0; k < n; k++) {
+                const long double d = (long double)ng_get(x, k) - first - off;
+                squares += d * d;
+            }
+            const long double right = -off / sqrtl(squares / n);
+            const ng_tensor *y = ng_layer_norm(tape, x, NG_NONE, NG_NONE, NG_ZERO);
+            ck_assert_double_lt(fabs((double)(ng_get(y, 0) - right)), 5e-16);
+        }
+}
+END_TEST
+
 /* ---- The gradient against finite differences ------------------------------------------------- */
 
 START_TEST(gradients_are_those_of_finite_differences)
@@ -129,6 +154,7 @@ Suite *layer_norm_suite(void)
     tcase_add_test(tests, four_steps_on_1_2_3_4);
     tcase_add_test(tests, unbiased_variance);
     tcase_add_test(tests, gamma_and_beta);
+    tcase_add_test(tests, near_the_mean_the_error_is_that_of_the_deviation);
     tcase_add_test(tests, a_row_gets_mean_0_and_variance_1);
     tcase_add_test(tests, gradients_are_those_of_finite_differences);
     tcase_add_test(tests, value_and_gradients_are_pytorchs);

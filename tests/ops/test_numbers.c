@@ -40,11 +40,11 @@ static ng_tensor *length_of_row(ng_tensor *x, int64_t count)
                  ng_shape_of(x)))                                                                  \
     X(scale_norm, "", false,                                                                       \
       ng_scale_norm(tape, x, length_of_row(x, 1), eps *(double)ng_dim(x, 2)))                      \
+    X(layer_norm_simple, "", true,                                                                 \
+      ng_detach_norm(tape, x, .eps = eps, .mean_flows = true, .deviation_flows = true))            \
     X(detach_norm, "", true, ng_detach_norm(tape, x, .eps = eps))                                  \
-    X(detach_mean, "", true, ng_detach_norm(tape, x, .eps = eps, .detach_mean = true))             \
-    X(detach_deviation, "", true, ng_detach_norm(tape, x, .eps = eps, .detach_deviation = true))   \
-    X(detach_both, "", true,                                                                       \
-      ng_detach_norm(tape, x, .eps = eps, .detach_mean = true, .detach_deviation = true))
+    X(mean_flows, "", true, ng_detach_norm(tape, x, .eps = eps, .mean_flows = true))               \
+    X(deviation_flows, "", true, ng_detach_norm(tape, x, .eps = eps, .deviation_flows = true))
 
 #define X(name, axes, shifts, ...)                                                                 \
     static ng_tensor *name(ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)            \
