@@ -72,7 +72,8 @@ NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
  * State (velocity, moments) and squared gradients below the smallest normal number become 0. Adam,
  * AdamW, LAMB and RMSProp clamp a finite gradient to -2^63 .. 2^63 in float (2^511 in double), so
  * that its square is finite; their next steps are then small until the squares have decayed. LARS,
- * LAMB and Muon need elements of at most 1e150 in double, whose squares they sum. */
+ * LAMB and Muon sum squares: their norms in double are right from 1e-150 to 1e150, and count as 0
+ * below 1e-162. */
 
 /* Made by ng_sgd_new, ng_adam_new... */
 typedef struct ng_optimizer ng_optimizer;

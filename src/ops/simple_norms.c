@@ -22,7 +22,7 @@ ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps)
         !one_number(name, "g", g) || !ng_norm_eps_ok(name, eps))
         return NULL;
     const double n = (double)x->shape.dim[x->shape.rank - 1];
-    ng_tensor *unit = ng_rms_norm(tape, x, NG_NONE, eps / n);
+    ng_tensor *unit = ng_rms_norm(tape, x, NG_NONE, ng_exactly(eps / n));
     return ng_mul(tape, unit, ng_mul_scalar(tape, g, 1 / sqrt(n)));
 }
 

@@ -39,6 +39,7 @@ START_TEST(settings_that_do_not_go_together_are_refused)
     assert_refused(ng_instance_norm_new(3, .momentum = 0.2));
     assert_refused(ng_instance_norm_new(3, .style = true, .condition = 2));
     assert_refused(ng_local_response_norm_new(3, .alpha = -0.5));
+    assert_refused(ng_local_response_norm_new((int64_t)1 << 62));
     assert_refused(ng_local_response_norm_new(3, .beta = -0.5));
     assert_refused(ng_evo_norm_new(3, .momentum = 2));
     assert_refused(ng_l2_norm_new(3, .no_affine = true, .scale = 2));
@@ -171,6 +172,20 @@ START_TEST(an_eps_of_zero_is_the_default)
 }
 END_TEST
 
+/* An eps so small that a share of it is 0 is no default. */
+START_TEST(the_smallest_eps_is_no_default)
+{
+    ng_tensor *x = ng_full(tape, NG_F64, NG_SHAPE(1, 64), 1e-5), *g = DOUBLES(NG_SHAPE(1), 1);
+    const double sizes[] = {NG_ZERO, 1e-300, 1e-322, 5e-324};
+    for (int i = 0; i < 4; i++) {
+        ng_tensor *y = ng_scale_norm(tape, x, g, sizes[i]);
+        ng_module *layer = in_double(ng_l2_norm_new(64, .eps = sizes[i]));
+        ck_assert_double_eq_tol(ng_get(y, 0), 0.125, 1e-15);
+        ck_assert_double_eq_tol(ng_get(ng_forward(layer, tape, x), 0), 0.125, 1e-15);
+    }
+}
+END_TEST
+
 Suite *norm_settings_suite(void)
 {
     TCase *tests;
@@ -179,5 +194,6 @@ Suite *norm_settings_suite(void)
     tcase_add_test(tests, inputs_that_do_not_fit_are_refused);
     tcase_add_test(tests, operands_that_do_not_fit_are_refused);
     tcase_add_test(tests, an_eps_of_zero_is_the_default);
+    tcase_add_test(tests, the_smallest_eps_is_no_default);
     return suite;
 }
