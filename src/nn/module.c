@@ -382,8 +382,10 @@ static bool may_adopt(const ng_module *self, const char *name, const ng_module *
     if (root_of(self) == child)
         ng_fail(NG_ESTATE, "%s: the %s \"%s\" would contain itself", function, type, label);
     else if (child->registry->parent)
-        ng_fail(NG_ESTATE, "%s: the %s \"%s\" already belongs to a %s", function, type, label,
-                child->registry->parent->type->name);
+        ng_fail(NG_ESTATE,
+                "%s: the %s \"%s\" already belongs to a %s, expected a module of its own: make "
+                "another one, then ng_module_copy its values, or ng_module_tie the parameters",
+                function, type, label, child->registry->parent->type->name);
     else
         return true;
     return false;

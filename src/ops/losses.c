@@ -26,8 +26,18 @@ static void *memory_like(ng_tape *tape, const ng_tensor *x)
 
 static bool pair_fits(const char *function, ng_tape *tape, ng_tensor *x, const ng_loss_options *o)
 {
+    static const char *const names[] = {"x", "target"};
     ng_tensor *inputs[] = {x, o->target};
-    return ng_accepts(function, tape, 2, inputs) && ng_reduction_ok(function, o->reduction) &&
+    if (tape && o->target && ng_usable(function, "target", 0, tape, o->target) &&
+        o->target->dtype == NG_I64) {
+        ng_fail(NG_EDTYPE,
+                "%s: target is int64, as labels are, expected float32 or float64: ng_cast "
+                "converts it, and .targets of ng_dataset_read_csv reads numbers",
+                function);
+        return false;
+    }
+    return ng_accepts_optional(function, tape, 2, 2, inputs, names) &&
+           ng_reduction_ok(function, o->reduction) &&
            ng_has_shape(function, "target", o->target, x->shape);
 }
 

@@ -281,15 +281,28 @@ bool ng_all_given(const char *function, const ng_tape *tape, int count, ng_tenso
 
 static const char *of_module(const ng_tensor *x) { return x->module_owned ? " (a module's)" : ""; }
 
-/* "ng_linear: operand 2 is NULL", or its name in place of the number. */
-static bool refuse_null(const char *function, int i, const char *name, bool optional)
+/* "gamma", or "operand 2" where the operands have no names. */
+typedef struct {
+    char text[32];
+} operand_label;
+
+static operand_label label_of(const char *const *names, int i)
 {
-    char operand[32];
-    snprintf(operand, sizeof operand, "operand %d", i + 1);
-    if (name && optional && !ng_failed())
-        ng_fail(NG_ENULL, "%s: %s is NULL; NG_NONE leaves it out", function, name);
+    operand_label label;
+    if (names)
+        snprintf(label.text, sizeof label.text, "%s", names[i]);
     else
-        ng_note_null(function, name ? name : operand);
+        snprintf(label.text, sizeof label.text, "operand %d", i + 1);
+    return label;
+}
+
+static bool refuse_null(const char *function, const char *const *names, int i, bool optional)
+{
+    const operand_label label = label_of(names, i);
+    if (names && optional && !ng_failed())
+        ng_fail(NG_ENULL, "%s: %s is NULL; NG_NONE leaves it out", function, label.text);
+    else
+        ng_note_null(function, label.text);
     return false;
 }
 
@@ -299,26 +312,28 @@ bool ng_accepts_optional(const char *function, ng_tape *tape, int required, int 
     if (!ng_given(function, "tape", tape) || !ng_given(function, "the list of operands", inputs))
         return false;
     for (int i = 0; i < count; i++)
-        if (!inputs[i]) return refuse_null(function, i, names ? names[i] : NULL, i >= required);
+        if (!inputs[i]) return refuse_null(function, names, i, i >= required);
     tape->function = function;
     const ng_tensor *first = NULL;
     int n_first = 0;
     for (int i = 0; i < count; i++) {
         const ng_tensor *x = inputs[i];
         if (i >= required && ng_is_none(x)) continue;
-        if (why_unusable(tape, x)) return ng_usable(function, "operand", i + 1, tape, x);
-        if (x->dtype == NG_I64) {
-            ng_fail(NG_EDTYPE, "%s: operand %d is int64, expected float32 or float64", function,
-                    i + 1);
-            return false;
-        }
-        if (!first) first = x, n_first = i + 1;
-        if (x->dtype == first->dtype) continue;
-        ng_fail(NG_EDTYPE,
-                "%s: dtypes differ: operand %d%s is %s, operand %d%s is %s; ng_module_to converts "
-                "a module, ng_cast a tensor",
-                function, n_first, of_module(first), ng_dtype_name(first->dtype), i + 1,
-                of_module(x), ng_dtype_name(x->dtype));
+        if (why_unusable(tape, x)) return ng_usable(function, label_of(names, i).text, 0, tape, x);
+        if (!first && x->dtype != NG_I64) first = x, n_first = i;
+        if (x->dtype == NG_I64)
+            ng_fail(NG_EDTYPE,
+                    "%s: %s is int64, expected float32 or float64; ng_cast converts a tensor",
+                    function, label_of(names, i).text);
+        else if (x->dtype != first->dtype)
+            ng_fail(NG_EDTYPE,
+                    "%s: dtypes differ: %s%s is %s, %s%s is %s; ng_module_to converts a module, "
+                    "ng_cast a tensor",
+                    function, label_of(names, n_first).text, of_module(first),
+                    ng_dtype_name(first->dtype), label_of(names, i).text, of_module(x),
+                    ng_dtype_name(x->dtype));
+        else
+            continue;
         return false;
     }
     return true;

@@ -111,6 +111,7 @@ TEST(losses_say_what_is_wrong)
     assert_fails(ng_huber(tape, x, t), NG_ESHAPE);
     assert_fails(ng_binary_cross_entropy(tape, x, t), NG_ESHAPE);
     assert_fails(ng_mse(tape, x, doubles), NG_EDTYPE);
+    assert_fails(ng_mse(tape, x, own(ng_zeros_new(NG_I64, NG_SHAPE(2, 3)))), NG_EDTYPE, "target");
     assert_refused(ng_huber(tape, x, x, .delta = -1));
     assert_refused(ng_huber(tape, x, x, .delta = NG_ZERO));
     assert_refused(ng_mse(tape, x, x, .reduction = (ng_reduction)7));
