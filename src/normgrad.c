@@ -27,6 +27,9 @@
 #define NG_ISAS(X) X(baseline)
 #endif
 
+/* The order is that of reading. */
+/* clang-format off */
+
 /* Errors, memory, threads, random numbers, shapes, tensors, numbers as text. */
 #include "core/error.c"
 #include "core/alloc.c"
