@@ -45,7 +45,7 @@ static bool replay_remember(ng_replay *replay, const char *place, const ng_detac
                                         .place = place,
                                         .by_definition = options->by_definition};
     if (!list[replay->count].value) return false;
-    replay->count++;
+    replay->next = ++replay->count;
     return true;
 }
 
