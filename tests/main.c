@@ -2,6 +2,8 @@
 #include "norms/norm.h"
 #include "support.h"
 
+Suite *random_networks_suite(void);
+
 static test_entry entries[2000];
 static size_t entered;
 
@@ -65,6 +67,7 @@ int main(void)
 #define X(name) srunner_add_suite(runner, name##_suite());
     NORM_SUITES(X)
 #undef X
+    srunner_add_suite(runner, random_networks_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     int run = srunner_ntests_run(runner);

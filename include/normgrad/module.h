@@ -106,10 +106,16 @@ NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape,
  *     for (int i = 0; i < 24; i++) x = ng_recompute(tape, block[i], x);
  *
  * So 24 blocks need the memory of one block and of 24 outputs, and a third more time. Outputs and
- * gradients have the same bits as with ng_forward: dropout drops the same elements again, and
- * running statistics are updated once. Gradients of gradients differ by rounding. Calls may be
- * nested. The module must be in the same mode when the gradient is taken, and a layer of your own
- * must not keep results of a pass. ng_watch shows no layers inside it. */
+ * gradients have the same bits as with ng_forward, also of tensors and modules that are not the
+ * module's own but are used by a function in it: dropout drops the same elements again, running
+ * statistics are updated once, and the modes are those of the pass. Gradients of gradients differ
+ * by rounding. Calls may be nested, 60 deep. ng_watch shows no layers inside it.
+ *
+ * If something that the pass has read was changed before the gradient is taken (a parameter, an
+ * input, running statistics in evaluation, the layers, the dtype), or if the second run gives
+ * another output, the gradient is NG_ESTATE. Functions and layers of your own must do the same in
+ * both runs: they must not keep results of a pass, nor call ng_backward. Modules that they call
+ * must not be freed before the gradient is taken. */
 #define ng_recompute(tape, module, ...) ng_recompute_with(tape, module, NG_INPUTS(__VA_ARGS__))
 NG_API ng_tensor *ng_recompute_with(ng_tape *tape, ng_module *module, ng_inputs inputs);
 

@@ -88,6 +88,16 @@ void *ng_arena_alloc(const char *function, ng_arena *arena, size_t bytes)
     return arena_block_bytes(block) + from;
 }
 
+bool ng_arena_holds(const ng_arena *arena, const void *address)
+{
+    const uintptr_t at = (uintptr_t)address;
+    for (const ng_arena_block *block = arena->block; block; block = block->older) {
+        const uintptr_t first = (uintptr_t)(block + 1);
+        if (at >= first && at - first < block->size) return true;
+    }
+    return false;
+}
+
 void ng_arena_release(ng_arena *arena)
 {
     for (ng_arena_block *block = arena->block, *older; block; block = older) {

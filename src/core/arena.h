@@ -14,6 +14,9 @@ typedef struct {
  * `function`. */
 void *ng_arena_alloc(const char *function, ng_arena *arena, size_t bytes);
 
+/* Whether the address is in memory of the arena. */
+bool ng_arena_holds(const ng_arena *arena, const void *address);
+
 /* Empties the arena. Several blocks are replaced by one of their total size, so that the next round
  * of the same work allocates nothing. */
 void ng_arena_reset(ng_arena *arena);

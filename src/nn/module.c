@@ -571,20 +571,21 @@ static ng_tensor *noted(const ng_module *module, ng_watcher *watcher, ng_tensor 
     return y;
 }
 
-/* The inputs besides x, in the order of the bits of ng_input. */
+/* The inputs in the order of the bits of ng_input, and x. */
 static const struct {
     const char *name;
     size_t place;
-} named_inputs[] = {{"condition", offsetof(ng_inputs, condition)},
-                    {"mask", offsetof(ng_inputs, mask)},
-                    {"lengths", offsetof(ng_inputs, lengths)},
-                    {"memory", offsetof(ng_inputs, memory)},
-                    {"memory_mask", offsetof(ng_inputs, memory_mask)},
-                    {"style", offsetof(ng_inputs, style)},
-                    {"gate", offsetof(ng_inputs, gate)}};
-enum { NAMED_INPUTS = sizeof named_inputs / sizeof named_inputs[0] };
+} named_inputs[NG_INPUTS_COUNT] = {{"condition", offsetof(ng_inputs, condition)},
+                                   {"mask", offsetof(ng_inputs, mask)},
+                                   {"lengths", offsetof(ng_inputs, lengths)},
+                                   {"memory", offsetof(ng_inputs, memory)},
+                                   {"memory_mask", offsetof(ng_inputs, memory_mask)},
+                                   {"style", offsetof(ng_inputs, style)},
+                                   {"gate", offsetof(ng_inputs, gate)},
+                                   {"x", offsetof(ng_inputs, x)}};
+enum { NAMED_INPUTS = NG_INPUTS_COUNT - 1 };
 
-static ng_tensor **input_at(const ng_inputs *inputs, int index)
+ng_tensor **ng_input_at(const ng_inputs *inputs, int index)
 {
     return (ng_tensor **)((char *)inputs + named_inputs[index].place);
 }
@@ -592,7 +593,7 @@ static ng_tensor **input_at(const ng_inputs *inputs, int index)
 ng_tensor **ng_input_named(ng_inputs *inputs, const char *name)
 {
     for (int i = 0; i < NAMED_INPUTS; i++)
-        if (strcmp(named_inputs[i].name, name) == 0) return input_at(inputs, i);
+        if (strcmp(named_inputs[i].name, name) == 0) return ng_input_at(inputs, i);
     return NULL;
 }
 
@@ -602,7 +603,7 @@ static ng_tensor *run_class(ng_module *module, ng_tape *tape, const ng_inputs *i
 {
     const ng_module_class *type = module->type;
     for (int i = 0; module->needs >> i; i++)
-        if (module->needs >> i & 1 && ng_is_none(*input_at(inputs, i))) {
+        if (module->needs >> i & 1 && ng_is_none(*ng_input_at(inputs, i))) {
             ng_fail(NG_EVALUE, "ng_forward: .%s is missing%s", named_inputs[i].name, advice);
             return NULL;
         }
@@ -618,7 +619,7 @@ static ng_tensor *run_module(ng_module *module, ng_tape *tape, const ng_inputs *
 {
     static const char function[] = "ng_forward";
     if (!ng_given(function, "x", inputs->x) || !ng_usable(function, "x", 0, tape, inputs->x) ||
-        !ng_module_ready(module))
+        !ng_module_ready(module) || (tape->passes && !ng_pass_notes(tape, module)))
         return NULL;
     const int64_t failures = ng_failures();
     ng_watcher *watcher = watcher_of_pass(module, tape);
@@ -678,7 +679,7 @@ static bool inputs_accepted(const char *function, const ng_module *module, const
     int given = 0;
     unsigned set = 0;
     for (int i = 0; i < NAMED_INPUTS; i++) {
-        ng_tensor **input = input_at(inputs, i);
+        ng_tensor **input = ng_input_at(inputs, i);
         given += *input != NULL;
         if (!*input) *input = NG_NONE;
         if (ng_is_none(*input)) continue;
@@ -717,7 +718,7 @@ ng_tensor *ng_forward_child(ng_module *child, ng_tape *tape, ng_tensor *x, const
     ng_inputs all = *inputs;
     all.x = x;
     for (int i = 0; i < NAMED_INPUTS; i++)
-        if (!*input_at(&all, i)) {
+        if (!*ng_input_at(&all, i)) {
             ng_given(function, named_inputs[i].name, NULL);
             return NULL;
         }

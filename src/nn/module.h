@@ -154,13 +154,20 @@ ng_tensor *ng_scale_value(ng_tape *tape, ng_tensor *parameter, bool unit_offset)
                  .style = NG_NONE,                                                                 \
                  .gate = NG_NONE})
 
+/* One of the inputs: x is the last. */
+enum { NG_INPUTS_COUNT = 8 };
+ng_tensor **ng_input_at(const ng_inputs *inputs, int index);
+
 /* The input of that name, without x; NULL if there is none. */
 ng_tensor **ng_input_named(ng_inputs *inputs, const char *name);
 
-/* ng_forward_child with other tensors in place of parameters, for this call on this tape. It does
- * not change the modules, so several threads may use them. */
-ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x,
-                               const ng_inputs *inputs, ng_replaced replaced);
+/* The module's output with `value` in place of a parameter, for this call on this tape. It does not
+ * change the module, so several threads may use it. */
+ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, const ng_inputs *inputs,
+                               ng_tensor *parameter, ng_tensor *value);
+
+/* Notes for ng_recompute what a module is that is about to run. False without memory. */
+bool ng_pass_notes(ng_tape *tape, ng_module *module);
 
 /* NULL, after putting the module's path before the error, if there was no failure before this pass.
  * The innermost module returns first, so that the path is its own. */

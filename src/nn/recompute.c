@@ -1,151 +1,202 @@
-/* ng_recompute: a pass that keeps x alone, and runs again when its gradient is taken. It is an op
- * whose definition is the pass: the sweep records it, goes back over it, and gives its memory
- * back. */
+/* ng_recompute: a pass whose results are given back, and which runs again when its gradient is
+ * taken. It is an op whose definition is the pass: the sweep records it, goes back over it, and
+ * gives its memory back. */
 #include "core/error.h"
 #include "nn/module.h"
 #include <string.h>
 
-/* The named inputs are copied as they stand in ng_inputs. */
-enum { RECOMPUTE_INPUTS = 8 };
+/* A module as it was when the pass called it; with a parameter or buffer of its own, or NULL. */
+typedef struct noted {
+    struct noted *older;
+    ng_module *module, module_was;
+    uint64_t structure;
+    ng_tensor *tensor, tensor_was;
+    size_t bytes;  /* of a buffer, else 0 */
+    char values[]; /* of a buffer */
+} noted;
 
-/* A buffer before the pass. */
-typedef struct {
-    ng_tensor *tensor;
-    void *values;
-    uint32_t version;
-} kept_buffer;
+/* The first run of a pass. */
+typedef struct ng_pass {
+    struct ng_pass *outer;
+    ng_scope scope;
+    noted *modules; /* the newest first */
+} ng_pass;
 
 /* What the second run needs to be as the first. */
 typedef struct {
     ng_module *module;
-    ng_tensor **parameters; /* whose values in the pass are inputs of the node, behind the others */
-    kept_buffer *buffers;
-    int n_parameters, n_buffers;
+    ng_inputs inputs;
+    ng_replaced *replaced; /* by the calls around this one */
+    const noted *modules;
     ng_rng rng;
     ng_tape_mode mode; /* the detached values that the checker holds fixed, from this one on */
     int64_t detached;
 } recompute_attributes;
 
-static ng_tensor **input_of(ng_inputs *inputs, int i)
+static size_t bytes_of(const ng_tensor *x) { return (size_t)x->size * ng_dtype_bytes(x->dtype); }
+
+static bool note(ng_tape *tape, ng_module *module, ng_tensor *x, bool is_buffer, noted **newest)
 {
-    ng_tensor **const all[RECOMPUTE_INPUTS] = {
-        &inputs->x,      &inputs->condition,   &inputs->mask,  &inputs->lengths,
-        &inputs->memory, &inputs->memory_mask, &inputs->style, &inputs->gate};
-    return all[i];
+    const size_t bytes = is_buffer ? bytes_of(x) : 0;
+    noted *n = ng_tape_memory(tape, sizeof *n + bytes);
+    if (!n) return false;
+    *n = (noted){*newest, module, *module, module->registry->structure, x, .bytes = bytes};
+    if (x) n->tensor_was = *x;
+    if (bytes > 0) memcpy(n->values, x->data, bytes);
+    *newest = n;
+    return true;
 }
 
-static size_t buffer_bytes(const ng_tensor *x)
+bool ng_pass_notes(ng_tape *tape, ng_module *module)
 {
-    return (size_t)x->size * ng_dtype_bytes(x->dtype);
+    const struct ng_registry *registry = module->registry;
+    bool well = true;
+    for (ng_pass *pass = tape->passes; pass && well; pass = pass->outer) {
+        ng_tape_keep(tape, &pass->scope);
+        well = note(tape, module, NULL, false, &pass->modules);
+        for (const ng_entry *e = registry->entries; e < registry->entries + registry->count; e++)
+            if (well && e->tensor)
+                well = note(tape, module, e->tensor, e->kind == NG_ENTRY_BUFFER, &pass->modules);
+        ng_tape_keep(tape, &pass->scope);
+    }
+    return well;
 }
 
-static bool keep_buffer(ng_tape *tape, kept_buffer *kept, ng_tensor *x)
+/* Makes the modules what they were. Of those that were noted twice, the older note holds. */
+static void restore(const noted *modules)
 {
-    *kept = (kept_buffer){x, ng_tape_memory(tape, buffer_bytes(x)), x->version};
-    if (kept->values) memcpy(kept->values, x->data, buffer_bytes(x));
-    return kept->values;
+    for (const noted *n = modules; n; n = n->older) {
+        *n->module = n->module_was;
+        if (!n->tensor) continue;
+        n->tensor->requires_grad = n->tensor_was.requires_grad;
+        n->tensor->version = n->tensor_was.version;
+        if (n->bytes > 0) memcpy(n->tensor->data, n->values, n->bytes);
+    }
 }
 
-/* Lists the parameters that the module reads, and copies its buffers. */
-static bool take_state(ng_tape *tape, recompute_attributes *a)
+/* Notes what the same modules are now; false without memory, or if they cannot be restored. */
+static bool note_again(ng_tape *tape, const noted *modules, noted **now)
 {
-    int count = 0;
-    for (ng_tree_walk w = ng_tree_begin(a->module); ng_tree_next(&w);) count++;
-    a->parameters = ng_tape_memory(tape, ((size_t)count + 1) * sizeof *a->parameters);
-    a->buffers = ng_tape_memory(tape, ((size_t)count + 1) * sizeof *a->buffers);
-    if (!a->parameters || !a->buffers) return false;
-    for (ng_tree_walk w = ng_tree_begin(a->module); ng_tree_next(&w);) {
-        ng_tensor *x = w.entry->tensor;
-        if (w.entry->kind == NG_ENTRY_PARAMETER || w.entry->kind == NG_ENTRY_TIED)
-            a->parameters[a->n_parameters++] = ng_untied(x);
-        else if (w.entry->kind == NG_ENTRY_BUFFER &&
-                 !keep_buffer(tape, &a->buffers[a->n_buffers++], x))
+    for (const noted *n = modules; n; n = n->older) {
+        if (n->module->registry->structure != n->structure ||
+            (n->tensor && n->tensor->dtype != n->tensor_was.dtype)) {
+            ng_fail(NG_ESTATE, "ng_recompute: the %s was changed before its gradient was taken",
+                    n->module->type->name);
             return false;
+        }
+        if (!note(tape, n->module, n->tensor, n->bytes > 0, now)) return false;
     }
     return true;
 }
 
-/* Gives the buffers the values that they had. Those of now are kept in *now. */
-static bool rewind_buffers(ng_tape *tape, const recompute_attributes *a, kept_buffer **now)
+static ng_tensor *same_output(const ng_module *module, ng_tensor *y, const ng_tensor *first)
 {
-    *now = ng_tape_memory(tape, ((size_t)a->n_buffers + 1) * sizeof **now);
-    if (!*now) return false;
-    for (int i = 0; i < a->n_buffers; i++)
-        if (!keep_buffer(tape, &(*now)[i], a->buffers[i].tensor)) return false;
-    for (int i = 0; i < a->n_buffers; i++)
-        memcpy((*now)[i].tensor->data, a->buffers[i].values, buffer_bytes((*now)[i].tensor));
-    return true;
+    if (!y || (y->dtype == first->dtype && ng_same_shape(y, first) &&
+               memcmp(y->data, first->data, bytes_of(y)) == 0))
+        return y;
+    ng_fail(NG_ESTATE,
+            "ng_recompute: the second run of the %s, for the gradient, gave another "
+            "output than the first: something that it reads was changed",
+            module->type->name);
+    return NULL;
 }
 
-/* The pass again. Random numbers, buffers and detached values are as they were at the first run,
- * and afterwards as they are now. */
+/* The pass again. All that it reads is as it was at the first run, and afterwards as it is now. */
 static ng_tensor *recompute_definition(ng_tape *tape, const ng_node *node)
 {
     const recompute_attributes *a = node->attributes;
     const ng_rng rng = tape->rng;
     const ng_replay replay = tape->replay;
-    ng_replaced replaced = {a->parameters, node->inputs + RECOMPUTE_INPUTS, a->n_parameters,
-                            tape->replaced};
-    ng_inputs inputs = {.named = 0};
-    kept_buffer *now;
-    if (!rewind_buffers(tape, a, &now)) return NULL;
-    for (int i = 0; i < RECOMPUTE_INPUTS; i++) *input_of(&inputs, i) = node->inputs[i];
-    tape->replaced = &replaced;
+    ng_replaced *const replaced = tape->replaced;
+    ng_pass *const passes = tape->passes;
+    noted *now = NULL;
+    if (!note_again(tape, a->modules, &now)) return NULL;
+    restore(a->modules);
+    tape->replaced = a->replaced;
+    tape->passes = NULL;
     tape->rng = a->rng;
     tape->replay.mode = a->mode == NG_TAPE_LIVE ? NG_TAPE_LIVE : NG_TAPE_REPLAY;
     tape->replay.next = a->detached;
-    ng_tensor *y = ng_forward_with(a->module, tape, inputs);
+    tape->replay.again = true;
+    ng_tensor *y = ng_forward_with(a->module, tape, a->inputs);
     tape->replay = replay;
     tape->rng = rng;
-    tape->replaced = replaced.older;
-    for (const kept_buffer *b = now; b < now + a->n_buffers; b++) {
-        memcpy(b->tensor->data, b->values, buffer_bytes(b->tensor));
-        b->tensor->version = b->version;
-    }
-    return y;
+    tape->passes = passes;
+    tape->replaced = replaced;
+    restore(now);
+    return same_output(a->module, y, node->output);
 }
 
 static const ng_op recompute_op = {
     .built_in = true, .name = "recompute", .definition = recompute_definition};
 
-/* The output of the first run, whose memory is given back. */
-static ng_tensor *first_run(ng_tape *tape, ng_module *module, const ng_inputs *inputs)
+/* What an op of the pass reads that is older than the pass: its operand, or the tensor of which that
+ * is a view; or NULL. */
+static ng_tensor *older_operand(const ng_tape *tape, const ng_scope *scope, ng_tensor *x)
 {
-    ng_scope scope;
-    if (!ng_tape_enter(tape, &scope)) return NULL;
-    const ng_tensor *y = ng_forward_with(module, tape, *inputs);
-    ng_arena results = tape->arena;
-    tape->arena = scope.arena;
-    ng_tensor *copy = y ? ng_result_like(tape, y) : NULL;
-    if (copy) memcpy(copy->data, y->data, buffer_bytes(y));
-    scope.arena = tape->arena;
-    tape->arena = results;
-    ng_tape_leave(tape, &scope);
-    return copy;
+    if (ng_is_none(x) || ng_is_older(tape, scope, x)) return ng_is_none(x) ? NULL : x;
+    ng_tensor *base = x->node ? NULL : (ng_tensor *)x->base;
+    return base && ng_is_older(tape, scope, base) ? base : NULL;
+}
+
+/* Counts what is older than the pass and its recorded ops read, and lists it unless `list` is NULL.
+ * Ops that are not recorded read constants: of these it lists the inputs of the module. */
+static int list_operands(const ng_tape *tape, const ng_scope *scope, const ng_inputs *inputs,
+                         ng_tensor **list)
+{
+    int n = 0;
+    for (int i = 0; i < NG_INPUTS_COUNT; i++) {
+        ng_tensor *x = *ng_input_at(inputs, i);
+        if (x && !x->requires_grad && !ng_is_none(x) && ++n && list) list[n - 1] = x;
+    }
+    for (const ng_node *node = scope->last ? scope->last->next : tape->first; node;
+         node = node->next)
+        for (int i = 0; i < node->n_inputs; i++) {
+            ng_tensor *x = older_operand(tape, scope, node->inputs[i]);
+            if (x && ++n && list) list[n - 1] = x;
+        }
+    return n;
+}
+
+/* The output of the first run, whose other results are given back, and the operands of the node. */
+static ng_tensor *first_run(ng_tape *tape, recompute_attributes *a, ng_tensor ***operands, int *n)
+{
+    ng_pass pass = {.outer = tape->passes};
+    if (!ng_tape_enter(tape, &pass.scope)) return NULL;
+    tape->passes = &pass;
+    ng_tensor *y = ng_forward_with(a->module, tape, a->inputs), *kept = y;
+    tape->passes = pass.outer;
+    a->modules = pass.modules;
+    if (y && !ng_is_older(tape, &pass.scope, y)) {
+        const int count = y->requires_grad ? list_operands(tape, &pass.scope, &a->inputs, NULL) : 0;
+        ng_tape_keep(tape, &pass.scope);
+        kept = ng_result_like(tape, y);
+        *operands = ng_tape_memory(tape, (size_t)count * sizeof **operands);
+        ng_tape_keep(tape, &pass.scope);
+        if (!*operands) kept = NULL;
+        if (kept) memcpy(kept->data, y->data, bytes_of(y));
+        if (kept && count > 0) *n = list_operands(tape, &pass.scope, &a->inputs, *operands);
+    }
+    ng_tape_leave(tape, &pass.scope);
+    return kept;
 }
 
 ng_tensor *ng_recompute_with(ng_tape *tape, ng_module *module, ng_inputs inputs)
 {
     static const char function[] = "ng_recompute";
-    ng_tensor *x = inputs.x;
     if (!ng_given(function, "tape", tape) || !ng_given(function, "module", module) ||
-        !ng_given(function, "x", x) || !ng_usable(function, "x", 0, tape, x) ||
-        !ng_module_ready(module))
+        !ng_given(function, "x", inputs.x))
         return NULL;
+    if (!tape->recording) return ng_forward_with(module, tape, inputs);
     tape->function = function;
     recompute_attributes a = {.module = module,
+                              .inputs = inputs,
+                              .replaced = tape->replaced,
                               .rng = tape->rng,
                               .mode = tape->replay.mode,
                               .detached = tape->replay.next};
-    if (!take_state(tape, &a)) return NULL;
-    const int n = RECOMPUTE_INPUTS + a.n_parameters;
-    ng_tensor **all = ng_tape_memory(tape, (size_t)n * sizeof *all);
-    if (!all) return NULL;
-    for (int i = 0; i < RECOMPUTE_INPUTS; i++)
-        all[i] = *input_of(&inputs, i) ? *input_of(&inputs, i) : NG_NONE;
-    for (int i = 0; i < a.n_parameters; i++)
-        all[RECOMPUTE_INPUTS + i] = ng_parameter_value(tape, a.parameters[i]);
-    if (!ng_will_record(tape, n, all)) return ng_forward_with(module, tape, inputs);
-    ng_tensor *y = first_run(tape, module, &inputs);
-    return y ? ng_record(tape, &recompute_op, y, all, n, &a, sizeof a) : NULL;
+    ng_tensor **operands = NULL;
+    int n = 0;
+    ng_tensor *y = first_run(tape, &a, &operands, &n);
+    return y ? ng_record(tape, &recompute_op, y, operands, n, &a, sizeof a) : NULL;
 }

@@ -10,7 +10,7 @@ ng_tensor *ng_parameter_value(ng_tape *tape, ng_tensor *parameter)
     for (;; parameter = ng_tied_to(parameter)) {
         for (const ng_replaced *r = tape->replaced; r; r = r->older)
             for (int i = 0; i < r->count; i++)
-                if (r->parameters[i] == parameter) return r->values[i];
+                if (r->pair[i].parameter == parameter) return r->pair[i].value;
         if (!ng_tied_to(parameter)) return parameter;
     }
 }
@@ -56,13 +56,24 @@ ng_tensor *ng_scale_value(ng_tape *tape, ng_tensor *parameter, bool unit_offset)
     return unit_offset && !ng_is_none(scale) ? ng_add_scalar(tape, scale, 1) : scale;
 }
 
-ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, ng_tensor *x,
-                               const ng_inputs *inputs, ng_replaced replaced)
+/* A list in front of those of now, to be filled; NULL without memory. */
+static ng_replaced *replaced_new(ng_tape *tape, int count)
 {
-    replaced.older = tape->replaced;
-    tape->replaced = &replaced;
-    ng_tensor *y = ng_forward_child(module, tape, x, inputs);
-    tape->replaced = replaced.older;
+    ng_replaced *list = ng_tape_memory(tape, sizeof *list + (size_t)count * sizeof *list->pair);
+    if (list) list->older = tape->replaced, list->count = count;
+    return list;
+}
+
+ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, const ng_inputs *inputs,
+                               ng_tensor *parameter, ng_tensor *value)
+{
+    ng_replaced *list = replaced_new(tape, 1);
+    if (!list) return NULL;
+    list->pair[0].parameter = parameter;
+    list->pair[0].value = value;
+    tape->replaced = list;
+    ng_tensor *y = ng_forward_child(module, tape, inputs->x, inputs);
+    tape->replaced = list->older;
     return y;
 }
 
@@ -78,15 +89,18 @@ static bool using_fits(const char *path, const ng_tensor *own, const ng_tape *ta
            ng_has_type(using_name, role, value, own->dtype, own->shape);
 }
 
-/* Collects the parameters of the tree in `own`; false if a value does not fit. */
+/* Pairs the parameters of the tree with `values`; false if one does not fit. */
 static bool using_collect(const ng_module *root, const ng_tape *tape, ng_tensor *const *values,
-                          ng_tensor **own)
+                          ng_replaced *list)
 {
+    int i = 0;
     for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);) {
         if (w.entry->kind != NG_ENTRY_PARAMETER) continue;
-        if (!using_fits(ng_entry_path(root, w.entry), w.entry->tensor, tape, *values++))
+        if (!using_fits(ng_entry_path(root, w.entry), w.entry->tensor, tape, values[i]))
             return false;
-        *own++ = w.entry->tensor;
+        list->pair[i].parameter = w.entry->tensor;
+        list->pair[i].value = values[i];
+        i++;
     }
     return true;
 }
@@ -104,12 +118,10 @@ ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape, ng_tensor *co
         return NULL;
     }
     tape->function = using_name;
-    ng_tensor **own = ng_tape_memory(tape, ((size_t)count + 1) * sizeof(ng_tensor *));
-    if (!own || !using_collect(module, tape, parameters, own)) return NULL;
-    ng_replaced replaced = {
-        .parameters = own, .values = parameters, .count = count, .older = tape->replaced};
-    tape->replaced = &replaced;
+    ng_replaced *list = replaced_new(tape, count);
+    if (!list || !using_collect(module, tape, parameters, list)) return NULL;
+    tape->replaced = list;
     ng_tensor *y = ng_forward_with(module, tape, inputs);
-    tape->replaced = replaced.older;
+    tape->replaced = list->older;
     return y;
 }

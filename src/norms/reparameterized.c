@@ -32,7 +32,5 @@ bool ng_reparameterize(const char *function, ng_module *inner, ng_reparameterize
 ng_tensor *ng_forward_reparameterized(const ng_reparameterized *r, ng_tensor *weight, ng_tape *tape,
                                       const ng_inputs *in)
 {
-    if (!weight) return NULL;
-    const ng_replaced replaced = {.parameters = &r->weight, .values = &weight, .count = 1};
-    return ng_forward_replaced(r->inner, tape, in->x, in, replaced);
+    return weight ? ng_forward_replaced(r->inner, tape, in, r->weight, weight) : NULL;
 }

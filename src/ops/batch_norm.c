@@ -498,6 +498,13 @@ static ng_tensor *normalize_batch(ng_tape *tape, ng_batch_call *o, ng_batch_mome
     return ng_record(tape, op, y, inputs, saved.fixed ? 5 : 3, &saved, sizeof saved);
 }
 
+/* When a pass runs again, statistics of the caller's own stay as they are: ng_recompute puts back
+ * those of modules only. */
+static bool may_move(const ng_tape *tape, const ng_batch_call *call)
+{
+    return ng_tape_is_live(tape) && (!tape->replay.again || call->running_mean->module_owned);
+}
+
 ng_tensor *ng_batch_norm_run(ng_tape *tape, const ng_batch_call *call, ng_batch_moments *batch)
 {
     ng_batch_call rows = *call;
@@ -506,7 +513,7 @@ ng_tensor *ng_batch_norm_run(ng_tape *tape, const ng_batch_call *call, ng_batch_
         return NULL;
     ng_tensor *y = normalize_batch(tape, &rows, batch);
     if (y && index) y = scatter_rows(tape, y, index, call->x->shape);
-    if (!call->training || !ng_tape_is_live(tape)) *batch = (ng_batch_moments){NULL, NULL, 0};
+    if (!call->training || !may_move(tape, call)) *batch = (ng_batch_moments){NULL, NULL, 0};
     return y;
 }
 

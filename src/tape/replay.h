@@ -30,6 +30,7 @@ typedef struct {
     ng_detached *detached; /* in the order of the calls */
     int64_t count;
     int64_t next; /* the next call of this run */
+    bool again;   /* ng_recompute runs a pass a second time */
 } ng_replay;
 
 /* Switches the mode and restarts the run; NG_TAPE_REMEMBER forgets the detached values. */

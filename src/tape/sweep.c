@@ -176,8 +176,8 @@ static ng_sweep *begin_sweep(const char *function, ng_tape *tape)
     ng_sweep *outer = tape->sweep, **at = outer ? &outer->inner : &tape->sweeps, *s = *at;
     if (outer && outer->depth == DEEPEST) {
         ng_fail(NG_EGRAD,
-                "%s: gradients inside gradients, more than %d deep: a gradient rule differentiates "
-                "its own op",
+                "%s: gradients inside gradients, more than %d deep: ng_recompute is nested as "
+                "deeply, or a gradient rule differentiates its own op",
                 function, DEEPEST);
         return NULL;
     }

@@ -153,6 +153,18 @@ void ng_tape_leave(ng_tape *tape, const ng_scope *scope)
     tape->scratch = scope->scratch;
 }
 
+void ng_tape_keep(ng_tape *tape, ng_scope *scope)
+{
+    const ng_arena inside = tape->arena;
+    tape->arena = scope->arena;
+    scope->arena = inside;
+}
+
+bool ng_is_older(const ng_tape *tape, const ng_scope *scope, const ng_tensor *x)
+{
+    return x->node ? x->node->index < scope->ops : !ng_arena_holds(&tape->arena, x);
+}
+
 /* ---- Results ------------------------------------------------------------------------------ */
 
 /* A tensor of the tape, over `data` if that is not NULL, else over new memory: one piece with the
@@ -231,9 +243,9 @@ static bool is_replaced(const ng_tape *tape, const ng_tensor *x)
     if (ng_tied_to(x)) return true;
     for (const ng_replaced *r = tape ? tape->replaced : NULL; r; r = r->older) {
         for (int i = 0; i < r->count; i++)
-            if (r->values[i] == x) return false;
+            if (r->pair[i].value == x) return false;
         for (int i = 0; i < r->count; i++)
-            if (r->parameters[i] == x) return true;
+            if (r->pair[i].parameter == x) return true;
     }
     return false;
 }

@@ -6,12 +6,14 @@
 #include "core/tensor.h"
 #include "tape/replay.h"
 
-/* Tensors that a forward pass uses instead of parameters; on the stack of the call. */
+/* Tensors that a forward pass uses instead of parameters. In the tape's memory, because ng_recompute
+ * runs the pass again after the call that replaces them. */
 typedef struct ng_replaced {
-    ng_tensor *const *parameters;
-    ng_tensor *const *values;
-    int count;
     struct ng_replaced *older;
+    int count;
+    struct {
+        ng_tensor *parameter, *value;
+    } pair[];
 } ng_replaced;
 
 /* Hears what happens on a tape, until the tape is freed. Functions may be NULL. */
@@ -43,8 +45,9 @@ struct ng_tape {
     int scopes;          /* between ng_tape_enter and ng_tape_leave */
     ng_sweep *sweeps; /* the first of those that were ever needed, each links to the one inside */
     ng_sweep *sweep;  /* the innermost that runs, or NULL */
-    ng_replaced *replaced; /* the newest first */
-    const char *function;  /* the running op, for messages */
+    ng_replaced *replaced;  /* the newest first */
+    struct ng_pass *passes; /* those that ng_recompute will run again, the innermost first */
+    const char *function;   /* the running op, for messages */
     ng_node *first, *last;
     ng_tensor *owned; /* given by ng_tape_own, the newest first, linked by next_owned */
     int64_t ops;
@@ -66,6 +69,13 @@ typedef struct {
 } ng_scope;
 bool ng_tape_enter(ng_tape *tape, ng_scope *scope);
 void ng_tape_leave(ng_tape *tape, const ng_scope *scope);
+
+/* Between two calls of this one results go to the memory from before ng_tape_enter: they are kept.
+ */
+void ng_tape_keep(ng_tape *tape, ng_scope *scope);
+
+/* Whether x is older than the innermost scope, which this is. */
+bool ng_is_older(const ng_tape *tape, const ng_scope *scope, const ng_tensor *x);
 
 /* Whether input i required a gradient when the op was recorded. The flags stand behind the list of
  * inputs. */

@@ -286,6 +286,101 @@ TEST(a_failure_in_either_run_is_an_error)
     assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESTATE);
 }
 
+/* ---- Changes that the output does not show -------------------------------------------------- */
+
+static ng_tensor *factor;
+static ng_tensor *by_detached(ng_tape *on, ng_tensor *x)
+{
+    return ng_mul(on, x, ng_detach(on, factor));
+}
+
+/* A branch of output 0 at first, as residual networks begin with. */
+static ng_module *zero_branch(void)
+{
+    return own(ng_sequential_new(ng_dropout_new(0.5), ng_linear_new(DIM, DIM),
+                                 ng_function_new("by_detached", by_detached),
+                                 ng_linear_new(DIM, DIM, .init = NG_INIT_CONSTANT)));
+}
+
+/* The gradient of the last weight is that of ng_forward, or NG_ESTATE: `expected`. */
+static void expect_after(void (*change)(ng_module *net, ng_tensor *x), ng_status expected)
+{
+    ng_tensor *slope[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        ng_module *net = zero_branch();
+        ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(4, DIM)));
+        factor = own(ng_ones_new(NG_F32, NG_SHAPE(DIM)));
+        ng_tape_seed(tape, 1);
+        ng_tensor *y = i ? ng_recompute(tape, net, x) : ng_forward(net, tape, x);
+        if (i) change(net, x);
+        slope[i] = ng_gradient(tape, y, ng_module_find(net, "3.weight"));
+    }
+    if (expected == NG_OK) assert_same_bits(slope[0], slope[1]);
+    if (expected != NG_OK) assert_fails(slope[1], expected, "recompute");
+}
+
+static void into_evaluation(ng_module *net, ng_tensor *x) { (void)x, ng_eval(net); }
+static void one_layer_more(ng_module *net, ng_tensor *x)
+{
+    (void)x;
+    assert_ok(ng_sequential_add(net, ng_dropout_new(0.5)));
+}
+static void another_x(ng_module *net, ng_tensor *x) { (void)net, assert_ok(ng_fill(x, 2)); }
+static void another_factor(ng_module *net, ng_tensor *x)
+{
+    (void)net, (void)x;
+    assert_ok(ng_fill(factor, 2));
+}
+
+TEST(a_change_is_undone_or_noticed_even_if_the_output_is_the_same)
+{
+    expect_after(into_evaluation, NG_OK);
+    expect_after(one_layer_more, NG_ESTATE);
+    expect_after(another_x, NG_ESTATE);
+    expect_after(another_factor, NG_ESTATE);
+}
+
+/* Buffers of another size would be written past their end. */
+TEST(a_module_that_was_converted_is_an_error)
+{
+    ng_module *net = own(ng_batch_norm_new(1000, .no_affine = true));
+    ng_tensor *y = ng_recompute(tape, net, normal(NG_F32, NG_SHAPE(5, 1000), 1));
+    assert_ok(ng_module_to(net, NG_F64));
+    assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESTATE, "BatchNorm");
+}
+
+/* ---- The checker ----------------------------------------------------------------------------- */
+
+static ng_tensor *two_layers(ng_tape *on, ng_tensor *const *in, void *net)
+{
+    ng_tensor *x = ng_forward(ng_module_child(net, 0), on, in[0]);
+    return ng_recompute(on, ng_module_child(net, 1), x);
+}
+
+/* The second layer runs again with its own detached values, not with those of the first. */
+TEST(the_checker_passes_detached_values_before_a_recomputation)
+{
+    ng_module *net = own(ng_sequential_new(ng_spectral_norm_new(ng_linear_new(DIM, DIM)),
+                                           ng_spectral_norm_new(ng_linear_new(DIM, DIM))));
+    assert_ok(ng_module_to(net, NG_F64));
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(5, DIM), 1);
+    const ng_check_report report = ng_check_function(two_layers, &x, 1, .context = net);
+    ck_assert_msg(report.passed, "%s", report.message);
+}
+
+/* ---- Depth ----------------------------------------------------------------------------------- */
+
+TEST(sixty_calls_may_be_nested_and_seventy_are_an_error)
+{
+    for (int depth = 60; depth <= 70; depth += 10) {
+        ng_module *net = ng_linear_new(DIM, DIM);
+        for (int i = 0; i < depth; i++) net = wrapped(net, true);
+        ng_tensor *y = ng_forward(own(net), tape, normal(NG_F32, NG_SHAPE(2, DIM), 1));
+        if (depth == 60) assert_ok(ng_backward(tape, ng_sum(tape, y)));
+        if (depth == 70) assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_EGRAD, "ng_recompute");
+    }
+}
+
 /* ---- Memory and threads --------------------------------------------------------------------- */
 
 /* Bytes of a training step of so many blocks, and allocations of later steps. */
