@@ -77,12 +77,8 @@ static void sum_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t
 static void square_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer,
                         int64_t n, int64_t inner, double scale, bool first)
 {
-    const ng_kernels *kernels = ng_kernels_for(from);
     (void)to, (void)scale;
-    if (first && outer * inner == 1)
-        *(double *)y = kernels->dot(x, x, n);
-    else
-        kernels->sum_to_f64(x, y, outer, n, inner, first);
+    ng_kernels_for(from)->sum_to_f64(x, y, outer, n, inner, first);
 }
 
 static void max_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
