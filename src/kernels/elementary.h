@@ -354,7 +354,7 @@ NG_INLINE float erfc_f32(float x)
 /* a^y 2^(scale y) for a positive, normal and finite a. In double: log2 a = k + f P(f) with k and f
  * as in log_f32 and an error of 1.0e-10, and 2^r with one of 2.0e-9. So nearly all results are
  * rounded once. */
-NG_INLINE double pow_scaled_f32(float a, float scale, float y)
+NG_INLINE double pow_scaled_f32(float a, float scale, double y)
 {
     uint32_t power;
     const double f = (double)mantissa_less_one(a, &power);
@@ -371,7 +371,7 @@ NG_INLINE double pow_scaled_f32(float a, float scale, float y)
     p = fused_f64(p, f, 0.480898437799182);
     p = fused_f64(p, f, -0.721347519622662);
     p = fused_f64(p, f, 1.442695040747475);
-    const double log2_x = fused_f64(p, f, k), exponent = between_f64((double)y * log2_x, -160, 160);
+    const double log2_x = fused_f64(p, f, k), exponent = between_f64(y * log2_x, -160, 160);
     const double shifted = exponent + TO_INTEGER, r = exponent - (shifted - TO_INTEGER);
     double e = 1.53533617135685706e-4;
     e = fused_f64(e, r, 1.33988744023531692e-3);
@@ -384,14 +384,14 @@ NG_INLINE double pow_scaled_f32(float a, float scale, float y)
 }
 
 /* x^y of a positive, normal and finite x and a finite y. */
-NG_INLINE float pow_ordinary_f32(float x, float y) { return (float)pow_scaled_f32(x, 0, y); }
+NG_INLINE float pow_ordinary_f32(float x, double y) { return (float)pow_scaled_f32(x, 0, y); }
 
-NG_INLINE float pow_f32(float x, float y)
+NG_INLINE float pow_f32(float x, double y)
 {
     const float a = fabsf(x);
     const bool subnormal = a < 0x1p-126f;
     const double power = pow_scaled_f32(subnormal ? a * 0x1p24f : a, subnormal ? -24 : 0, y);
-    return (float)power_with_edges((double)x, (double)y, power);
+    return (float)power_with_edges((double)x, y, power);
 }
 
 /* Of REAL. */

@@ -48,6 +48,26 @@ TEST(arithmetic_gives_worked_values)
 }
 
 /* The limit of ln(a) a^b, and PyTorch's choice at (0, 0); 0^-1 is infinite. */
+/* An exponent that floats do not have, such as 1/3, is not rounded to one: the power is within 0.7
+ * units of its last place. */
+TEST(powers_of_floats_have_the_exponent_that_was_given)
+{
+    for (double exponent = -3; exponent < 3; exponent += 0.1)
+        for (int e = -120; e < 120; e++) {
+            const double base = (double)(float)ldexp(1.3, e);
+            const double exact = (double)powl((long double)base, (long double)exponent);
+            if (!(exact > 0x1p-126 && exact < 0x1p127)) continue;
+            ng_tensor *x = ng_from(tape, NG_F32, NG_SHAPE(1), &base, 1);
+            const double off = ng_item(ng_pow_scalar(tape, x, exponent)) - exact;
+            const double unit = ldexp(1, ilogb(exact) - 23);
+            ck_assert_msg(fabs(off) <= 0.7 * unit, "%g^%g is off by %g units", base, exponent,
+                          off / unit);
+            ng_tape_reset(tape);
+        }
+    ng_tensor *x = ng_from(tape, NG_F32, NG_SHAPE(1), (double[]){-1}, 1);
+    ck_assert(ng_item(ng_pow_scalar(tape, x, 0x1p24 + 1)) == -1);
+}
+
 TEST(powers_of_zero_have_a_gradient_to_the_exponent)
 {
     ng_tensor *a = LEAF(NG_SHAPE(4), 0, 0, 0, 2), *b = LEAF(NG_SHAPE(4), 2, 1, 0, 0);
