@@ -187,9 +187,10 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
 /* ---- Threads ------------------------------------------------------------------------------
  *
  * Large loops are shared among threads; results have the same bits for any number of them.
- * ng_set_threads sets the number, at most NG_MOST_THREADS. At the start, and after
- * ng_set_threads(0), it is the environment variable OMP_NUM_THREADS, or else the number of
+ * ng_set_threads sets the number, at most NG_MOST_THREADS; NG_EVALUE for others. At the start, and
+ * after ng_set_threads(0), it is the environment variable OMP_NUM_THREADS, or else the number of
  * processors that the process may run on (its affinity; quotas of control groups are not read).
+ * Of a list, "4,2", the first number counts. What is no positive number is ignored.
  *
  * The process has one pool of threads, which the first large loop starts. On Linux they have a
  * niceness 10 above the thread that starts them, so other programs come first. Your own threads may
@@ -199,7 +200,7 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
  * fork() may be called at any time. The child starts a pool of its own. It can use every network,
  * tape and tensor, except those that another thread was changing at the time of the fork. */
 #define NG_MOST_THREADS 256
-NG_API void ng_set_threads(int count);
+NG_API ng_status ng_set_threads(int count);
 NG_API int ng_threads(void);
 
 /* ---- Instruction sets ---------------------------------------------------------------------

@@ -227,8 +227,10 @@ static long usable_processors(void)
 static int default_threads(void)
 {
     const char *text = getenv("OMP_NUM_THREADS");
-    const long count = text ? strtol(text, NULL, 10) : 0;
-    return bounded_threads(count > 0 ? count : usable_processors());
+    char *end = "";
+    const long count = text ? strtol(text, &end, 10) : 0;
+    const bool is_number = count > 0 && (*end == '\0' || *end == ',');
+    return bounded_threads(is_number ? count : usable_processors());
 }
 
 int ng_threads(void)
@@ -240,11 +242,15 @@ int ng_threads(void)
     return atomic_compare_exchange_strong(&thread_count, &unknown, count) ? count : unknown;
 }
 
-void ng_set_threads(int count)
+ng_status ng_set_threads(int count)
 {
-    atomic_store(&thread_count, count > 0 ? bounded_threads(count) : default_threads());
+    if (count < 0 || count > NG_MOST_THREADS)
+        return ng_fail(NG_EVALUE, "ng_set_threads: count is %d, expected 0 .. %d", count,
+                       NG_MOST_THREADS);
+    atomic_store(&thread_count, count > 0 ? count : default_threads());
     stop_pool(true);
     ng_workspaces_free();
+    return NG_OK;
 }
 
 /* ---- Sharing out ---------------------------------------------------------------------------- */
