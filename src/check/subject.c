@@ -154,11 +154,12 @@ static ng_tensor *subject_run(ng_subject *subject)
                (size_t)buffer->tensor->size * sizeof *buffer->origin);
     }
     subject->swept = false;
-    const int64_t failures = ng_failures();
+    const int64_t before = ng_failures_ever();
     ng_tensor *y = subject->call(subject->tape, subject->arguments, subject->context);
+    if (!y) ng_fail_unrecorded(before, NG_ENULL, "NULL was returned without an error");
     subject->nested = subject->swept;
     subject->lost = subject->tape->unrecorded_gradients > 0;
-    if (!y || ng_failures() > failures)
+    if (ng_failures_ever() > before)
         ng_check_say(subject->report, "the function failed: %s", ng_check_reason());
     else if (ng_is_none(y))
         ng_check_say(subject->report, "the function's result is NG_NONE");

@@ -9,6 +9,7 @@
 
 static _Thread_local ng_error_record record;
 static _Thread_local ng_status newest;
+static _Thread_local int64_t failures_ever;
 
 const char *ng_version(void)
 {
@@ -24,6 +25,8 @@ ng_status ng_error_status(void) { return record.status; }
 const char *ng_error_text(void) { return record.text; }
 
 ng_status ng_newest_status(void) { return newest; }
+
+int64_t ng_failures_ever(void) { return failures_ever; }
 
 void ng_clear_error(void)
 {
@@ -42,6 +45,7 @@ static void drop_sign_of_zero(char *text)
 ng_status ng_fail(ng_status code, const char *format, ...)
 {
     newest = code;
+    failures_ever++;
     if (record.failures++ > 0) return code;
     char text[NG_ERROR_BYTES]; /* the arguments may point into the record's */
     va_list arguments;
@@ -52,6 +56,17 @@ ng_status ng_fail(ng_status code, const char *format, ...)
     strcpy(record.text, text);
     record.status = code;
     return code;
+}
+
+ng_status ng_fail_unrecorded(int64_t before, ng_status code, const char *format, ...)
+{
+    if (failures_ever > before && ng_failed()) return newest;
+    char text[NG_ERROR_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    ng_c_print(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return ng_fail(code, "%s", text);
 }
 
 void ng_note_null(const char *function, const char *operand)

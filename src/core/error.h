@@ -18,6 +18,15 @@ typedef struct {
  * it when a function that it called has failed. */
 ng_status ng_newest_status(void);
 
+/* The guard of every call of a function of the user's, which may fail without ng_fail. `before` is
+ * ng_failures_ever() from before the call. If the call has left no failure on record, this records
+ * one. Returns the status of the call's newest failure. */
+ng_status ng_fail_unrecorded(int64_t before, ng_status code, const char *format, ...)
+    NG_PRINTF(3, 4);
+
+/* Counts the thread's failures; nothing resets it. */
+int64_t ng_failures_ever(void);
+
 /* Records NG_ENULL, "ng_item: x is NULL", unless a failure is on record: it explains the NULL. */
 void ng_note_null(const char *function, const char *operand);
 

@@ -7,6 +7,7 @@
  * A sum takes both functions. Each rank sends part r of its array to rank r. Rank r adds the parts
  * it has received, and the sums are gathered. Each rank sends less than twice the array. */
 #include "core/alloc.h"
+#include "core/digest.h"
 #include "core/tensor.h"
 #include "group/collective.h"
 #include "kernels/kernels.h"
@@ -17,8 +18,9 @@
 enum { ALL_PARTS = 1 << 20 }; /* bytes that are under way at once, about */
 
 typedef struct {
-    int64_t status; /* other than NG_OK: the rank has failed */
-    char text[248]; /* of the failure, or of the call */
+    int64_t status;  /* other than NG_OK: the rank has failed */
+    uint64_t digest; /* of the whole text */
+    char text[240];  /* of the failure, or of the call; cut in the middle if it is long */
 } group_head;
 
 struct ng_group {
@@ -91,11 +93,25 @@ void ng_group_free(ng_group *group)
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* Ends the group if the link's function has failed. */
-static ng_status went(ng_group *group, ng_status status)
+/* Ends the group if a function of the link has failed; `before` is from before it was called. */
+static ng_status end_if_failed(ng_group *group, int64_t before, ng_status status)
 {
-    if (status) snprintf(group->why, sizeof group->why, "%s", ng_error_text());
+    if (!status) return NG_OK;
+    ng_fail_unrecorded(before, status, "the group's link returned %s", ng_status_name(status));
+    snprintf(group->why, sizeof group->why, "%s", ng_error_text());
     return group->ended = status;
+}
+
+static ng_status all_gather(ng_group *group, const void *mine, void *all, size_t bytes)
+{
+    const int64_t before = ng_failures_ever();
+    return end_if_failed(group, before, group->link.all_gather(group->link.with, mine, all, bytes));
+}
+
+static ng_status all_to_all(ng_group *group, const void *mine, void *all, size_t bytes)
+{
+    const int64_t before = ng_failures_ever();
+    return end_if_failed(group, before, group->link.all_to_all(group->link.with, mine, all, bytes));
 }
 
 /* Ends it with the first failure, or the first call that differs from rank 0's. */
@@ -105,7 +121,7 @@ static ng_status look_at_heads(ng_group *group, const char *function)
     const int size = group->link.size;
     int failed = 0, other = 1;
     while (failed < size && heads[failed].status == NG_OK) failed++;
-    while (other < size && strcmp(heads[other].text, heads[0].text) == 0) other++;
+    while (other < size && heads[other].digest == heads[0].digest) other++;
     if (failed < size) {
         group->ended = (ng_status)heads[failed].status;
         snprintf(group->why, sizeof group->why, "rank %d of %d: %s", failed, size,
@@ -118,27 +134,53 @@ static ng_status look_at_heads(ng_group *group, const char *function)
     return group->ended ? ng_fail(group->ended, "%s: %s", function, group->why) : NG_OK;
 }
 
-ng_status ng_group_call(ng_group *group, const char *function, const char *format, ...)
+/* Writes a call and the digest of its whole text. */
+static void write_call(group_head *head, const char *function, const char *text)
 {
-    if (group->ended) return ng_fail(group->ended, "%s: %s", function, group->why);
-    group_head head = {.status = ng_error_status()};
-    char call[200];
-    va_list values;
-    va_start(values, format);
-    vsnprintf(call, sizeof call, format, values);
-    va_end(values);
+    const size_t half = sizeof head->text / 2 - 8, length = strlen(text);
+    head->digest = ng_digest(NG_DIGEST_START, function, strlen(function));
+    head->digest = ng_digest(head->digest, text, length);
+    if (snprintf(head->text, sizeof head->text, "%s %s", function, text) < (int)sizeof head->text)
+        return;
+    snprintf(head->text + half, sizeof head->text - half, " ... %s", text + length - half);
+}
+
+/* The head of a call; of the failure on record, if there is one. */
+static group_head head_of(const char *function, const char *format, va_list values)
+{
+    group_head head = {.status = NG_OK};
+    char room[256], *text = room;
+    va_list again;
+    va_copy(again, values);
+    const int length = vsnprintf(room, sizeof room, format, values);
+    if (length >= (int)sizeof room) {
+        text = ng_calloc(function, (int64_t)length + 1, 1);
+        if (text) vsnprintf(text, (size_t)length + 1, format, again);
+    }
+    va_end(again);
+    head.status = ng_error_status();
     if (head.status)
         snprintf(head.text, sizeof head.text, "%.*s", (int)sizeof head.text - 1, ng_error_text());
     else
-        snprintf(head.text, sizeof head.text, "%.40s %s", function, call);
-    const ng_group_link *link = &group->link;
-    const ng_status status = link->all_gather(link->with, &head, group->heads, sizeof head);
-    return status ? went(group, status) : look_at_heads(group, function);
+        write_call(&head, function, text);
+    if (text != room) ng_free(text);
+    return head;
+}
+
+ng_status ng_group_call(ng_group *group, const char *function, const char *format, ...)
+{
+    if (group->ended) return ng_fail(group->ended, "%s: %s", function, group->why);
+    va_list values;
+    va_start(values, format);
+    const group_head head = head_of(function, format, values);
+    va_end(values);
+    const ng_status status = all_gather(group, &head, group->heads, sizeof head);
+    return status ? status : look_at_heads(group, function);
 }
 
 ng_status ng_group_rows(ng_group *group, const void *mine, void *all, size_t bytes)
 {
-    return bytes ? went(group, group->link.all_gather(group->link.with, mine, all, bytes)) : NG_OK;
+    return bytes ? all_gather(group, mine, all, bytes) : NG_OK;
 }
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
@@ -161,20 +203,19 @@ static void add_parts(const ng_group *group, ng_dtype dtype, int64_t count)
 
 ng_status ng_group_add(ng_group *group, ng_dtype dtype, void *data, int64_t count)
 {
-    const ng_group_link *link = &group->link;
-    const int64_t bytes = (int64_t)ng_dtype_bytes(dtype);
+    const int64_t bytes = (int64_t)ng_dtype_bytes(dtype), size = group->link.size;
     const int64_t room = ng_group_room(group, count), most = group->part_bytes / bytes;
     memset((char *)data + count * bytes, 0, (size_t)((room - count) * bytes));
     ng_status status = NG_OK;
-    for (int64_t at = 0, part; at < room && !status; at += part * link->size) {
+    for (int64_t at = 0, part; at < room && !status; at += part * size) {
         char *piece = (char *)data + at * bytes;
-        part = (room - at) / link->size < most ? (room - at) / link->size : most;
-        status = link->all_to_all(link->with, piece, group->parts, (size_t)(part * bytes));
+        part = (room - at) / size < most ? (room - at) / size : most;
+        status = all_to_all(group, piece, group->parts, (size_t)(part * bytes));
         if (status) break;
         add_parts(group, dtype, part);
-        status = link->all_gather(link->with, group->parts, piece, (size_t)(part * bytes));
+        status = all_gather(group, group->parts, piece, (size_t)(part * bytes));
     }
-    return went(group, status);
+    return status;
 }
 
 /* ---- Agreement, broadcast, gathering --------------------------------------------------------- */
@@ -199,13 +240,13 @@ ng_status ng_group_broadcast(ng_group *group, ng_tensor *x, int from)
     ng_status status = ng_group_call(group, function, "of %s %s from rank %d",
                                      ng_dtype_name(x->dtype), ng_shape_print(x->shape).text, from);
     const int64_t bytes = x->size * (int64_t)ng_dtype_bytes(x->dtype);
+    if (!status) ng_touch(x);
     for (int64_t at = 0, n; at < bytes && !status; at += n) {
         n = bytes - at < group->part_bytes ? bytes - at : group->part_bytes;
         char *piece = (char *)x->data + at;
         status = ng_group_rows(group, piece, group->parts, (size_t)n);
         if (!status) memcpy(piece, (char *)group->parts + from * n, (size_t)n);
     }
-    if (!status) ng_touch(x);
     return status;
 }
 

@@ -80,9 +80,9 @@ static void *run_rank(void *of)
         &(ng_group_link){own->rank, m->size, own, threads_all_to_all, threads_all_gather, NULL});
     if (!group) break_up(m);
     const ng_status status = group ? m->program(group, m->with) : NG_OK;
-    if (status != NG_OK && !ng_failed())
-        ng_fail(status, "ng_group_run: the program of rank %d returned %s", own->rank,
-                ng_status_name(status));
+    if (status != NG_OK)
+        ng_fail_unrecorded(0, status, "ng_group_run: the program of rank %d returned %s", own->rank,
+                           ng_status_name(status));
     ng_group_free(group);
     own->record = ng_error_take();
     return NULL;

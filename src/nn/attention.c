@@ -239,7 +239,7 @@ ng_tensor *ng_forward_attention_with(ng_module *module, ng_tape *tape, ng_tensor
                 known ? " with .context: without it keys and values are x" : "");
         return NULL;
     }
-    const int64_t failures = ng_failures();
+    const int64_t failures = ng_failures_ever();
     ng_tensor *y = attention_run(layer, tape, &(sequences){x, keys, values, mask, options.weights});
     return y ? y : ng_failed_in(module, failures);
 }

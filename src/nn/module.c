@@ -291,15 +291,16 @@ static void set_drawn(ng_module *root, bool drawn)
  * after it. */
 static bool draw(ng_module *root, uint64_t seed)
 {
-    const int64_t failures = ng_failures();
+    const int64_t failures = ng_failures_ever();
     root->registry->complete = true; /* so that a class's init may look at its module */
     draw_tree(root, root, seed);
     if (has_tied(root)) draw_tree(root, root, seed);
-    if (ng_failures() == failures) {
+    if (ng_failures_ever() == failures) {
         set_drawn(root, true);
         return true;
     }
     root->registry->complete = false;
+    ng_fail_unrecorded(failures, NG_ESTATE, "ng_module_init: the init of a class has failed");
     return false;
 }
 
@@ -541,8 +542,8 @@ int64_t ng_parameter_count(const ng_module *module)
 
 ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before)
 {
-    if (failures_before > 0) return NULL;
-    if (!ng_failed()) ng_fail(NG_ENULL, "forward returned NULL without an error");
+    ng_fail_unrecorded(failures_before, NG_ENULL, "forward returned NULL without an error");
+    if (ng_failures() > ng_failures_ever() - failures_before) return NULL;
     ng_locate_error(ng_module_path(root_of(module), module), module->type->name);
     return NULL;
 }
@@ -621,7 +622,7 @@ static ng_tensor *run_module(ng_module *module, ng_tape *tape, const ng_inputs *
     if (!ng_given(function, "x", inputs->x) || !ng_usable(function, "x", 0, tape, inputs->x) ||
         !ng_module_ready(module) || (tape->passes && !ng_pass_notes(tape, module)))
         return NULL;
-    const int64_t failures = ng_failures();
+    const int64_t failures = ng_failures_ever();
     ng_watcher *watcher = watcher_of_pass(module, tape);
     ng_tensor *y = run_class(module, tape, inputs, advice);
     if (!y || !ng_usable(function, "the result of its class", 0, tape, y))

@@ -2,6 +2,7 @@
 #ifndef NG_NN_MODULE_H
 #define NG_NN_MODULE_H
 
+#include "core/digest.h"
 #include "core/number.h"
 #include "core/tensor.h"
 #include "ops/settings.h"
@@ -63,15 +64,6 @@ struct ng_registry {
     ng_seen *seen;      /* or NULL: a slot of the watcher of this module or one above */
     ng_watcher *watcher; /* or NULL: this module is the root of what is watched */
 };
-
-/* FNV-1a of some bytes, continued from an earlier digest or from NG_DIGEST_START. */
-#define NG_DIGEST_START UINT64_C(0xcbf29ce484222325)
-static inline uint64_t ng_digest(uint64_t digest, const void *bytes, size_t count)
-{
-    const unsigned char *byte = bytes;
-    for (size_t i = 0; i < count; i++) digest = (digest ^ byte[i]) * UINT64_C(0x100000001b3);
-    return digest;
-}
 
 /* A walk over the entries of a tree, in the order of registration, a child before what it holds:
  *
@@ -169,8 +161,9 @@ ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, const ng_inputs
 /* Notes for ng_recompute what a module is that is about to run. False without memory. */
 bool ng_pass_notes(ng_tape *tape, ng_module *module);
 
-/* NULL, after putting the module's path before the error, if there was no failure before this pass.
- * The innermost module returns first, so that the path is its own. */
+/* NULL, for a pass that has failed; `failures_before` is ng_failures_ever() from before it. Puts the
+ * module's path before the error, unless that is older than the pass. The innermost module returns
+ * first, so that the path is its own. */
 ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before);
 
 /* Frees a child that `self` does not take, unless it belongs to another module or contains self. */

@@ -216,7 +216,7 @@ ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tensor *x, 
                 module->type->name);
         return NULL;
     }
-    const int64_t failures = ng_failures();
+    const int64_t failures = ng_failures_ever();
     ng_recurrent_state after = *state;
     ng_tensor *y = run_layers((const recurrent *)module, tape, x, lengths, &after);
     if (!y) return ng_failed_in(module, failures);

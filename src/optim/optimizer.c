@@ -279,10 +279,12 @@ static bool move(ng_optimizer *self, ng_moved *moved, double lr)
 static ng_status project(const ng_optimizer *self, const ng_moved *moved)
 {
     if (!self->projection) return NG_OK;
+    const int64_t before = ng_failures_ever();
     const ng_status status = self->projection(self->context, moved->name, moved->weight);
     ng_touch(moved->weight);
-    if (status != NG_OK && !ng_failed())
-        ng_fail(status, "%s: the projection of \"%s\" has failed", step_name, moved->name);
+    if (status != NG_OK)
+        ng_fail_unrecorded(before, status, "%s: the projection of \"%s\" returned %s", step_name,
+                           moved->name, ng_status_name(status));
     return status;
 }
 

@@ -38,16 +38,16 @@ static const char function[] = "ng_parallel_backward", maker[] = "ng_parallel_ne
 static bool same_layer(const ng_parallel *p, const char *path, const ng_module *layer)
 {
     char *settings = ng_module_settings(maker, layer);
-    const bool same = ng_group_call(p->group, maker, "with \"%.80s\" %s(%.140s)", path,
-                                    layer->type->name, settings ? settings : "") == NG_OK;
+    const bool same = ng_group_call(p->group, maker, "with \"%s\" %s(%s)", path, layer->type->name,
+                                    settings ? settings : "") == NG_OK;
     ng_free(settings);
     return same;
 }
 
 static bool same_tensor(const ng_parallel *p, const char *path, const ng_tensor *x)
 {
-    return ng_group_call(p->group, maker, "with \"%.80s\" of %s %s%s", path,
-                         ng_dtype_name(x->dtype), ng_shape_print(x->shape).text,
+    return ng_group_call(p->group, maker, "with \"%s\" of %s %s%s", path, ng_dtype_name(x->dtype),
+                         ng_shape_print(x->shape).text,
                          x->requires_grad ? "" : ", frozen") == NG_OK;
 }
 

@@ -344,17 +344,52 @@ enum {
     OTHER_RATE, /* in a layer without parameters */
     FROZEN,
     OTHER_DTYPE,
+    LONG_SETTINGS, /* the difference stands behind 4,000 characters of the settings */
+    LONG_PATH,     /* or of a layer's name */
     DIFFERENCES
 };
+
+enum { LONG = 4000 };
+
+typedef struct {
+    ng_module base;
+    int last;
+} long_layer;
+
+static ng_tensor *long_forward(ng_module *self, ng_tape *on, ng_tensor *x)
+{
+    return ng_mul_scalar(on, x, ((const long_layer *)self)->last);
+}
+
+static void long_describe(const ng_module *self, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%0*d, last=%d", LONG, 0, ((const long_layer *)self)->last);
+}
+
+static const ng_module_class long_class = {
+    .name = "Long", .size = sizeof(long_layer), .forward = long_forward, .describe = long_describe};
+
+/* A layer of which settings and a name are long. */
+static ng_module *long_new(int last_setting, char last_letter)
+{
+    long_layer *self = (long_layer *)ng_module_new(&long_class);
+    char name[LONG + 2];
+    memset(name, 'a', LONG);
+    name[LONG] = last_letter, name[LONG + 1] = '\0';
+    self->last = last_setting;
+    ng_module_add_child(&self->base, name, ng_linear_new(2, 2));
+    return ng_module_built(&self->base);
+}
 
 static ng_status different_program(ng_group *group, void *with)
 {
     const int what = ng_group_rank(group) == 2 ? *(const int *)with : DIFFERENCES;
     const double eps = what == OTHER_EPS ? 1e-3 : what == OTHER_DIGIT ? nextafter(1e-5, 1) : 1e-5;
-    ng_module *net = ng_sequential_new(ng_linear_new(3, what == OTHER_WIDTH ? 5 : 4),
-                                       what == OTHER_LAYER ? ng_rms_norm_new(4)
-                                                           : ng_layer_norm_new(4, .eps = eps),
-                                       ng_dropout_new(what == OTHER_RATE ? 0.2 : 0.1));
+    ng_module *net = ng_sequential_new(
+        ng_linear_new(3, what == OTHER_WIDTH ? 5 : 4),
+        what == OTHER_LAYER ? ng_rms_norm_new(4) : ng_layer_norm_new(4, .eps = eps),
+        ng_dropout_new(what == OTHER_RATE ? 0.2 : 0.1),
+        long_new(what == LONG_SETTINGS ? 2 : 1, what == LONG_PATH ? 'b' : 'c'));
     if (what == FROZEN) ng_freeze(net);
     if (what == OTHER_DTYPE) ng_module_to(net, NG_F64);
     ng_parallel *parallel = ng_parallel_new(net, group);
