@@ -3,6 +3,7 @@
 #include "support.h"
 
 Suite *random_networks_suite(void);
+Suite *user_functions_suite(void);
 
 static test_entry entries[2000];
 static size_t entered;
@@ -68,6 +69,7 @@ int main(void)
     NORM_SUITES(X)
 #undef X
     srunner_add_suite(runner, random_networks_suite());
+    srunner_add_suite(runner, user_functions_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     int run = srunner_ntests_run(runner);

@@ -31,6 +31,9 @@ NG_BEGIN_C
 /* A tape is used by one thread at a time; different tapes are independent. */
 typedef struct ng_tape ng_tape;
 NG_API ng_tape *ng_tape_new(void);
+
+/* Inside a gradient rule, a definition or a recomputed pass, to free or to reset the tape is
+ * NG_ESTATE, and does nothing. */
 NG_API void ng_tape_free(ng_tape *tape);
 
 /* Ends the life of every tensor computed on the tape. The memory is kept for the next step, so a
@@ -71,8 +74,8 @@ NG_API ng_tape_usage ng_tape_used(const ng_tape *tape);
 /* ---- Gradients ---------------------------------------------------------------------------- */
 
 /* Adds d loss / d leaf to the gradient of every leaf that requires one and that the loss depends
- * on. `loss` has one element. Several calls add up, for the same or another loss. The first call
- * after an optimizer's step overwrites the gradients instead.
+ * on, also if the derivative is 0 (ng_sign). `loss` has one element. Several calls add up, for the
+ * same or another loss. The first call after an optimizer's step overwrites the gradients instead.
  *
  * A parameter that was frozen (ng_freeze) when it was used, or is frozen now, gets no gradient. If
  * no other leaf is left, that is NG_EGRAD. After an error the gradients that wait for a step are
@@ -181,10 +184,12 @@ struct ng_op {
 
     /* Sets dx[i] to the gradient of each input for which ng_requires_grad(node->inputs[i]), made of
      * dy, inputs and output by ng_ ops; NG_NONE is a gradient of zero. Leave a dx[i] that is
-     * NG_NONE already: it is not wanted. */
+     * NG_NONE already: it is not wanted. A rule fails by ng_fail, or by a dx[i] that it leaves NULL.
+     * Recording is off, unless the gradient is recorded: a rule that takes a gradient itself
+     * switches it on for the ops that it differentiates. */
     void (*gradient)(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx);
 
-    /* Writes the same gradients into memory. */
+    /* Writes the same gradients into memory. Another status than NG_OK ends the sweep with it. */
     ng_status (*backward)(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx);
 
     /* The output, composed of primitives from node->inputs and node->attributes. */

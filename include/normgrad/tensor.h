@@ -186,8 +186,8 @@ NG_API int64_t ng_dim(const ng_tensor *x, int axis); /* axis -1 is the last; -1 
 NG_API ng_shape ng_shape_of(const ng_tensor *x);     /* NG_SCALAR for NULL */
 
 /* The elements, row by row, to read and to write; NULL with NG_EDTYPE if the tensor has another
- * dtype. After writing call ng_touch(x): if x is an operand of a recorded op, a backward pass
- * through that op is then an error. */
+ * dtype. After writing call ng_touch(x): if x, or a tensor that shares its memory as a view does, is
+ * an operand of a recorded op, a backward pass through that op is then an error. */
 NG_API float *ng_data_f32(const ng_tensor *x);
 NG_API double *ng_data_f64(const ng_tensor *x);
 NG_API int64_t *ng_data_i64(const ng_tensor *x);
@@ -234,7 +234,9 @@ NG_API ng_tensor *ng_require_grad(ng_tensor *x);
 NG_API bool ng_requires_grad(const ng_tensor *x);
 
 /* The gradient that ng_backward has accumulated in a leaf, in x's shape; it lives as long as x.
- * NULL with NG_EGRAD if no backward pass has reached x; ng_has_grad asks without an error. */
+ * NULL with NG_EGRAD if no backward pass has reached x; ng_has_grad asks without an error. As an
+ * operand or a cotangent it is read as it was before the pass. A gradient rule does not call this
+ * for a leaf of the pass that it runs in. */
 NG_API ng_tensor *ng_grad(ng_tensor *x);
 NG_API bool ng_has_grad(const ng_tensor *x);
 

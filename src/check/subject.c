@@ -159,7 +159,7 @@ static ng_tensor *subject_run(ng_subject *subject)
     if (!y) ng_fail_unrecorded(before, NG_ENULL, "NULL was returned without an error");
     subject->nested = subject->swept;
     subject->lost = subject->tape->unrecorded_gradients > 0;
-    if (ng_failures_ever() > before)
+    if (!y || (ng_failed() && ng_failures_ever() > before))
         ng_check_say(subject->report, "the function failed: %s", ng_check_reason());
     else if (ng_is_none(y))
         ng_check_say(subject->report, "the function's result is NG_NONE");

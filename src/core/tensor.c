@@ -304,7 +304,7 @@ double ng_at_index(const ng_tensor *x, ng_shape index)
 
 void ng_touch(ng_tensor *x)
 {
-    if (ng_given("ng_touch", "x", x) && !ng_is_none(x)) x->version++;
+    if (ng_given("ng_touch", "x", x) && !ng_is_none(x)) (x->base ? x->base : x)->version++;
 }
 
 ng_status ng_writable(const char *function, const ng_tensor *x)
@@ -433,7 +433,10 @@ bool ng_has_grad(const ng_tensor *x)
 ng_tensor *ng_grad(ng_tensor *x)
 {
     if (!ng_given("ng_grad", "x", x)) return NULL;
-    if (ng_has_grad(x)) return x->leaf->grad;
+    if (ng_has_grad(x)) {
+        x->leaf->shown = true;
+        return x->leaf->grad;
+    }
     ng_fail(NG_EGRAD, "ng_grad: no backward pass has reached this tensor of shape %s",
             ng_shape_print(x->shape).text);
     return NULL;

@@ -30,7 +30,8 @@ typedef struct {
     ng_tensor *grad;
     ng_grad_state grad_state;
     uint32_t grad_epoch;
-    ng_tensor *tied;       /* or NULL: the parameter that is read in place of this one */
+    bool shown;      /* ng_grad has handed the gradient out: a pass changes it only when it ends */
+    ng_tensor *tied; /* or NULL: the parameter that is read in place of this one */
     ng_tensor *next_owned; /* after ng_tape_own: the tensor that the tape got before this one */
 } ng_leaf;
 
@@ -43,10 +44,10 @@ struct ng_tensor {
     ng_shape shape;
     int64_t size;
     void *data;
-    const ng_tensor *base; /* of a view: the tensor whose memory and version it shares */
-    ng_tape *tape;         /* its owner; NULL for yours and a module's */
-    ng_node *node;         /* the op that made it; NULL for leaves and constants */
-    ng_leaf *leaf;         /* NULL for what an op made */
+    ng_tensor *base; /* of a view: the tensor whose memory and version it shares */
+    ng_tape *tape;   /* its owner; NULL for yours and a module's */
+    ng_node *node;   /* the op that made it; NULL for leaves and constants */
+    ng_leaf *leaf;   /* NULL for what an op made */
 };
 
 static inline bool ng_is_none(const ng_tensor *x) { return x == NG_NONE; }

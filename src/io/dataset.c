@@ -323,6 +323,7 @@ ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *referenc
     }
     if (status == NG_OK) {
         memcpy(x->data, made->data, (size_t)x->size * ng_dtype_bytes(x->dtype));
+        ng_touch(x);
         dataset->standardized = true;
     }
     ng_tensor_free(made);

@@ -19,8 +19,9 @@ typedef struct entry {
     int input;          /* mark: the next input to look at */
     bool visited;       /* by mark */
     bool asked, wanted; /* a result of ng_gradients; that, or leads to one */
+    bool reached;       /* a gradient has arrived; of zero, if grad is NULL or empty */
     bool owned;         /* grad is the sweep's: it adds in place, and uses the memory again */
-    bool empty;         /* grad is memory only: nothing has arrived */
+    bool empty;         /* grad is memory only */
 } entry;
 
 /* The arrays are kept for later sweeps. */
@@ -44,9 +45,9 @@ struct ng_sweep {
     entry *spare;  /* the newest whose memory is free */
     void *scratch; /* for the inputs of one node */
     int scratch_for;
-    bool record;        /* gradients are recorded ops themselves */
-    bool to_leaves;     /* ng_backward: into the leaves that require a gradient */
-    bool zero_gradient; /* a gradient of zero has ended a path */
+    bool record;      /* gradients are recorded ops themselves */
+    bool to_leaves;   /* ng_backward: into the leaves that require a gradient */
+    ng_status status; /* of the first failure */
 };
 
 /* ---- The arrays ----------------------------------------------------------------------------- */
@@ -129,7 +130,7 @@ static inline entry *enter(ng_sweep *s, ng_tensor *x)
     e->next = NULL;
     e->sweep = s->number;
     e->input = 0;
-    e->visited = e->asked = e->wanted = e->owned = e->empty = false;
+    e->visited = e->asked = e->wanted = e->reached = e->owned = e->empty = false;
     return e;
 }
 
@@ -140,9 +141,11 @@ static void set_waiting(ng_sweep *s, int64_t index)
     if (word > s->word) s->word = word;
 }
 
-/* Lets the node of an entry wait for its turn. */
-static void wait_for_turn(ng_sweep *s, entry *e)
+/* A gradient arrives at an entry, whose node then waits for its turn. */
+static void reach(ng_sweep *s, entry *e)
 {
+    if (e->reached) return;
+    e->reached = true;
     const ng_node *node = e->x->node;
     if (!node || node->index < s->oldest) return;
     if (s->n_waiting++ == 0) {
@@ -191,7 +194,8 @@ static ng_sweep *begin_sweep(const char *function, ng_tape *tape)
     s->depth = outer ? outer->depth + 1 : 1;
     s->n_leaves = s->scratch_for = 0;
     s->oldest = s->n_waiting = s->word = 0;
-    s->record = s->to_leaves = s->zero_gradient = false;
+    s->record = s->to_leaves = false;
+    s->status = NG_OK;
     tape->sweep = s;
     return s;
 }
@@ -229,15 +233,16 @@ static ng_tensor *new_memory(ng_sweep *s, const ng_tensor *x)
 }
 
 /* Memory for the gradient of an entry. That of a leaf is the leaf's own gradient, unless it is
- * NG_GRAD_NEW or an outer pass may write to it: then it is separate memory, which finish_leaves
- * adds to it after a success. */
+ * NG_GRAD_NEW, was shown, or an outer pass may write to it: then it is separate memory, which
+ * finish_leaves adds to it after a success. */
 static ng_tensor *first_memory(ng_sweep *s, const entry *e)
 {
     ng_tensor *x = e->x;
     if (!goes_to_leaf(s, x)) return new_memory(s, x);
     if (!ng_tensor_grad_slot(x)) return NULL;
-    const bool apart = x->leaf->grad_state == NG_GRAD_NEW || s->depth > 1;
-    return apart ? new_memory(s, x) : x->leaf->grad;
+    const ng_leaf *leaf = x->leaf;
+    const bool apart = leaf->grad_state == NG_GRAD_NEW || leaf->shown || s->depth > 1;
+    return apart ? new_memory(s, x) : leaf->grad;
 }
 
 /* Gives an entry memory of its own. A gradient that belongs to another tensor is copied. */
@@ -253,7 +258,7 @@ static bool reserve(ng_sweep *s, entry *e)
     return true;
 }
 
-/* The gradient of an entry so far, or NULL. */
+/* The gradient of an entry so far. NULL: none, or zero if it is reached. */
 static ng_tensor *arrived(const entry *e) { return e->empty ? NULL : e->grad; }
 
 /* Opens the gradient of an entry for a kernel, which writes it or adds to it. */
@@ -262,8 +267,8 @@ static bool open_slot(ng_sweep *s, entry *e, ng_slot *slot)
     if (!reserve(s, e)) return false;
     slot->data = e->grad->data;
     slot->accumulate = !e->empty;
-    if (e->empty) wait_for_turn(s, e);
     e->empty = false;
+    reach(s, e);
     return true;
 }
 
@@ -273,7 +278,7 @@ static bool deliver(ng_sweep *s, entry *e, ng_tensor *dx)
 {
     if (!e->grad && !goes_to_leaf(s, e->x)) {
         e->grad = dx;
-        wait_for_turn(s, e);
+        reach(s, e);
         return true;
     }
     if (s->record) {
@@ -340,6 +345,16 @@ static void clear_slots(const ng_node *node, const ng_slot *slots)
             memset(slots[i].data, 0, sweep_bytes(node->inputs[i]));
 }
 
+static bool call_kernel(const ng_sweep *s, const ng_node *node, const ng_tensor *dy, ng_slot *slots)
+{
+    const int64_t before = ng_failures_ever();
+    const ng_status status = node->op->backward(s->tape, node, dy, slots);
+    if (status)
+        ng_fail_unrecorded(before, status, "%s: the backward kernel of %s returned %s", s->function,
+                           node->op->name, ng_status_name(status));
+    return status == NG_OK;
+}
+
 /* Runs the op's backward kernel on the gradients of its inputs. If a tensor is an input twice, its
  * second gradient is computed in separate memory and added. */
 static bool run_kernel(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_scratch in)
@@ -357,7 +372,7 @@ static bool run_kernel(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_s
     }
     if (dy->size == 0 && !node->op->joint)
         clear_slots(node, in.slots);
-    else if (node->op->backward(s->tape, node, dy, in.slots) != NG_OK)
+    else if (!call_kernel(s, node, dy, in.slots))
         return false;
     for (int i = 0; i < node->n_inputs; i++) {
         const ng_tensor *x = node->inputs[i];
@@ -378,25 +393,52 @@ static bool fits(const ng_sweep *s, const ng_op *op, const char *what, const ng_
     return false;
 }
 
+/* A gradient that somebody else gives. What is not the tape's is copied: its owner may change or
+ * free it. */
+static ng_tensor *on_tape(const ng_sweep *s, ng_tensor *dx)
+{
+    if ((dx->base ? dx->base : dx)->tape) return dx;
+    if (s->record && dx->requires_grad) /* dx + -0 keeps all bits and has a gradient */
+        return ng_add(s->tape, dx, ng_result_full(s->tape, dx->dtype, (ng_shape){0}, -0.0));
+    ng_tensor *copy = ng_result_like(s->tape, dx);
+    if (copy) memcpy(copy->data, dx->data, sweep_bytes(dx));
+    return copy;
+}
+
+/* Adds what a rule gave for input i to its gradient. */
+static bool deliver_ruled(ng_sweep *s, const ng_node *node, int i, entry *to, ng_tensor *dx)
+{
+    if (ng_is_none(dx)) {
+        reach(s, to);
+        return true;
+    }
+    const char *why = node->op->built_in ? NULL : ng_why_unusable(s->tape, dx);
+    if (why)
+        ng_fail(NG_ESTATE, "%s: what the gradient rule of %s gave for operand %d %s", s->function,
+                node->op->name, i + 1, why);
+    if (why || !fits(s, node->op, "gradient rule", dx, node->inputs[i])) return false;
+    dx = on_tape(s, dx);
+    return dx && deliver(s, to, dx);
+}
+
 /* Runs the op's gradient rule and adds its results to the inputs' gradients. The rule's ops are
- * recorded if the sweep records. */
+ * recorded if the sweep records. A rule that leaves a failure on record has failed. */
 static bool run_rule(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_scratch in)
 {
-    const int64_t failures = ng_failures();
+    const bool own = node->op->built_in;
+    const int64_t before = own ? 0 : ng_failures_ever();
     for (int i = 0; i < node->n_inputs; i++) in.dx[i] = in.to[i] ? NULL : NG_NONE;
     node->op->gradient(s->tape, node, dy, in.dx);
     s->tape->function = s->function;
+    s->tape->recording = s->record;
+    if (!own && ng_failures_ever() > before && ng_failed()) return false;
     for (int i = 0; i < node->n_inputs; i++) {
         if (!in.to[i]) continue;
-        if (!in.dx[i] && ng_failures() == failures)
-            ng_fail(NG_EGRAD, "%s: the gradient rule of %s gave no gradient of operand %d",
-                    s->function, node->op->name, i + 1);
-        if (!in.dx[i]) return false;
-        if (ng_is_none(in.dx[i]))
-            s->zero_gradient = true;
-        else if (!fits(s, node->op, "gradient rule", in.dx[i], node->inputs[i]) ||
-                 !deliver(s, in.to[i], in.dx[i]))
-            return false;
+        if (!in.dx[i])
+            ng_fail_unrecorded(before, NG_EGRAD,
+                               "%s: the gradient rule of %s gave no gradient of operand %d",
+                               s->function, node->op->name, i + 1);
+        if (!in.dx[i] || !deliver_ruled(s, node, i, in.to[i], in.dx[i])) return false;
     }
     return true;
 }
@@ -435,6 +477,7 @@ static bool sweep_definition(ng_sweep *s, const ng_node *node, ng_tensor *y, ng_
         if (!e) continue;
         e->asked = e->wanted = true;
         e->grad = to[i]->grad;
+        e->reached = to[i]->reached;
         e->owned = to[i]->owned;
         e->empty = to[i]->empty;
     }
@@ -442,12 +485,11 @@ static bool sweep_definition(ng_sweep *s, const ng_node *node, ng_tensor *y, ng_
     for (int i = 0; i < node->n_inputs; i++) {
         const entry *e = to[i] ? find(inner, to[i]->x) : NULL;
         if (!e) continue;
-        if (arrived(e) && !arrived(to[i])) wait_for_turn(s, to[i]);
+        if (e->reached) reach(s, to[i]);
         to[i]->grad = e->grad;
         to[i]->empty = e->empty;
     }
     end_sweep(inner, s);
-    s->zero_gradient = true;
     return well;
 }
 
@@ -464,20 +506,24 @@ static bool run_definition(ng_sweep *s, const ng_node *node, ng_tensor *dy, inpu
         if (in.to[i] && !reserve(s, in.to[i])) return false;
     if (!s->record && !ng_tape_enter(tape, &scope)) return false;
     const bool was = ng_tape_set_recording(tape, true);
+    const int64_t before = ng_failures_ever();
     ng_tensor *y = node->op->definition(tape, &copy);
     ng_tape_set_recording(tape, was);
     tape->function = s->function;
+    if (!y)
+        ng_fail_unrecorded(before, NG_EGRAD, "%s: the definition of %s returned NULL", s->function,
+                           node->op->name);
     const bool well = y && fits(s, node->op, "definition", y, node->output) &&
                       sweep_definition(s, node, y, dy, in.to, oldest);
     if (!s->record) ng_tape_leave(tape, &scope);
     return well;
 }
 
-/* Visits the node of an entry, which has a gradient. Once a kernel has used that, its memory is
- * free. */
+/* Visits the node of an entry, which is reached. A gradient of zero is handed on without running the
+ * op. Once a kernel has used a gradient, its memory is free. */
 static bool run_node(ng_sweep *s, entry *e)
 {
-    ng_tensor *dy = e->grad;
+    ng_tensor *dy = arrived(e);
     const ng_node *node = e->x->node;
     const ng_op *op = node->op;
     inputs_scratch in;
@@ -485,7 +531,11 @@ static bool run_node(ng_sweep *s, entry *e)
     if (!take_inputs(s, node, &in, &any)) return false;
     if (!any) return true;
     s->tape->function = s->function;
-    if (!ng_node_is_current(node)) {
+    if (!dy) {
+        well = true;
+        for (int i = 0; i < node->n_inputs; i++)
+            if (in.to[i]) reach(s, in.to[i]);
+    } else if (!ng_node_is_current(node)) {
         ng_fail(NG_ESTATE, "%s: an operand of %s was changed after the op was recorded",
                 s->function, op->name);
     } else if (op->backward && !s->record) {
@@ -533,18 +583,6 @@ static bool mark(ng_sweep *s, ng_tensor *output)
     return e;
 }
 
-/* The cotangent dy of an output. A gradient of ng_gradients may be dy itself. So there it is a copy
- * if its memory is not the tape's, but the caller's, who may change or free it. */
-static ng_tensor *own_cotangent(const ng_sweep *s, ng_tensor *dy)
-{
-    if (s->to_leaves || (dy->base ? dy->base : dy)->tape) return dy;
-    if (s->record && dy->requires_grad) /* dy + -0 keeps all bits and has a gradient */
-        return ng_add(s->tape, dy, ng_result_full(s->tape, dy->dtype, (ng_shape){0}, -0.0));
-    ng_tensor *copy = ng_result_like(s->tape, dy);
-    if (copy) memcpy(copy->data, dy->data, sweep_bytes(dy));
-    return copy;
-}
-
 /* From the outputs to what they depend on. Without cotangents these are ones. */
 static bool walk(ng_sweep *s, ng_tensor *const *outputs, int n_outputs,
                  ng_tensor *const *cotangents)
@@ -557,12 +595,24 @@ static bool walk(ng_sweep *s, ng_tensor *const *outputs, int n_outputs,
         if (!e) return false;
         if (!s->to_leaves && !e->wanted) continue;
         const bool given = cotangents && !ng_is_none(cotangents[i]);
-        ng_tensor *dy = given ? own_cotangent(s, cotangents[i])
-                              : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
+        ng_tensor *dy =
+            given ? on_tape(s, cotangents[i]) : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
         if (!dy || !deliver(s, e, dy)) return false;
     }
     for (entry *e; (e = take_turn(s));)
         if (!run_node(s, e)) return false;
+    return true;
+}
+
+/* Gives leaves that only a gradient of zero has reached a gradient. */
+static bool fill_with_zeros(ng_sweep *s)
+{
+    for (entry *e = s->leaf; e; e = e->next) {
+        ng_slot slot;
+        if (!e->reached || arrived(e)) continue;
+        if (!open_slot(s, e, &slot)) return false;
+        memset(slot.data, 0, sweep_bytes(e->x));
+    }
     return true;
 }
 
@@ -576,7 +626,9 @@ static bool run_sweep(ng_sweep *s, ng_tensor *const *outputs, int n_outputs,
     tape->replay.mode = NG_TAPE_LIVE;
     for (ng_listener *l = tape->listeners; l; l = l->next)
         if (l->swept) l->swept(l);
-    const bool well = walk(s, outputs, n_outputs, cotangents);
+    const bool well =
+        walk(s, outputs, n_outputs, cotangents) && (!s->to_leaves || fill_with_zeros(s));
+    s->status = well ? NG_OK : ng_newest_status();
     tape->replay.mode = mode;
     tape->recording = was;
     return well;
@@ -624,12 +676,15 @@ static void finish_leaves(ng_sweep *s, bool well)
 static bool has_reached_leaf(const ng_sweep *s)
 {
     for (const entry *e = s->leaf; e; e = e->next)
-        if (arrived(e)) return true;
+        if (e->reached) return true;
     return false;
 }
 
 const char *ng_why_no_gradient(const ng_tape *tape)
 {
+    if (!tape->recording && tape->sweep)
+        return "recording is off inside a gradient rule, unless the gradient is recorded "
+               "(ng_tape_set_recording)";
     if (!tape->recording) return "recording is off (ng_tape_set_recording)";
     if (tape->unrecorded_gradients > 0) return "a gradient on this tape was taken without .record";
     return "all that it depends on is frozen or constant (ng_unfreeze, ng_require_grad)";
@@ -643,15 +698,14 @@ static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_
     ng_sweep *outer = tape->sweep, *s = begin_sweep(function, tape);
     if (!s) return ng_newest_status();
     s->to_leaves = true;
-    const bool well = run_sweep(s, &y, 1, &dy);
-    const bool reached = s->zero_gradient || has_reached_leaf(s);
+    const bool well = run_sweep(s, &y, 1, &dy), reached = has_reached_leaf(s);
     finish_leaves(s, well);
     end_sweep(s, outer);
     if (well && !reached)
         return ng_fail(NG_EGRAD,
                        "%s: every parameter that it depends on is frozen now (ng_unfreeze)",
                        function);
-    return well ? NG_OK : ng_newest_status();
+    return s->status;
 }
 
 ng_status ng_backward_from(ng_tape *tape, ng_tensor *y, ng_tensor *dy)
@@ -716,6 +770,14 @@ static bool ask_for(ng_sweep *s, ng_tensor *const *inputs, int n_inputs)
     return true;
 }
 
+/* Why the outputs may not depend on an input, or NULL. */
+static const char *why_no_path(const ng_tape *tape, ng_tensor *const *outputs, int n_outputs)
+{
+    bool any = false;
+    for (int i = 0; i < n_outputs; i++) any = any || outputs[i]->requires_grad;
+    return !any || tape->unrecorded_gradients > 0 ? ng_why_no_gradient(tape) : NULL;
+}
+
 ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outputs,
                             ng_tensor *const *inputs, int n_inputs, ng_gradients_options options)
 {
@@ -745,20 +807,21 @@ ng_status ng_gradients_for(const char *function, ng_tape *tape, ng_tensor *const
     ng_sweep *outer = tape->sweep, *s = begin_sweep(function, tape);
     if (!s) return ng_newest_status();
     s->record = options.record;
-    const bool was_unrecorded = tape->unrecorded_gradients > 0;
+    const char *why = why_no_path(tape, outputs, n_outputs);
     tape->unrecorded_gradients += !options.record;
     bool well =
         ask_for(s, inputs, n_inputs) && run_sweep(s, outputs, n_outputs, options.cotangents);
-    for (int i = 0; i < n_inputs && well; i++) found[i] = arrived(find(s, inputs[i]));
-    end_sweep(s, outer);
     for (int i = 0; i < n_inputs && well; i++) {
-        if (!found[i] && !options.allow_unused)
-            ng_fail(NG_EGRAD, "%s: no output depends on input %d%s", function, i + 1,
-                    was_unrecorded ? ": a gradient on this tape was taken without .record" : "");
+        const entry *e = find(s, inputs[i]);
+        found[i] = arrived(e);
+        if (!e->reached && !options.allow_unused)
+            ng_fail(NG_EGRAD, "%s: no output depends on input %d%s%s", function, i + 1,
+                    why ? ": " : "", why ? why : "");
         else if (!found[i])
-            found[i] = ng_result_full(tape, inputs[i]->dtype, inputs[i]->shape, 0.0);
+            found[i] = ng_result_full(tape, e->x->dtype, e->x->shape, 0.0);
         well = found[i];
     }
+    end_sweep(s, outer);
     if (!well) return ng_newest_status();
     memcpy(options.gradients, found, (size_t)n_inputs * sizeof *found);
     return NG_OK;

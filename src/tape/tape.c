@@ -68,9 +68,18 @@ static void tell_reset(const ng_tape *tape)
     }
 }
 
+/* Whether nobody computes on the tape: no gradient rule, no definition, no recomputed pass. */
+static bool is_idle(const char *function, const ng_tape *tape)
+{
+    if (!tape->sweep && tape->scopes == 0) return true;
+    ng_fail(NG_ESTATE, "%s: called inside a gradient rule, a definition or a recomputed pass",
+            function);
+    return false;
+}
+
 void ng_tape_free(ng_tape *tape)
 {
-    if (!tape) return;
+    if (!tape || !is_idle("ng_tape_free", tape)) return;
     tell_reset(tape);
     while (tape->listeners) ng_tape_unlisten(tape->listeners);
     ng_replay_free(&tape->replay);
@@ -83,7 +92,7 @@ void ng_tape_free(ng_tape *tape)
 
 void ng_tape_reset(ng_tape *tape)
 {
-    if (!ng_given("ng_tape_reset", "tape", tape)) return;
+    if (!ng_given("ng_tape_reset", "tape", tape) || !is_idle("ng_tape_reset", tape)) return;
     tell_reset(tape);
     ng_arena_reset(&tape->arena);
     tape_free_owned(tape);
@@ -250,8 +259,7 @@ static bool is_replaced(const ng_tape *tape, const ng_tensor *x)
     return false;
 }
 
-/* Why x cannot be read on this tape; NULL: it can. */
-static inline const char *why_unusable(const ng_tape *tape, const ng_tensor *x)
+const char *ng_why_unusable(const ng_tape *tape, const ng_tensor *x)
 {
     if (ng_is_none(x)) return "is NG_NONE, expected a tensor";
     if (x->tape && x->tape != tape) return "lives on another tape";
@@ -265,7 +273,7 @@ static inline const char *why_unusable(const ng_tape *tape, const ng_tensor *x)
 bool ng_usable(const char *function, const char *role, int number, const ng_tape *tape,
                const ng_tensor *x)
 {
-    const char *why = why_unusable(tape, x);
+    const char *why = ng_why_unusable(tape, x);
     if (!why) return true;
     char place[16] = "";
     if (number > 0) snprintf(place, sizeof place, " %d", number);
@@ -331,7 +339,8 @@ bool ng_accepts_optional(const char *function, ng_tape *tape, int required, int 
     for (int i = 0; i < count; i++) {
         const ng_tensor *x = inputs[i];
         if (i >= required && ng_is_none(x)) continue;
-        if (why_unusable(tape, x)) return ng_usable(function, label_of(names, i).text, 0, tape, x);
+        if (ng_why_unusable(tape, x))
+            return ng_usable(function, label_of(names, i).text, 0, tape, x);
         if (!first && x->dtype != NG_I64) first = x, n_first = i;
         if (x->dtype == NG_I64)
             ng_fail(NG_EDTYPE,

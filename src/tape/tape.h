@@ -111,6 +111,9 @@ bool ng_list_given(const char *function, const char *what, ng_tensor *const *lis
 /* Whether neither the tape nor an operand is NULL; else notes it. */
 bool ng_all_given(const char *function, const ng_tape *tape, int count, ng_tensor *const *inputs);
 
+/* Why x cannot be read on this tape; NULL: it can. */
+const char *ng_why_unusable(const ng_tape *tape, const ng_tensor *x);
+
 /* Whether x can be read on this tape: it is not NG_NONE, belongs to this tape or to none, and is no
  * stale view. The error names its role, and its number unless that is 0: "ng_add: operand 2 lives
  * on another tape". */
