@@ -25,12 +25,12 @@ typedef struct {
 } watched_layer;
 
 typedef struct {
-    ng_watcher base; /* first: the module frees it as that */
-    uint64_t digest; /* of the layers, the parameters and their dtypes */
-    uint64_t number; /* of the network, from 1 */
+    ng_watcher base;    /* first: the module frees it as that */
+    uint64_t structure; /* of the net when this was made */
+    uint64_t number;    /* of the network, from 1 */
     watched_layer *layers;
     watched_parameter *parameters; /* of all layers, in their order */
-    int64_t n_layers, n_parameters;
+    int64_t n_layers, layers_room, n_parameters, parameters_room;
     int64_t step; /* of the last call */
     bool begun;   /* the values of a call are known */
 } watcher;
@@ -48,49 +48,10 @@ static void watcher_free(ng_watcher *base)
 {
     watcher *w = (watcher *)base;
     ng_tape_unlisten(&base->listener);
-    for (int64_t i = 0; w->parameters && i < w->n_parameters; i++)
-        ng_tensor_free(w->parameters[i].before);
-    for (int64_t i = 0; w->layers && i < w->n_layers; i++) ng_free(w->layers[i].name);
+    for (int64_t i = 0; i < w->n_parameters; i++) ng_tensor_free(w->parameters[i].before);
+    for (int64_t i = 0; i < w->n_layers; i++) ng_free(w->layers[i].name);
     ng_free(w->parameters), ng_free(w->layers);
     ng_free(w);
-}
-
-/* The next parameter that the module itself has registered, or NULL. */
-static const ng_tensor *own_parameter(const ng_module *module, int *entry)
-{
-    while (*entry < module->registry->count) {
-        const ng_entry *e = &module->registry->entries[(*entry)++];
-        if (e->kind == NG_ENTRY_PARAMETER) return e->tensor;
-    }
-    return NULL;
-}
-
-/* The next layer of the net that is no container, or NULL. */
-static const ng_module *next_layer(const ng_module *net, int *index)
-{
-    const ng_module *layer;
-    while ((layer = ng_module_layer(net, (*index)++))) {
-        if (ng_is_container(layer)) continue;
-        if (layer != net || !ng_module_child(net, 0)) return layer;
-    }
-    return NULL;
-}
-
-/* Counts layers and parameters, and computes their digest. */
-static watcher watcher_scan(const ng_module *net)
-{
-    watcher w = {.base = {.listener.reset = watcher_reset, .destroy = watcher_free},
-                 .digest = NG_DIGEST_START};
-    const ng_module *layer;
-    const ng_tensor *own;
-    for (int i = 0; (layer = next_layer(net, &i)); w.n_layers++) {
-        w.digest = ng_digest(w.digest, &layer, sizeof layer);
-        for (int e = 0; (own = own_parameter(layer, &e)); w.n_parameters++) {
-            w.digest = ng_digest(w.digest, &own, sizeof own);
-            w.digest = ng_digest(w.digest, &own->dtype, sizeof own->dtype);
-        }
-    }
-    return w;
 }
 
 /* Names the layer by its path, with the type after a number: "0.Linear". */
@@ -111,44 +72,60 @@ static bool name_layer(watched_layer *l, const ng_module *net)
     return true;
 }
 
-static watcher *watcher_new(const ng_module *net, const watcher *scanned)
+static bool add_layer(watcher *w, const ng_module *net, const ng_module *layer)
+{
+    const struct ng_registry *registry = layer->registry;
+    watched_layer l = {.module = layer};
+    if (!NG_RESERVE(watch_name, w->layers, w->n_layers, w->layers_room) || !name_layer(&l, net))
+        return false;
+    w->layers[w->n_layers++] = l;
+    for (int i = 0; i < registry->count; i++) {
+        const ng_tensor *x = registry->entries[i].tensor;
+        if (registry->entries[i].kind != NG_ENTRY_PARAMETER) continue;
+        if (!NG_RESERVE(watch_name, w->parameters, w->n_parameters, w->parameters_room))
+            return false;
+        ng_tensor *before = ng_tensor_make(watch_name, x->dtype, x->shape);
+        if (!before) return false;
+        w->parameters[w->n_parameters++] = (watched_parameter){x, before};
+        w->layers[w->n_layers - 1].n_parameters++;
+    }
+    return true;
+}
+
+/* Whether the net has the layers and the dtypes that it had. */
+static bool is_current(const watcher *w, const ng_module *net)
+{
+    if (w->structure != net->registry->structure) return false; /* tensors may be gone */
+    for (int64_t i = 0; i < w->n_parameters; i++)
+        if (w->parameters[i].tensor->dtype != w->parameters[i].before->dtype) return false;
+    return true;
+}
+
+/* A watcher of all modules of the net that are no containers, or of the net itself if it has none. */
+static watcher *watcher_new(const ng_module *net)
 {
     watcher *w = ng_calloc(watch_name, 1, sizeof *w);
-    if (!w) return NULL;
-    *w = *scanned;
-    w->layers = ng_calloc(watch_name, w->n_layers + 1, sizeof *w->layers);
-    w->parameters = ng_calloc(watch_name, w->n_parameters + 1, sizeof *w->parameters);
-    bool made = w->layers && w->parameters;
-    watched_layer *l = w->layers;
-    watched_parameter *p = w->parameters;
-    for (int i = 0; made && (l->module = next_layer(net, &i)); l++) {
-        const ng_tensor *own;
-        made = name_layer(l, net);
-        for (int e = 0; made && (own = own_parameter(l->module, &e)); p++, l->n_parameters++) {
-            p->tensor = own;
-            p->before = ng_tensor_make(watch_name, own->dtype, own->shape);
-            made = p->before != NULL;
-        }
-    }
-    if (made) return w;
-    watcher_free(&w->base);
-    return NULL;
+    const ng_module *layer;
+    bool made = w != NULL;
+    for (int i = 0; made && (layer = ng_module_layer(net, i)); i++)
+        if (!ng_is_container(layer) && (layer != net || !ng_module_child(net, 0)))
+            made = add_layer(w, net, layer);
+    if (!made) return w ? watcher_free(&w->base), NULL : NULL;
+    w->base.listener.reset = watcher_reset, w->base.destroy = watcher_free;
+    w->structure = net->registry->structure;
+    return w;
 }
 
 /* The net's watcher, made anew if there is none or the net has changed. */
 static watcher *watcher_of(ng_module *net)
 {
-    struct ng_registry *registry = net->registry;
-    watcher *w = (watcher *)registry->watcher;
-    const watcher scanned = watcher_scan(net);
-    if (!w || w->digest != scanned.digest) {
-        static _Atomic uint64_t networks;
-        watcher *made = watcher_new(net, &scanned);
-        if (!made) return NULL;
-        made->number = w ? w->number : ++networks;
-        if (w) watcher_free(&w->base);
-        registry->watcher = &made->base;
-        w = made;
+    static _Atomic uint64_t networks;
+    watcher *old = (watcher *)net->registry->watcher, *w = old;
+    if (!w || !is_current(w, net)) {
+        if (!(w = watcher_new(net))) return NULL;
+        w->number = old ? old->number : ++networks;
+        if (old) watcher_free(&old->base);
+        net->registry->watcher = &w->base;
     }
     for (int64_t i = 0; i < w->n_layers; i++) {
         w->layers[i].seen.watcher = &w->base;
