@@ -372,7 +372,6 @@ static size_t piece_of(size_t bytes) { return in_pieces && bytes > 7 ? 7 : bytes
 int counted_open(const char *path, int flags, ...);
 int counted_close(int fd);
 int counted_memfd_create(const char *name, unsigned flags);
-int counted_mkstemp(char *path);
 ssize_t counted_read(int fd, void *bytes, size_t count);
 ssize_t counted_write(int fd, const void *bytes, size_t count);
 int counted_fsync(int fd);
@@ -393,13 +392,6 @@ int counted_open(const char *path, int flags, ...)
 int counted_memfd_create(const char *name, unsigned flags)
 {
     const int fd = refuse_file_call() ? -1 : memfd_create(name, flags);
-    descriptors += fd >= 0;
-    return fd;
-}
-
-int counted_mkstemp(char *path)
-{
-    const int fd = refuse_file_call() ? -1 : mkstemp(path);
     descriptors += fd >= 0;
     return fd;
 }

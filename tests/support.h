@@ -164,9 +164,9 @@ void threads_fail_after(int count);
 
 /* ---- Files --------------------------------------------------------------------------------
  *
- * Of the library's file calls (open, read, write, fsync, rename, close, fchmod, memfd_create,
- * mkstemp) `count` more succeed, then one fails with `error`, then all succeed. At a test's end
- * every descriptor must be closed. */
+ * Of the library's file calls (open, read, write, fsync, rename, close, fchmod, memfd_create)
+ * `count` more succeed, then one fails with `error`, then all succeed. At a test's end every
+ * descriptor must be closed. */
 void file_calls_fail_once_after(int64_t count, int error);
 bool file_call_refused(void); /* whether one has failed since the last call of the above */
 void file_calls_succeed(void);

@@ -42,8 +42,7 @@ NG_BEGIN_C
  * which looks the same. 30 curves look different.
  *
  * A key wider than a third of the figure stands below the panels, and the figure becomes higher.
- * With a .height it does not: then the key takes at most half of it, and says how many names are
- * left out. Texts are UTF-8 and are drawn as they are; a new line begins a line, and long texts are
+ * With a .height it does not: NG_EVALUE if the key takes more than half of it. Texts are UTF-8 and are drawn as they are; a new line begins a line, and long texts are
  * broken. A byte that is not UTF-8 is drawn as U+FFFD.
  *
  * NG_EVALUE if there is nothing to draw: no series, a series that is not there, or no value that can

@@ -50,28 +50,28 @@ static figure_kind kind_of(const char *path)
     return NO_KIND;
 }
 
-bool ng_figure_accepted(const ng_figure *f)
+bool ng_figure_begin(ng_figure *f)
 {
     const figure_kind kind = kind_of(f->path);
     enum { MOST = 20000 };
-    if (kind == NO_KIND) {
-        ng_fail(NG_EVALUE,
-                "%s: the path is \"%s\", expected one that ends in .svg, .png or .pdf, \"-\" for "
-                "text, or NULL for a window",
-                f->function, f->path);
-        return false;
-    }
-    if (f->width < 0 || f->height < 0 || f->width > MOST || f->height > MOST) {
-        ng_fail(NG_EVALUE, "%s: a size of %d x %d, expected at most %d", f->function, f->width,
-                f->height, MOST);
-        return false;
-    }
-    if (kind == WINDOW && !getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY")) {
-        ng_fail(NG_EIO,
-                "%s: there is no display for a window: give the name of a file, or \"-\" for text",
-                f->function);
-        return false;
-    }
+    f->data.function = f->axes.function = f->script.function = f->function;
+    if (kind == NO_KIND)
+        return ng_fail(
+                   NG_EVALUE,
+                   "%s: the path is \"%s\", expected one that ends in .svg, .png or .pdf, \"-\" "
+                   "for text, or NULL for a window",
+                   f->function, f->path),
+               false;
+    if (f->width < 0 || f->height < 0 || f->width > MOST || f->height > MOST)
+        return ng_fail(NG_EVALUE, "%s: a size of %d x %d, expected at most %d", f->function,
+                       f->width, f->height, MOST),
+               false;
+    if (kind == WINDOW && !getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY"))
+        return ng_fail(NG_EIO,
+                       "%s: there is no display for a window: give the name of a file, or \"-\" "
+                       "for text",
+                       f->function),
+               false;
     return ng_option_idle(f->function, "keep", f->keep && kind >= TEXT,
                           "with the name of a file") &&
            ng_option_idle(f->function, "live", f->live && kind < TEXT, "with \"-\" and NULL");
@@ -138,7 +138,7 @@ static void set_terminal(ng_text *text, const ng_figure *f)
     const figure_kind kind = kind_of(f->path);
     const double unit = kind == PDF ? 0.01 : 1; /* inches */
     if (f->as_text) ng_text_print(text, "unset grid\n");
-    if (f->as_text && f->live) ng_text_print(text, "set print '-'\nprint \"\\033[H\"\n");
+    if (f->as_text) ng_text_print(text, "set print '-'\n%s", f->live ? "print \"\\033[H\"\n" : "");
     if (kind == WINDOW)
         ng_text_print(text, "windowed = strstrt(GPVAL_TERMINALS, ' qt ') ? 'qt' : "
                             "strstrt(GPVAL_TERMINALS, ' wxt ') ? 'wxt' : 'x11'\n");
@@ -192,15 +192,7 @@ static void add_commands(ng_text *text, const ng_figure *f, const char *data)
 
 /* ---- A run ---------------------------------------------------------------------------------- */
 
-static ng_status system_refuses(const char *function, int error)
-{
-    if (error == ENOENT)
-        return ng_fail(NG_EIO,
-                       "%s: gnuplot is not installed: apt-get install gnuplot-nox (in normgrad's "
-                       "project: make deps)",
-                       function);
-    return ng_fail(NG_EIO, "%s: cannot run gnuplot: %s", function, strerror(error));
-}
+static const char drawn_mark[] = "normgrad: drawn";
 
 /* Records the last line that gnuplot printed as the error. */
 static ng_status gnuplot_failed(const char *function, char *said)
@@ -212,34 +204,69 @@ static ng_status gnuplot_failed(const char *function, char *said)
     return ng_fail(NG_EIO, "%s: gnuplot: %s", function, line + strspn(line, " \t"));
 }
 
-/* Starts gnuplot with these as its standard input, output and error, -1 for the program's own; in a
- * process group, so that Ctrl-C does not end it. It runs the commands. Without them it runs its
- * input, as a file, because gnuplot reads a standard input byte by byte. */
-static ng_status start_gnuplot(const ng_figure *f, pid_t *process, const int files[3],
-                               char *commands)
+/* Starts a gnuplot that draws the file again and again, until it is the last figure or the program
+ * has ended; in a process group, so that Ctrl-C does not end it. */
+static ng_status start_gnuplot(const ng_figure *f, ng_gnuplot *g)
 {
-    char *arguments[] = {
-        "gnuplot", "-d", f->path ? "-d" : "-persist", commands ? "-e" : "/dev/stdin",
-        commands,  NULL};
+    char commands[300];
+    char *arguments[] = {"gnuplot", "-d", f->path ? "-d" : "-persist", "-e", commands, NULL};
+    const int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
+    snprintf(commands, sizeof commands,
+             "last = 0; while (!last) { load '%s'; if (!last) { pause 0.5 }; "
+             "if (system('kill -0 %ld 2>&- && echo runs') eq '') { last = 1 } }; "
+             "system('rm -rf %s')",
+             g->path, (long)getpid(), g->folder);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    for (int i = 0; i < 3; i++)
-        if (files[i] >= 0) posix_spawn_file_actions_adddup2(&actions, files[i], i);
-    const int error = posix_spawnp(process, "gnuplot", &actions, &attributes, arguments, environ);
-    if (error) *process = 0;
+    if (in >= 0) posix_spawn_file_actions_adddup2(&actions, in, 0);
+    if (!f->live) posix_spawn_file_actions_adddup2(&actions, fileno(g->out), 1);
+    posix_spawn_file_actions_adddup2(&actions, fileno(g->said), 2);
+    const int error =
+        posix_spawnp(&g->process, "gnuplot", &actions, &attributes, arguments, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
-    return error ? system_refuses(f->function, error) : NG_OK;
+    if (in >= 0) close(in);
+    if (!error) return NG_OK;
+    g->process = 0;
+    return ng_fail(NG_EIO, "%s: %s: %s", f->function,
+                   error == ENOENT ? "gnuplot is not installed (apt-get install gnuplot-nox)"
+                                   : "cannot run gnuplot",
+                   strerror(error));
 }
 
-/* Where SIGCHLD is ignored, this waits as well, but there is no state to be had. */
-static void wait_for(pid_t process)
+static ng_status replace_file(const ng_figure *f, const char *path, const ng_text *text,
+                              bool passing)
 {
-    while (waitpid(process, NULL, 0) < 0 && errno == EINTR) {
+    ng_replacement file;
+    if (text->failed) return NG_ENOMEM;
+    ng_replacement_begin(&file, f->function, path);
+    file.passing = passing;
+    ng_replacement_write(&file, text->bytes, text->count);
+    return ng_replacement_end(&file);
+}
+
+/* Writes the commands to the file that gnuplot reads. */
+static ng_status put_figure(const ng_figure *f, ng_gnuplot *g, bool last)
+{
+    ng_text commands = {.function = f->function};
+    add_commands(&commands, f, NULL);
+    ng_text_print(&commands,
+                  "unset output\nlast = %d\nif (last) { print ''; set print; print '%s' }\n", last,
+                  drawn_mark);
+    ng_status status = NG_OK;
+    if (!g->said) {
+        strcpy(g->folder, "/tmp/normgrad-XXXXXX");
+        g->said = tmpfile(), g->out = tmpfile();
+        if (!mkdtemp(g->folder) || !g->said || !g->out)
+            status = ng_fail(NG_EIO, "%s: a temporary file: %s", f->function, strerror(errno));
+        snprintf(g->path, sizeof g->path, "%s/figure", g->folder);
     }
+    if (status == NG_OK) status = replace_file(f, g->path, &commands, true);
+    ng_free(commands.bytes);
+    return status;
 }
 
 static ng_status read_file(const char *function, FILE *file, ng_text *text)
@@ -250,94 +277,30 @@ static ng_status read_file(const char *function, FILE *file, ng_text *text)
     return text->failed ? NG_ENOMEM : NG_OK;
 }
 
-/* What gnuplot prints after a figure. */
-static const char done[] = "\nnormgrad: drawn\n";
-
-/* Runs gnuplot with these commands and adds what it writes to `drawn`. */
-static ng_status run_gnuplot(const ng_figure *f, ng_text *commands, ng_text *drawn)
+ng_status ng_gnuplot_show(ng_gnuplot *g, const ng_figure *f, bool last, ng_text *drawn)
 {
     ng_text said = {.function = f->function};
-    FILE *in = tmpfile(), *out = tmpfile(), *err = tmpfile();
-    pid_t process;
     ng_status status = NG_OK;
-    ng_text_print(commands, "unset output\nprint \"\\nnormgrad: drawn\"\n");
-    const size_t size = (size_t)commands->count;
-    if (commands->failed)
-        status = NG_ENOMEM;
-    else if (!in || !out || !err || fwrite(commands->bytes, 1, size, in) < size || fflush(in) != 0)
-        status = ng_fail(NG_EIO, "%s: a temporary file: %s", f->function, strerror(errno));
-    if (in) rewind(in);
-    if (status == NG_OK)
-        status = start_gnuplot(f, &process, (int[]){fileno(in), fileno(out), fileno(err)}, NULL);
-    if (status == NG_OK) {
-        wait_for(process);
-        status = read_file(f->function, err, &said);
-        if (status == NG_OK) status = read_file(f->function, out, drawn);
-        if (status == NG_OK && (!said.bytes || !strstr(said.bytes, done)))
-            status = gnuplot_failed(f->function, said.bytes);
-    }
-    if (in) fclose(in);
-    if (out) fclose(out);
-    if (err) fclose(err);
-    ng_free(said.bytes);
-    return status;
-}
-
-static ng_status replace_file(const ng_figure *f, const char *path, const ng_text *text)
-{
-    ng_replacement file;
-    ng_replacement_begin(&file, f->function, path);
-    ng_replacement_write(&file, text->bytes, text->count);
-    return ng_replacement_end(&file);
-}
-
-/* ---- Live ----------------------------------------------------------------------------------- */
-
-/* gnuplot draws the file again and again, until it is the last figure or the program has ended. */
-static ng_status start_live(const ng_figure *f, ng_gnuplot *g)
-{
-    char commands[300];
-    snprintf(commands, sizeof commands,
-             "last = 0; while (!last) { load '%s'; if (!last) { pause 0.5 }; "
-             "if (system('kill -0 %ld 2>&- && echo runs') eq '') { last = 1 } }; "
-             "system('rm -f %s')",
-             g->path, (long)getpid(), g->path);
-    const int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    const ng_status status =
-        start_gnuplot(f, &g->process, (int[]){in, -1, fileno(g->said)}, commands);
-    if (in >= 0) close(in);
-    return status;
-}
-
-ng_status ng_gnuplot_show(ng_gnuplot *g, const ng_figure *f, bool last)
-{
-    const bool begins = g->process == 0;
-    ng_text commands = {.function = f->function}, said = {.function = f->function};
-    ng_status status = NG_OK;
-    add_commands(&commands, f, NULL);
-    ng_text_print(&commands, "last = %d\nif (last) { print '' }\n", last);
-    if (begins) {
-        strcpy(g->path, "/tmp/normgrad-XXXXXX");
-        const int fd = mkstemp(g->path);
-        g->said = tmpfile();
-        if (fd < 0 || !g->said)
-            status = ng_fail(NG_EIO, "%s: a temporary file: %s", f->function, strerror(errno));
-        if (fd >= 0) close(fd);
-    } else if (waitpid(g->process, NULL, WNOHANG) != 0) {
-        g->process = 0;
-        status = read_file(f->function, g->said, &said);
-        if (status == NG_OK) status = gnuplot_failed(f->function, said.bytes);
-    }
     fflush(stdout);
-    if (commands.failed) status = NG_ENOMEM;
-    if (status == NG_OK) status = replace_file(f, g->path, &commands);
-    if (status == NG_OK && begins) status = start_live(f, g);
-    ng_free(commands.bytes), ng_free(said.bytes);
-    if (status == NG_OK && !last) return NG_OK;
+    const bool begins = g->process == 0;
+    if (!begins && waitpid(g->process, NULL, WNOHANG) != 0)
+        g->process = 0;
+    else
+        status = put_figure(f, g, last);
+    if (status == NG_OK && begins) status = start_gnuplot(f, g);
+    if (status == NG_OK && g->process > 0 && !last) return NG_OK;
     if (status != NG_OK && g->process > 0) kill(g->process, SIGTERM);
-    if (g->process > 0) wait_for(g->process);
+    while (g->process > 0 && waitpid(g->process, NULL, 0) < 0 && errno == EINTR) {
+    }
+    /* Where SIGCHLD is ignored, the state of a process is not known. */
+    if (status == NG_OK) status = read_file(f->function, g->said, &said);
+    if (status == NG_OK && !(said.bytes && strstr(said.bytes, drawn_mark)))
+        status = gnuplot_failed(f->function, said.bytes);
+    if (status == NG_OK && drawn) status = read_file(f->function, g->out, drawn);
+    ng_free(said.bytes);
     if (g->said) fclose(g->said);
-    unlink(g->path);
+    if (g->out) fclose(g->out);
+    unlink(g->path), rmdir(g->folder);
     *g = (ng_gnuplot){0};
     return status;
 }
@@ -353,32 +316,28 @@ static ng_status keep_figure(const ng_figure *f)
     char *ending = path + strlen(path) - 3;
     strcpy(ending, "dat");
     add_commands(&script, f, path);
-    ng_status status = script.failed ? NG_ENOMEM : replace_file(f, path, &f->data);
+    ng_status status = replace_file(f, path, &f->data, false);
     strcpy(ending, "gp");
-    if (status == NG_OK) status = replace_file(f, path, &script);
+    if (status == NG_OK) status = replace_file(f, path, &script, false);
     ng_free(script.bytes), ng_free(path);
     return status;
 }
 
-static ng_status deliver_figure(const ng_figure *f, ng_text *drawn)
-{
-    if (!f->path) return NG_OK;
-    if (kind_of(f->path) != TEXT) return replace_file(f, f->path, drawn);
-    if (drawn->count == 0 || drawn->bytes[drawn->count - 1] != '\n') ng_text_print(drawn, "\n");
-    if (drawn->failed) return NG_ENOMEM;
-    const size_t size = (size_t)drawn->count;
-    if (fwrite(drawn->bytes, 1, size, stdout) == size && fflush(stdout) == 0) return NG_OK;
-    return ng_fail(NG_EIO, "%s: cannot write to standard output: %s", f->function, strerror(errno));
-}
-
 ng_status ng_figure_draw(const ng_figure *f)
 {
-    ng_text commands = {.function = f->function}, drawn = {.function = f->function};
-    add_commands(&commands, f, NULL);
-    ng_status status = run_gnuplot(f, &commands, &drawn);
-    if (status == NG_OK) status = deliver_figure(f, &drawn);
+    ng_gnuplot gnuplot = {0};
+    ng_text drawn = {.function = f->function};
+    ng_status status = ng_gnuplot_show(&gnuplot, f, true, &drawn);
+    if (status == NG_OK && f->as_text) {
+        const size_t size = (size_t)drawn.count;
+        if (fwrite(drawn.bytes, 1, size, stdout) != size || fflush(stdout) != 0)
+            status = ng_fail(NG_EIO, "%s: cannot write to standard output: %s", f->function,
+                             strerror(errno));
+    } else if (status == NG_OK && f->path) {
+        status = replace_file(f, f->path, &drawn, false);
+    }
     if (status == NG_OK && f->keep) status = keep_figure(f);
-    ng_free(commands.bytes), ng_free(drawn.bytes);
+    ng_free(drawn.bytes);
     return status;
 }
 

@@ -143,11 +143,8 @@ ng_status ng_plot_watch_with(ng_history *history, ng_plot_watch_options options)
                    .title = options.title,
                    .width = options.width,
                    .height = options.height,
-                   .keep = options.keep,
-                   .data.function = layers_name,
-                   .axes.function = layers_name,
-                   .script.function = layers_name};
-    if (!ng_figure_accepted(&f)) return ng_newest_status();
+                   .keep = options.keep};
+    if (!ng_figure_begin(&f)) return ng_newest_status();
     if (f.path && strcmp(f.path, "-") == 0)
         return ng_fail(NG_EVALUE, "%s: the path is \"-\", but text has no colours", layers_name);
     ng_block *b = watched_block(history);

@@ -153,15 +153,12 @@ static bool has_curve(const plot *p)
 {
     for (int64_t i = 0; i < p->count; i++)
         if (!p->curves[i].lacks) return true;
-    if (p->count == 0) {
+    if (p->count == 0)
         ng_fail(NG_EVALUE, "%s: nothing is logged in the history, or only what ng_plot_watch draws",
                 plot_name);
-        return false;
-    }
-    const char *block = block_of(p->curves)->name;
-    ng_fail(NG_EVALUE, "%s: the series \"%s\"%s%s has %s%s", plot_name, series_of(p->curves)->name,
-            block ? " of the block " : "", block ? block : "", p->curves->lacks,
-            p->log_x || p->log_y ? " for the logarithmic axis" : "");
+    else
+        ng_fail(NG_EVALUE, "%s: the series \"%s\" has %s", plot_name, series_of(p->curves)->name,
+                p->curves->lacks);
     return false;
 }
 
@@ -172,17 +169,15 @@ static bool collect_curves(plot *p, const ng_history *history)
     for (int i = 0; i == 0 || (several && o->histories[i - 1]); i++) {
         const ng_history *h = i == 0 ? history : o->histories[i - 1];
         const char *source = o->names ? o->names[i] : several ? h->what : NULL;
-        if (o->names && !source) {
-            ng_fail(NG_EVALUE, "%s: .names ends before the histories", plot_name);
-            return false;
-        }
+        if (o->names && !source)
+            return ng_fail(NG_EVALUE, "%s: .names ends before the histories", plot_name), false;
         if (!add_curves(p, h, source)) return false;
     }
-    for (int i = 0; o->series && o->series[i]; i++) {
-        if (find_name(p, o->series[i]) < p->n_names) continue;
-        ng_fail(NG_EVALUE, "%s: there is no series \"%s\" in the history", plot_name, o->series[i]);
-        return false;
-    }
+    for (int i = 0; o->series && o->series[i]; i++)
+        if (find_name(p, o->series[i]) == p->n_names)
+            return ng_fail(NG_EVALUE, "%s: there is no series \"%s\" in the history", plot_name,
+                           o->series[i]),
+                   false;
     return has_curve(p);
 }
 
@@ -313,11 +308,10 @@ static void print_rows(ng_figure *f, const plot *p, const curve *c, plot_row *ro
         ng_include(range->x, r->x);
         for (int k = 0; k < (has_band(c) ? 3 : 1); k++) {
             const bool shown = k == 0 ? drawn : band;
-            if (shown)
-                ng_text_print(&f->data, " %.12g", r->y[k]);
-            else
-                ng_text_print(&f->data, " NaN");
             if (shown) ng_include(range->y, r->y[k]);
+            char number[32];
+            snprintf(number, sizeof number, "%.12g", r->y[k]);
+            ng_text_print(&f->data, " %s", shown ? number : "NaN");
         }
         ng_text_print(&f->data, "\n");
     }
@@ -379,10 +373,9 @@ static void print_look(ng_text *text, int look)
                   look + 1, looks[colour].colour, round + 1, looks[colour].mark - round % 2);
 }
 
-/* The key: its lines of at most `letters` letters. The last of `most` lines says how many names are
- * left out. */
+/* The key: its lines have at most `letters` letters. */
 typedef struct {
-    double letters, most;
+    double letters;
     int lines, widest, columns; /* columns: 0: beside the only panel */
 } plot_key;
 
@@ -404,60 +397,45 @@ static void add_key_name(ng_text *text, plot_key *key, int look, const char *nam
     } while (*name);
 }
 
-/* Says which of its values a curve lacks. */
-static void print_lacks(ng_text *text, const plot *p, int look)
-{
-    for (int64_t i = 0; i < p->count; i++) {
-        const curve *c = &p->curves[i];
-        if (c->look != look || !c->lacks) continue;
-        if (p->options->panels && p->n_names > 1) ng_text_print(text, ", %s", series_of(c)->name);
-        ng_text_print(text, ": %s", c->lacks);
-    }
-}
-
+/* Adds the name of each look, and which of its values lack. */
 static void add_key_names(ng_text *text, plot_key *key, const plot *p)
 {
     key->lines = 0;
     for (int look = 0; look < p->n_looks && !text->failed; look++) {
-        const int64_t before = text->count;
-        const int lines = key->lines, left = p->n_looks - look;
-        const curve *c = p->curves;
         ng_text name = {.function = plot_name};
-        while (c->look != look) c++;
-        print_name(&name, p, c, false);
-        print_lacks(&name, p, look);
-        if (name.bytes) add_key_name(text, key, look, name.bytes);
-        if (key->lines + (left > 1) > key->most) {
-            name.count = 0, text->count = before, key->lines = lines, look = p->n_looks;
-            ng_text_print(&name, "and %d more", left);
-            if (name.bytes) add_key_name(text, key, -1, name.bytes);
+        for (const curve *c = p->curves; c < p->curves + p->count; c++) {
+            if (c->look != look) continue;
+            if (name.count == 0) print_name(&name, p, c, false);
+            if (c->lacks && p->options->panels && p->n_names > 1)
+                ng_text_print(&name, ", %s", series_of(c)->name);
+            if (c->lacks) ng_text_print(&name, ": %s", c->lacks);
         }
+        if (name.bytes) add_key_name(text, key, look, name.bytes);
         text->failed = text->failed || name.failed;
         ng_free(name.bytes);
     }
 }
 
-/* Measures the names, and decides where the key stands. */
-static plot_key make_key(const plot *p, ng_figure *f)
+/* Measures the names, and decides where the key stands. False if it does not fit. */
+static bool make_key(plot_key *key, const plot *p, ng_figure *f)
 {
     const double sample = f->as_text ? 10 : 65, high = f->height > 0 ? f->height : 440;
-    plot_key key = {.letters = (f->width - sample) / f->letter, .most = HUGE_VAL};
     ng_text measured = {.function = plot_name};
-    add_key_names(&measured, &key, p);
-    f->script.failed = f->script.failed || measured.failed;
+    *key = (plot_key){.letters = (f->width - sample) / f->letter};
+    if (p->n_looks == 1) return true;
+    add_key_names(&measured, key, p);
+    f->script.failed = measured.failed;
     ng_free(measured.bytes);
-    const double most = f->height > 0 ? floor(f->height / f->line / 2) : 40;
-    double width = key.widest * f->letter + sample;
-    if (f->panels == 1 && width <= 0.3 * f->width && key.lines * f->line <= 0.8 * high) return key;
-    for (int full = 0; full < 2; full++) { /* then with room for the last line */
-        key.columns = key.lines > p->n_looks ? 1 : (int)fmax(1, f->width / width);
-        f->key_rows = (key.lines + key.columns - 1) / key.columns;
-        if (f->key_rows <= most) break;
-        width = fmax(width, 15 * f->letter + sample);
-        f->key_rows = (int)most;
-    }
-    key.most = f->key_rows * key.columns;
-    return key;
+    const double width = key->widest * f->letter + sample;
+    if (f->panels == 1 && width <= 0.3 * f->width && key->lines * f->line <= 0.8 * high)
+        return true;
+    key->columns = key->lines > p->n_looks ? 1 : (int)fmax(1, f->width / width);
+    f->key_rows = (key->lines + key->columns - 1) / key->columns;
+    const double least = 2 * f->key_rows * f->line;
+    if (f->height == 0 || f->height >= least) return true;
+    return ng_fail(NG_EVALUE, "%s: a height of %d, but the names of %d curves need at least %g",
+                   plot_name, f->height, p->n_looks, least),
+           false;
 }
 
 /* ---- The panels ----------------------------------------------------------------------------- */
@@ -467,26 +445,20 @@ static void print_labels(const plot *p, ng_figure *f, int panel)
     const ng_plot_options *o = p->options;
     const int rows = (f->panels + f->columns - 1) / f->columns;
     const double width = (double)f->width / f->columns, height = (double)f->height / rows;
-    const curve *c = p->curves, *drawn = NULL;
-    while (c->panel != panel) c++;
-    for (const curve *d = c; d < p->curves + p->count; d++)
-        if (d->panel == panel && !d->lacks) drawn = d;
-    ng_text y = {.function = plot_name};
-    ng_text_print(&y, "%s",
-                  o->y_label                     ? o->y_label
-                  : o->panels || p->n_names == 1 ? p->names[panel]
-                                                 : "");
-    if (!drawn) ng_text_print(&y, ": %s", c->lacks);
-    ng_text_label(&f->script, "set xlabel", o->x_label ? o->x_label : ng_axis_name(block_of(c)),
-                  0.8 * width / f->letter);
-    ng_text_label(&f->script, "\nset ylabel", y.bytes ? y.bytes : "",
+    const curve *c = NULL; /* one that is drawn, if there is one */
+    for (int64_t i = 0; i < p->count; i++)
+        if (p->curves[i].panel == panel && (!c || c->lacks)) c = &p->curves[i];
+    const char *x_label = o->x_label ? o->x_label : ng_axis_name(block_of(c));
+    const char *y_label = o->y_label                     ? o->y_label
+                          : o->panels || p->n_names == 1 ? p->names[panel]
+                                                         : "";
+    ng_text_label(&f->script, "set xlabel", c->lacks ? c->lacks : x_label, 0.8 * width / f->letter);
+    ng_text_label(&f->script, "\nset ylabel", y_label,
                   f->as_text ? width / 4 : 0.8 * height / f->letter);
-    if (f->as_text && y.count > 0) /* beside the numbers */
+    if (f->as_text && *y_label) /* beside the numbers */
         ng_text_print(&f->script, " offset -2\nset lmargin %g",
-                      fmin((double)y.count, width / 4) + 12);
+                      fmin((double)strlen(y_label), width / 4) + 12);
     ng_text_print(&f->script, "\neval axes%d\n", panel);
-    f->script.failed = f->script.failed || y.failed;
-    ng_free(y.bytes);
 }
 
 static void print_panel(const plot *p, ng_figure *f, int panel)
@@ -523,11 +495,12 @@ static void print_panel(const plot *p, ng_figure *f, int panel)
 }
 
 /* Prints the commands and the numbers of the figure. */
-static void print_panels(plot *p, ng_figure *f)
+static bool print_panels(plot *p, ng_figure *f)
 {
+    plot_key key;
     f->panels = p->options->panels ? (int)p->n_names : 1;
     ng_figure_divide(f);
-    plot_key key = p->n_looks > 1 ? make_key(p, f) : (plot_key){0};
+    if (!make_key(&key, p, f)) return false;
     const bool beside = p->n_looks > 1 && key.columns == 0;
     print_data(p, f);
     ng_text_print(&f->script, "%s%sset autoscale xfix\nset key %s\n",
@@ -546,6 +519,7 @@ static void print_panels(plot *p, ng_figure *f)
                       key.columns);
     }
     if (p->n_looks > 1) add_key_names(&f->script, &key, p), ng_text_print(&f->script, "\n");
+    return true;
 }
 
 /* ---- Draw ----------------------------------------------------------------------------------- */
@@ -569,17 +543,13 @@ static ng_status make_figure(plot *p, ng_figure *f, ng_history *history,
                      .width = options->width,
                      .height = options->height,
                      .keep = options->keep,
-                     .live = options->live,
-                     .data.function = plot_name,
-                     .axes.function = plot_name,
-                     .script.function = plot_name};
+                     .live = options->live};
     *p = (plot){.options = options,
                 .log_x = options->log_x,
                 .log_y = options->log_y,
                 .smooth = options->smooth};
-    if (!ng_figure_accepted(f) || !collect_curves(p, history)) return ng_newest_status();
-    print_panels(p, f);
-    return NG_OK;
+    const bool made = ng_figure_begin(f) && collect_curves(p, history) && print_panels(p, f);
+    return made ? NG_OK : ng_newest_status();
 }
 
 static void free_figure(plot *p, ng_figure *f)
@@ -596,7 +566,7 @@ static void end_live(ng_history *history)
     const locale_t locale = ng_c_locale_begin();
     if (live->gnuplot.process > 0) {
         print_data(&live->plot, &live->figure);
-        ng_gnuplot_show(&live->gnuplot, &live->figure, true);
+        ng_gnuplot_show(&live->gnuplot, &live->figure, true, NULL);
     }
     ng_c_locale_end(locale);
     if (!failed) ng_clear_error();
@@ -626,7 +596,7 @@ static ng_status draw_live(ng_history *history, const ng_plot_options *options)
     ng_status status = make_figure(&live->plot, &live->figure, history, options);
     live->plot.options = NULL;
     live->figure.path = live->figure.path ? "-" : NULL;
-    if (status == NG_OK) status = ng_gnuplot_show(&live->gnuplot, &live->figure, false);
+    if (status == NG_OK) status = ng_gnuplot_show(&live->gnuplot, &live->figure, false, NULL);
     live->drawn = status == NG_OK ? now : -HUGE_VAL;
     live->n_series = n_series;
     return status;

@@ -24,8 +24,8 @@ typedef struct {
     ng_text script; /* draws the blocks `data(0) index at(0)` and so on; the terminal is set */
 } ng_figure;
 
-/* Whether a figure can be drawn to the path, or in a window, and the settings fit. */
-bool ng_figure_accepted(const ng_figure *figure);
+/* Begins a figure. False if none can be drawn to the path, or in a window. */
+bool ng_figure_begin(ng_figure *figure);
 
 /* Divides the width among the panels. */
 void ng_figure_divide(ng_figure *figure);
@@ -39,14 +39,14 @@ void ng_figure_free(ng_figure *figure);
 
 /* A gnuplot that draws the figure in a file again and again. */
 typedef struct {
-    pid_t process; /* 0: there is none */
-    FILE *said;    /* its standard error */
-    char path[32];
+    pid_t process;             /* 0: there is none */
+    FILE *said, *out;          /* its standard error; and its output, if the figure is not live */
+    char folder[32], path[40]; /* of the file */
 } ng_gnuplot;
 
-/* Shows a figure. The first call starts gnuplot, the last one waits for its end. After a failure
- * there is none. */
-ng_status ng_gnuplot_show(ng_gnuplot *gnuplot, const ng_figure *figure, bool last);
+/* Shows a figure. The first call starts gnuplot, the last one waits for its end and adds what it
+ * drew. After a failure there is no gnuplot. */
+ng_status ng_gnuplot_show(ng_gnuplot *gnuplot, const ng_figure *figure, bool last, ng_text *drawn);
 
 /* Whether a value can be drawn. gnuplot draws nothing from 9e307 on, or below 1e-308 on a
  * logarithmic axis, and needs some room. */

@@ -9,9 +9,9 @@
 #include <glob.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static ng_history *history;
@@ -102,11 +102,17 @@ static bool svg_has(const char *path, const char *text)
     return has;
 }
 
+/* The time that processors have worked for the test and for gnuplot. */
 static double seconds(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    double sum = 0;
+    for (int i = 0; i < 2; i++) {
+        struct rusage usage;
+        getrusage(i == 0 ? RUSAGE_SELF : RUSAGE_CHILDREN, &usage);
+        sum += (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
+        sum += 1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    }
+    return sum;
 }
 
 /* How many files of live figures there are. */
@@ -347,24 +353,23 @@ TEST(long_texts_are_whole)
     ck_assert_str_eq(all + 1000, name[1]);
 }
 
-/* A key has all names, or says how many it leaves out; a figure without a height grows. */
+/* A key has all names, for which the figure grows; it does not with a height. */
 TEST(no_name_vanishes_from_the_key)
 {
-    if (!has_gnuplot()) return;
     for (int i = 0; i < 60; i++) {
         char name[20];
         snprintf(name, sizeof name, "run %d", i);
         ng_history_block(history, name);
         log_loss();
     }
+    assert_refused(ng_plot(history, in_folder("a.svg"), .height = 300));
+    if (!has_gnuplot()) return;
     assert_ok(ng_plot(history, in_folder("a.svg")));
-    ck_assert(svg_has(in_folder("a.svg"), "run 59"));
-    assert_ok(ng_plot(history, in_folder("a.svg"), .height = 300));
-    char *texts = svg_texts(in_folder("a.svg")), *more = strstr(texts, "\nand ");
-    int named = 0, left = more ? atoi(more + 5) : 0;
-    for (const char *at = texts; (at = strstr(at, "\nrun ")); at++) named++;
-    ck_assert(left > 10 && named + left == 60);
-    free(texts);
+    for (int i = 0; i < 60; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "run %d", i);
+        ck_assert(svg_has(in_folder("a.svg"), name));
+    }
 }
 
 TEST(kept_script_draws_the_same_figure)
@@ -508,7 +513,7 @@ TEST(diverged_runs_are_named)
     ck_assert(svg_has(in_folder("a.svg"), "no norm, loss: no finite value"));
     ck_assert(svg_has(in_folder("a.svg"), "BatchNorm, accuracy: no positive value"));
     assert_ok(ng_plot(sum[0], in_folder("a.svg"), .panels = true)); /* one panel is empty */
-    ck_assert(svg_has(in_folder("a.svg"), "loss: no finite value"));
+    ck_assert(svg_has(in_folder("a.svg"), "no finite value"));
     assert_refused(ng_plot(sum[0], in_folder("a.svg"), .series = loss));
 }
 
@@ -571,7 +576,7 @@ TEST(many_series_are_drawn_in_a_second)
     }
     const double begin = seconds();
     assert_ok(ng_plot(history, in_folder("a.svg")));
-    ck_assert_msg(seconds() - begin < 8, "%g s", seconds() - begin); /* 1 s on a free machine */
+    ck_assert_msg(seconds() - begin < 5, "%g s", seconds() - begin); /* 1 s on a free machine */
 }
 
 /* Of many points the extremes stay: one of a million, and the gap. */
