@@ -18,7 +18,7 @@
 
 static void print_optimizer(ng_text *text, const ng_optimizer *optimizer)
 {
-    ng_setting settings[NG_SETTINGS];
+    ng_optimizer_setting settings[NG_SETTINGS];
     const int count = ng_optimizer_settings(optimizer, settings);
     const char *between = " with ";
     ng_text_print(text, "optimizer: %s", optimizer->type->name);

@@ -22,14 +22,15 @@ static void adam_move(ng_optimizer *self, const ng_kernels *kernels, const ng_mo
                   own->amsgrad ? moved->state[2] : NULL, weight->size, &step);
 }
 
-static int adam_settings(const ng_optimizer *self, ng_setting *settings)
+static int adam_settings(const ng_optimizer *self, ng_optimizer_setting *settings)
 {
     const ng_adam_new_options *own = &((const adam *)self)->own;
-    settings[0] = (ng_setting){.name = "beta1", .value = own->beta1, .below = 1};
-    settings[1] = (ng_setting){.name = "beta2", .value = own->beta2, .below = 1};
-    settings[2] = (ng_setting){.name = "eps", .value = own->eps};
-    settings[3] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
-    settings[4] = (ng_setting){.name = "amsgrad", .value = own->amsgrad, .has_state = true};
+    settings[0] = (ng_optimizer_setting){.name = "beta1", .value = own->beta1, .below = 1};
+    settings[1] = (ng_optimizer_setting){.name = "beta2", .value = own->beta2, .below = 1};
+    settings[2] = (ng_optimizer_setting){.name = "eps", .value = own->eps};
+    settings[3] = (ng_optimizer_setting){.name = "weight_decay", .value = own->weight_decay};
+    settings[4] =
+        (ng_optimizer_setting){.name = "amsgrad", .value = own->amsgrad, .has_state = true};
     return 5;
 }
 

@@ -27,14 +27,14 @@ static void lamb_move(ng_optimizer *self, const ng_kernels *kernels, const ng_mo
     kernels->axpy(-lr * ratio, u, weight->data, n, true);
 }
 
-static int lamb_settings(const ng_optimizer *self, ng_setting *settings)
+static int lamb_settings(const ng_optimizer *self, ng_optimizer_setting *settings)
 {
     const ng_lamb_new_options *own = &((const lamb *)self)->own;
-    settings[0] = (ng_setting){.name = "beta1", .value = own->beta1, .below = 1};
-    settings[1] = (ng_setting){.name = "beta2", .value = own->beta2, .below = 1};
-    settings[2] = (ng_setting){.name = "eps", .value = own->eps};
-    settings[3] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
-    settings[4] = (ng_setting){.name = "matrices_only", .value = own->matrices_only};
+    settings[0] = (ng_optimizer_setting){.name = "beta1", .value = own->beta1, .below = 1};
+    settings[1] = (ng_optimizer_setting){.name = "beta2", .value = own->beta2, .below = 1};
+    settings[2] = (ng_optimizer_setting){.name = "eps", .value = own->eps};
+    settings[3] = (ng_optimizer_setting){.name = "weight_decay", .value = own->weight_decay};
+    settings[4] = (ng_optimizer_setting){.name = "matrices_only", .value = own->matrices_only};
     return 5;
 }
 

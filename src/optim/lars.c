@@ -24,13 +24,13 @@ static void lars_move(ng_optimizer *self, const ng_kernels *kernels, const ng_mo
     kernels->sgd(weight->data, weight->leaf->grad->data, moved->state[0], weight->size, &step);
 }
 
-static int lars_settings(const ng_optimizer *self, ng_setting *settings)
+static int lars_settings(const ng_optimizer *self, ng_optimizer_setting *settings)
 {
     const ng_lars_new_options *own = &((const lars *)self)->own;
-    settings[0] = (ng_setting){.name = "momentum", .value = own->momentum};
-    settings[1] = (ng_setting){.name = "trust", .value = own->trust};
-    settings[2] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
-    settings[3] = (ng_setting){.name = "matrices_only", .value = own->matrices_only};
+    settings[0] = (ng_optimizer_setting){.name = "momentum", .value = own->momentum};
+    settings[1] = (ng_optimizer_setting){.name = "trust", .value = own->trust};
+    settings[2] = (ng_optimizer_setting){.name = "weight_decay", .value = own->weight_decay};
+    settings[3] = (ng_optimizer_setting){.name = "matrices_only", .value = own->matrices_only};
     return 4;
 }
 

@@ -15,12 +15,12 @@ static void lion_move(ng_optimizer *self, const ng_kernels *kernels, const ng_mo
                   own->beta1, own->beta2, ng_decay_of(moved, own->weight_decay));
 }
 
-static int lion_settings(const ng_optimizer *self, ng_setting *settings)
+static int lion_settings(const ng_optimizer *self, ng_optimizer_setting *settings)
 {
     const ng_lion_new_options *own = &((const lion *)self)->own;
-    settings[0] = (ng_setting){.name = "beta1", .value = own->beta1, .below = 1};
-    settings[1] = (ng_setting){.name = "beta2", .value = own->beta2, .below = 1};
-    settings[2] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
+    settings[0] = (ng_optimizer_setting){.name = "beta1", .value = own->beta1, .below = 1};
+    settings[1] = (ng_optimizer_setting){.name = "beta2", .value = own->beta2, .below = 1};
+    settings[2] = (ng_optimizer_setting){.name = "weight_decay", .value = own->weight_decay};
     return 3;
 }
 

@@ -96,17 +96,17 @@ static void muon_move(ng_optimizer *self, const ng_kernels *kernels, const ng_mo
                   weight->size, &step);
 }
 
-static int muon_settings(const ng_optimizer *self, ng_setting *settings)
+static int muon_settings(const ng_optimizer *self, ng_optimizer_setting *settings)
 {
     const ng_muon_new_options *own = &((const muon *)self)->own;
-    settings[0] = (ng_setting){.name = "momentum", .value = own->momentum, .below = 1};
-    settings[1] = (ng_setting){.name = "no_nesterov", .value = own->no_nesterov};
-    settings[2] = (ng_setting){.name = "steps", .value = own->steps};
-    settings[3] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
-    settings[4] = (ng_setting){.name = "adam_scale", .value = own->adam_scale};
-    settings[5] = (ng_setting){.name = "beta1", .value = own->beta1, .below = 1};
-    settings[6] = (ng_setting){.name = "beta2", .value = own->beta2, .below = 1};
-    settings[7] = (ng_setting){.name = "eps", .value = own->eps};
+    settings[0] = (ng_optimizer_setting){.name = "momentum", .value = own->momentum, .below = 1};
+    settings[1] = (ng_optimizer_setting){.name = "no_nesterov", .value = own->no_nesterov};
+    settings[2] = (ng_optimizer_setting){.name = "steps", .value = own->steps};
+    settings[3] = (ng_optimizer_setting){.name = "weight_decay", .value = own->weight_decay};
+    settings[4] = (ng_optimizer_setting){.name = "adam_scale", .value = own->adam_scale};
+    settings[5] = (ng_optimizer_setting){.name = "beta1", .value = own->beta1, .below = 1};
+    settings[6] = (ng_optimizer_setting){.name = "beta2", .value = own->beta2, .below = 1};
+    settings[7] = (ng_optimizer_setting){.name = "eps", .value = own->eps};
     return 8;
 }
 

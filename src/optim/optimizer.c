@@ -197,7 +197,7 @@ ng_optimizer *ng_optimizer_make(const ng_optimizer_class *type, const char *func
 
 ng_optimizer *ng_optimizer_checked(const char *function, ng_optimizer *self)
 {
-    ng_setting settings[NG_SETTINGS];
+    ng_optimizer_setting settings[NG_SETTINGS];
     const int count = self ? self->type->settings(self, settings) : 0;
     for (int i = 0; i < count; i++) {
         const double below = settings[i].below > 0 ? settings[i].below : HUGE_VAL;
@@ -337,10 +337,10 @@ int64_t ng_optimizer_steps(const ng_optimizer *optimizer)
     return ng_given("ng_optimizer_steps", "optimizer", optimizer) ? optimizer->steps : -1;
 }
 
-int ng_optimizer_settings(const ng_optimizer *self, ng_setting settings[NG_SETTINGS])
+int ng_optimizer_settings(const ng_optimizer *self, ng_optimizer_setting settings[NG_SETTINGS])
 {
     const ng_schedule *schedule = &self->schedule;
-    const ng_setting common[] = {
+    const ng_optimizer_setting common[] = {
         {.name = "lr", .value = self->first_lr},
         {.name = "schedule.kind", .value = (double)schedule->kind},
         {.name = "schedule.warmup", .value = (double)schedule->warmup},

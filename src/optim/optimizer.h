@@ -52,7 +52,7 @@ typedef struct {
     double value;
     double below;   /* it is from 0 to below this; 0: any finite number from 0 */
     bool has_state; /* above 0 it needs a state array */
-} ng_setting;
+} ng_optimizer_setting;
 enum { NG_SETTINGS = 16 }; /* at most */
 
 typedef struct {
@@ -63,7 +63,7 @@ typedef struct {
     void (*move)(ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved, double lr);
 
     /* Lists its own settings, with their ranges, and returns their number. */
-    int (*settings)(const ng_optimizer *self, ng_setting *settings);
+    int (*settings)(const ng_optimizer *self, ng_optimizer_setting *settings);
 
     /* The elements of memory that a move of this parameter needs; NULL: none. */
     int64_t (*scratch)(const ng_tensor *weight);
@@ -115,7 +115,7 @@ ng_optimizer *ng_optimizer_checked(const char *function, ng_optimizer *self);
 
 /* Lists all settings, with those of the schedule and without those of groups; returns their
  * number. */
-int ng_optimizer_settings(const ng_optimizer *self, ng_setting settings[NG_SETTINGS]);
+int ng_optimizer_settings(const ng_optimizer *self, ng_optimizer_setting settings[NG_SETTINGS]);
 
 /* Collects the parameters again if the module's tree has changed, and follows a change of dtype
  * before the first step; false with an error in the name of `function`. */

@@ -25,14 +25,16 @@ static void rmsprop_move(ng_optimizer *self, const ng_kernels *kernels, const ng
                      weight->size, &step);
 }
 
-static int rmsprop_settings(const ng_optimizer *self, ng_setting *settings)
+static int rmsprop_settings(const ng_optimizer *self, ng_optimizer_setting *settings)
 {
     const ng_rmsprop_new_options *own = &((const rmsprop *)self)->own;
-    settings[0] = (ng_setting){.name = "alpha", .value = own->alpha, .below = 1};
-    settings[1] = (ng_setting){.name = "eps", .value = own->eps};
-    settings[2] = (ng_setting){.name = "momentum", .value = own->momentum, .has_state = true};
-    settings[3] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
-    settings[4] = (ng_setting){.name = "centered", .value = own->centered, .has_state = true};
+    settings[0] = (ng_optimizer_setting){.name = "alpha", .value = own->alpha, .below = 1};
+    settings[1] = (ng_optimizer_setting){.name = "eps", .value = own->eps};
+    settings[2] =
+        (ng_optimizer_setting){.name = "momentum", .value = own->momentum, .has_state = true};
+    settings[3] = (ng_optimizer_setting){.name = "weight_decay", .value = own->weight_decay};
+    settings[4] =
+        (ng_optimizer_setting){.name = "centered", .value = own->centered, .has_state = true};
     return 5;
 }
 

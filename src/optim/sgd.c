@@ -22,13 +22,14 @@ static void sgd_move(ng_optimizer *self, const ng_kernels *kernels, const ng_mov
     kernels->sgd(weight->data, weight->leaf->grad->data, moved->state[0], weight->size, &step);
 }
 
-static int sgd_settings(const ng_optimizer *self, ng_setting *settings)
+static int sgd_settings(const ng_optimizer *self, ng_optimizer_setting *settings)
 {
     const ng_sgd_new_options *own = &((const sgd *)self)->own;
-    settings[0] = (ng_setting){.name = "momentum", .value = own->momentum, .has_state = true};
-    settings[1] = (ng_setting){.name = "dampening", .value = own->dampening};
-    settings[2] = (ng_setting){.name = "weight_decay", .value = own->weight_decay};
-    settings[3] = (ng_setting){.name = "nesterov", .value = own->nesterov};
+    settings[0] =
+        (ng_optimizer_setting){.name = "momentum", .value = own->momentum, .has_state = true};
+    settings[1] = (ng_optimizer_setting){.name = "dampening", .value = own->dampening};
+    settings[2] = (ng_optimizer_setting){.name = "weight_decay", .value = own->weight_decay};
+    settings[3] = (ng_optimizer_setting){.name = "nesterov", .value = own->nesterov};
     return 4;
 }
 
