@@ -104,6 +104,7 @@
 
 /* Modules. */
 #include "nn/module.c"
+#include "nn/settings.c"
 #include "nn/init.c"
 #include "nn/copy.c"
 #include "nn/using.c"

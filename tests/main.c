@@ -4,6 +4,7 @@
 
 Suite *random_networks_suite(void);
 Suite *user_functions_suite(void);
+Suite *settings_suite(void);
 
 static test_entry entries[2000];
 static size_t entered;
@@ -70,6 +71,7 @@ int main(void)
 #undef X
     srunner_add_suite(runner, random_networks_suite());
     srunner_add_suite(runner, user_functions_suite());
+    srunner_add_suite(runner, settings_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     int run = srunner_ntests_run(runner);

@@ -277,7 +277,7 @@ NG_API ng_module *ng_weight_standardization_new_with(ng_weight_standardization_n
  * Evaluation, a frozen layer and a W of zeros do not change u and v. The weight of a transposed
  * convolution is (in, n), where PyTorch has (out, n). Miyato et al. 2018. */
 typedef struct {
-    int iterations; /* in a forward pass; default 1 */
+    int64_t iterations; /* in a forward pass; default 1 */
     double eps; /* least length of W^T u and W v, relative to W's largest element; default 1e-12. If
                    one is shorter, u and v stay as they are */
     ng_module *inner; /* the layer inside; owned by the new one */

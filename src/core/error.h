@@ -54,6 +54,10 @@ bool ng_option_given(double value);
  * is set, but is used in ng_variance only". */
 bool ng_option_idle(const char *function, const char *option, bool given, const char *where);
 
+/* Whether at most one of two settings was given. */
+bool ng_option_apart(const char *function, const char *one, bool has_one, const char *other,
+                     bool has_other);
+
 /* The largest count: small multiples of it are no overflow, and no memory holds as much. */
 #define NG_OPTION_MOST (INT64_C(1) << 48)
 
@@ -69,5 +73,8 @@ int64_t ng_share_of(double share, int64_t n);
  * 1". No limit is -HUGE_VAL or HUGE_VAL. */
 bool ng_option_range(const char *function, const char *option, double value, double low,
                      double below);
+
+/* Whether a setting is finite and above 0. */
+bool ng_above_zero(const char *function, const char *option, double value);
 
 #endif

@@ -16,6 +16,14 @@ bool ng_option_idle(const char *function, const char *option, bool given, const 
     return false;
 }
 
+bool ng_option_apart(const char *function, const char *one, bool has_one, const char *other,
+                     bool has_other)
+{
+    if (!has_one || !has_other) return true;
+    ng_fail(NG_EVALUE, "%s: both .%s and .%s, expected one of them", function, one, other);
+    return false;
+}
+
 int64_t ng_share_of(double share, int64_t n) { return (int64_t)(share * (double)n + 1e-9); }
 
 double ng_exactly(double value) { return value == 0 ? NG_ZERO : value; }
@@ -44,5 +52,12 @@ bool ng_option_range(const char *function, const char *option, double value, dou
                 option, value, low);
     else
         ng_fail(NG_EVALUE, "%s: %s is %g, expected a finite number", function, option, value);
+    return false;
+}
+
+bool ng_above_zero(const char *function, const char *name, double value)
+{
+    if (value > 0 && isfinite(value)) return true;
+    ng_fail(NG_EVALUE, "%s: %s is %g, expected a positive number", function, name, value);
     return false;
 }

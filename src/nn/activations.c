@@ -59,52 +59,30 @@ static ng_tensor *numbered_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     return ((const numbered_class *)self->type)->op(tape, x, ((const numbered *)self)->number);
 }
 
-static void numbered_describe(const ng_module *self, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "%s", ng_number_print(((const numbered *)self)->number).text);
-}
+static const ng_setting slope_settings[] = {
+    {NG_PLACE("slope", numbered, number), NG_IS_NOT_NEGATIVE, .bare = true}, {NULL}};
+static const ng_setting alpha_settings[] = {
+    {NG_PLACE("alpha", numbered, number), NG_IS_NOT_NEGATIVE, .bare = true}, {NULL}};
+static const ng_setting celu_settings[] = {
+    {NG_PLACE("alpha", numbered, number), NG_IS_POSITIVE, .bare = true}, {NULL}};
 
-static ng_module *numbered_new(const numbered_class *type, double number)
-{
-    numbered *self = (numbered *)ng_module_new(&type->base);
-    if (!self) return NULL;
-    self->number = number;
-    return ng_module_built(&self->base);
-}
-
-#define NUMBERED(op_name, shown)                                                                   \
-    static const numbered_class op_name##_class = {{.name = shown,                                 \
-                                                    .size = sizeof(numbered),                      \
-                                                    .forward = numbered_forward,                   \
-                                                    .describe = numbered_describe},                \
-                                                   ng_##op_name}
-NUMBERED(leaky_relu, "LeakyReLU");
-NUMBERED(elu, "ELU");
-NUMBERED(celu, "CELU");
-
-ng_module *ng_leaky_relu_new(double slope)
-{
-    if (!ng_option_range("ng_leaky_relu_new", "slope", slope, 0, HUGE_VAL)) return NULL;
-    return numbered_new(&leaky_relu_class, slope);
-}
-
-ng_module *ng_elu_new(double alpha)
-{
-    if (!ng_option_range("ng_elu_new", "alpha", alpha, 0, HUGE_VAL)) return NULL;
-    return numbered_new(&elu_class, alpha);
-}
-
-ng_module *ng_celu_new(double alpha)
-{
-    if (!ng_above_zero("ng_celu_new", "alpha", alpha)) return NULL;
-    return numbered_new(&celu_class, alpha);
-}
+#define NUMBERED(op_name, shown, settings, parameter)                                              \
+    static const numbered_class op_name##_class = {                                                \
+        {.name = shown, .size = sizeof(numbered), .forward = numbered_forward}, ng_##op_name};     \
+    ng_module *ng_##op_name##_new(double parameter)                                                \
+    {                                                                                              \
+        return ng_module_built(ng_layer_new("ng_" #op_name "_new", &op_name##_class.base,          \
+                                            settings, &(numbered){.number = parameter}));          \
+    }
+NUMBERED(leaky_relu, "LeakyReLU", slope_settings, slope)
+NUMBERED(elu, "ELU", alpha_settings, alpha)
+NUMBERED(celu, "CELU", celu_settings, alpha)
 
 /* ---- PReLU --------------------------------------------------------------------------------- */
 
 typedef struct {
     ng_module base;
-    int64_t channels;
+    ng_prelu_new_options options;
     ng_tensor *slope; /* (channels) */
 } prelu;
 
@@ -113,25 +91,21 @@ static ng_tensor *prelu_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     return ng_prelu(tape, x, ng_parameter_value(tape, ((const prelu *)self)->slope));
 }
 
-static void prelu_describe(const ng_module *self, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "%lld", (long long)((const prelu *)self)->channels);
-}
-
 static const ng_module_class prelu_class = {
-    .name = "PReLU", .size = sizeof(prelu), .forward = prelu_forward, .describe = prelu_describe};
+    .name = "PReLU", .size = sizeof(prelu), .forward = prelu_forward};
+
+static const ng_setting prelu_settings[] = {
+    {NG_OPTION(prelu, channels), NG_IS_COUNT, .unit = "channels", .bare = true},
+    {NG_OPTION(prelu, slope), NG_IS_FINITE, .standard = 0.25, .quiet = true},
+    {NULL}};
 
 ng_module *ng_prelu_new_with(ng_prelu_new_options options)
 {
-    static const char name[] = "ng_prelu_new";
-    const double slope = ng_option(options.slope, 0.25);
-    if (!ng_option_positive(name, "channels", options.channels, "channels")) return NULL;
-    if (!ng_option_range(name, "slope", slope, -HUGE_VAL, HUGE_VAL)) return NULL;
-    prelu *self = (prelu *)ng_module_new(&prelu_class);
+    prelu *self =
+        ng_layer_new("ng_prelu_new", &prelu_class, prelu_settings, &(prelu){.options = options});
     if (!self) return NULL;
-    self->channels = options.channels;
-    self->slope =
-        ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.channels), .value = slope);
+    self->slope = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.channels),
+                                          .value = self->options.slope);
     return ng_module_built(&self->base);
 }
 
@@ -148,15 +122,17 @@ static ng_tensor *function_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     return ((const function_layer *)self)->function(tape, x);
 }
 
-static void function_describe(const ng_module *self, char *text, size_t bytes)
+static void print_function_name(const void *member, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%s", ((const function_layer *)self)->name);
+    snprintf(text, bytes, "%s", (const char *)member);
 }
 
-static const ng_module_class function_class = {.name = "Function",
-                                               .size = sizeof(function_layer),
-                                               .forward = function_forward,
-                                               .describe = function_describe};
+static const ng_setting function_settings[] = {
+    {NG_MEMBER(function_layer, name), NG_IS_OTHER, .print = print_function_name, .bare = true},
+    {NULL}};
+
+static const ng_module_class function_class = {
+    .name = "Function", .size = sizeof(function_layer), .forward = function_forward};
 
 ng_module *ng_function_new(const char *name, ng_function *function)
 {
@@ -172,11 +148,10 @@ ng_module *ng_function_new(const char *name, ng_function *function)
                 strlen(name), longest);
         return NULL;
     }
-    function_layer *self = (function_layer *)ng_module_new(&function_class);
-    if (!self) return NULL;
-    self->function = function;
-    strcpy(self->name, name);
-    return ng_module_built(&self->base);
+    function_layer layer = {.function = function};
+    strcpy(layer.name, name);
+    return ng_module_built(ng_layer_new(constructor, &function_class, function_settings, &layer));
 }
 
 #undef ACTIVATION_CLASS
+#undef NUMBERED

@@ -4,8 +4,6 @@
 #include "nn/module.h"
 #include <math.h>
 
-static const double usual_base = 10000; /* of rotary positions */
-
 typedef struct {
     ng_module base;
     int64_t dim, kv_dim; /* features of q, and of k and of v */
@@ -17,6 +15,13 @@ typedef struct {
     ng_tensor *out_bias;                       /* (dim), or NG_NONE */
     ng_module *q_norm, *k_norm, *v_norm;       /* of each head, or NULL */
 } attention_layer;
+
+/* What k and v have in place of x's features in cross-attention. */
+static int64_t value_context(const attention_layer *layer)
+{
+    const ng_multi_head_attention_new_options *o = &layer->options;
+    return o->value_context ? o->value_context : o->context;
+}
 
 static bool is_cross(const attention_layer *layer) { return layer->options.context != 0; }
 
@@ -136,7 +141,7 @@ static ng_tensor *attention_run(const attention_layer *layer, ng_tape *tape, con
     const bool cross = is_cross(layer);
     if (!sequence_fits("x", in->x, dim) ||
         !sequence_fits("keys", in->keys, cross ? context : dim) ||
-        !sequence_fits("values", in->values, cross ? layer->options.value_context : dim) ||
+        !sequence_fits("values", in->values, cross ? value_context(layer) : dim) ||
         !lengths_fit(in))
         return NULL;
     ng_tensor *y =
@@ -186,39 +191,11 @@ static void attention_init(ng_module *self, ng_rng *rng)
     ng_fill_normal(layer->out_weight, 0, gain * deviation, rng);
 }
 
-static void attention_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const attention_layer *layer = (const attention_layer *)self;
-    const ng_multi_head_attention_new_options *o = &layer->options;
-    char temperature[64] = "", dropout[48] = "", shared[40] = "", context[64] = "", base[48] = "";
-    char gain[48] = "";
-    if (o->rotary && o->rotary_base != usual_base)
-        snprintf(base, sizeof base, ", rotary_base=%s", ng_number_print(o->rotary_base).text);
-    if (has_temperature(layer))
-        snprintf(temperature, sizeof temperature, ", qk_temperature=%s",
-                 ng_number_print(o->qk_temperature).text);
-    if (o->dropout > 0)
-        snprintf(dropout, sizeof dropout, ", dropout=%s", ng_number_print(o->dropout).text);
-    if (o->kv_heads != o->heads)
-        snprintf(shared, sizeof shared, ", kv_heads=%lld", (long long)o->kv_heads);
-    if (o->context != o->value_context)
-        snprintf(context, sizeof context, ", context=%lld + %lld", (long long)o->context,
-                 (long long)o->value_context);
-    else if (o->context != 0)
-        snprintf(context, sizeof context, ", context=%lld", (long long)o->context);
-    if (o->gain != 1) snprintf(gain, sizeof gain, ", gain=%s", ng_number_print(o->gain).text);
-    snprintf(text, bytes, "%lld, heads=%lld%s%s%s%s%s%s%s%s%s", (long long)layer->dim,
-             (long long)o->heads, shared, context, o->causal ? ", causal" : "",
-             o->rotary ? ", rotary" : "", base, temperature, dropout, o->no_bias ? ", no bias" : "",
-             gain);
-}
-
 static const ng_module_class attention_class = {.name = "MultiHeadAttention",
                                                 .size = sizeof(attention_layer),
                                                 .forward_with = attention_forward,
                                                 .takes = NG_INPUT_MASK,
-                                                .init = attention_init,
-                                                .describe = attention_describe};
+                                                .init = attention_init};
 
 ng_tensor *ng_forward_attention_with(ng_module *module, ng_tape *tape, ng_tensor *x,
                                      ng_tensor *keys, ng_tensor *values,
@@ -246,30 +223,24 @@ ng_tensor *ng_forward_attention_with(ng_module *module, ng_tape *tape, ng_tensor
 
 /* ---- Make ---------------------------------------------------------------------------------- */
 
-static bool attention_options_accepted(int64_t dim, const ng_multi_head_attention_new_options *o)
-{
-    static const char name[] = "ng_multi_head_attention_new";
-    if (!ng_option_positive(name, "dim", dim, "features") ||
-        !ng_heads_divide(name, o->heads, dim) || !ng_kv_heads_divide(name, o->kv_heads, o->heads) ||
-        !ng_option_range(name, "dropout", o->dropout, 0, 1) ||
-        !ng_option_range(name, "gain", o->gain, 0, HUGE_VAL) ||
-        !ng_option_range(name, "qk_temperature", o->qk_temperature, -HUGE_VAL, HUGE_VAL) ||
-        !ng_option_apart(name, "qk_norm", o->qk_norm, "qk_temperature",
-                         ng_option_given(o->qk_temperature)) ||
-        !ng_option_idle(name, "rotary_base", !o->rotary && ng_option_given(o->rotary_base),
-                        "with .rotary"))
-        return false;
-    if (ng_option_given(o->rotary_base) && !ng_above_zero(name, "rotary_base", o->rotary_base))
-        return false;
-    const bool cross = o->context != 0 || o->value_context != 0;
-    if (cross && (!ng_option_positive(name, "context", o->context, "features") ||
-                  !ng_option_positive(name, "value_context", o->value_context, "features")))
-        return false;
-    if (!o->rotary || dim / o->heads % 2 == 0) return true;
-    ng_fail(NG_EVALUE, "%s: heads of %lld features, expected an even number for rotary positions",
-            name, (long long)(dim / o->heads));
-    return false;
-}
+static const ng_setting attention_settings[] = {
+    {NG_MEMBER(attention_layer, dim), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(attention_layer, heads), NG_IS_COUNT, .unit = "heads", .divides = "dim"},
+    {NG_OPTION(attention_layer, kv_heads), NG_IS_COUNT_OR_0, .unit = "heads", .divides = "heads"},
+    {NG_OPTION(attention_layer, context), NG_IS_COUNT_OR_0, .unit = "features"},
+    {NG_OPTION(attention_layer, value_context), NG_IS_COUNT_OR_0, .unit = "features",
+     .needs = "context"},
+    {NG_OPTION(attention_layer, causal), NG_IS_FLAG},
+    {NG_OPTION(attention_layer, rotary), NG_IS_FLAG},
+    {NG_OPTION(attention_layer, rotary_base), NG_IS_POSITIVE, .standard = 10000, .needs = "rotary",
+     .quiet = true},
+    {NG_OPTION(attention_layer, qk_norm), NG_IS_POINTER, .excludes = "qk_temperature",
+     .hidden = true},
+    {NG_OPTION(attention_layer, qk_temperature), NG_IS_FINITE, .quiet = true},
+    {NG_OPTION(attention_layer, dropout), NG_IS_PROBABILITY, .quiet = true},
+    {NG_OPTION(attention_layer, no_bias), NG_IS_FLAG},
+    {NG_OPTION(attention_layer, gain), NG_IS_NOT_NEGATIVE, .standard = 1, .quiet = true},
+    {NULL}};
 
 /* Registers the weights of q, k and v: one matrix, or three for cross-attention. */
 static void add_in_weights(attention_layer *self)
@@ -284,24 +255,28 @@ static void add_in_weights(attention_layer *self)
     self->k_weight =
         ng_module_add_parameter(base, "k_weight", NG_SHAPE(kv_dim, context), .left_out = !cross);
     self->v_weight = ng_module_add_parameter(
-        base, "v_weight", NG_SHAPE(kv_dim, self->options.value_context), .left_out = !cross);
+        base, "v_weight", NG_SHAPE(kv_dim, value_context(self)), .left_out = !cross);
 }
 
 ng_module *ng_multi_head_attention_new_with(int64_t dim,
                                             ng_multi_head_attention_new_options options)
 {
-    options.gain = ng_option(options.gain, 1);
-    if (options.kv_heads == 0) options.kv_heads = options.heads;
-    if (options.value_context == 0) options.value_context = options.context;
-    if (!attention_options_accepted(dim, &options)) return NULL;
-    options.rotary_base = ng_option(options.rotary_base, usual_base);
-    attention_layer *self = (attention_layer *)ng_module_new(&attention_class);
+    static const char name[] = "ng_multi_head_attention_new";
+    if (options.kv_heads == options.heads) options.kv_heads = 0;
+    if (options.value_context == options.context) options.value_context = 0;
+    if (options.rotary && options.heads > 0 && dim / options.heads % 2 != 0) {
+        ng_fail(NG_EVALUE,
+                "%s: heads of %lld features, expected an even number for rotary "
+                "positions",
+                name, (long long)(dim / options.heads));
+        return NULL;
+    }
+    attention_layer *self = ng_layer_new(name, &attention_class, attention_settings,
+                                         &(attention_layer){.dim = dim, .options = options});
     if (!self) return NULL;
     ng_module *base = &self->base;
     const int64_t head = dim / options.heads;
-    self->dim = dim;
-    self->kv_dim = options.kv_heads * head;
-    self->options = options;
+    self->kv_dim = options.kv_heads ? options.kv_heads * head : dim;
     if (is_cross(self)) base->takes = NG_INPUT_MEMORY_MASK, base->needs = NG_INPUT_MEMORY;
     add_in_weights(self);
     self->in_bias = ng_module_add_parameter(base, "in_bias", NG_SHAPE(dim + 2 * self->kv_dim),

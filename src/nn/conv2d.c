@@ -16,8 +16,8 @@ typedef struct {
 typedef struct {
     ng_module base;
     int64_t in, out, groups;
-    ng_window_options window; /* with both lengths of the kernel */
-    int64_t output_padding_h, output_padding_w;
+    ng_window_options window;  /* with both lengths of the kernel */
+    int64_t output_padding[2]; /* of rows and columns, or of lines the second */
     bool no_bias;
     ng_tensor *weight; /* (out, in / groups, kernel...), or transposed (in, out / groups, ...) */
     ng_tensor *bias;   /* (out), or NG_NONE */
@@ -44,7 +44,7 @@ static ng_tensor *conv_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
         .axes = type->axes,
         .groups = layer->groups,
         .window = images ? layer->window : (ng_window_options)NG_CONV_LINE(layer->window),
-        .output_padding = {images ? layer->output_padding_h : 0, layer->output_padding_w}};
+        .output_padding = {images ? layer->output_padding[0] : 0, layer->output_padding[1]}};
     return type->transposed ? ng_transposed_convolution(tape, call) : ng_convolution(tape, call);
 }
 
@@ -59,28 +59,9 @@ static void conv_init(ng_module *self, ng_rng *rng)
     ng_fill_uniform(layer->bias, -1 / sqrt(fan_in), 1 / sqrt(fan_in), rng);
 }
 
-static void conv_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const conv *layer = (const conv *)self;
-    const long long rows = layer->output_padding_h, columns = layer->output_padding_w;
-    char groups[32] = "", more[64] = "";
-    if (layer->groups > 1)
-        snprintf(groups, sizeof groups, ", groups=%lld", (long long)layer->groups);
-    if (rows != columns)
-        snprintf(more, sizeof more, ", output_padding=%lld x %lld", rows, columns);
-    else if (rows > 0)
-        snprintf(more, sizeof more, ", output_padding=%lld", rows);
-    snprintf(text, bytes, "%lld, %lld, %s%s%s%s", (long long)layer->in, (long long)layer->out,
-             ng_window_text(&layer->window).text, more, groups, layer->no_bias ? ", no bias" : "");
-}
-
 #define CONV_CLASS(label, op_name, length, turned)                                                 \
     {                                                                                              \
-        {.name = label,                                                                            \
-         .size = sizeof(conv),                                                                     \
-         .forward = conv_forward,                                                                  \
-         .init = conv_init,                                                                        \
-         .describe = conv_describe},                                                               \
+        {.name = label, .size = sizeof(conv), .forward = conv_forward, .init = conv_init},         \
             op_name "_new", op_name, length, turned                                                \
     }
 
@@ -93,35 +74,40 @@ static const conv_class transposed1d_class =
 
 /* ---- Constructors --------------------------------------------------------------------------- */
 
-static bool settings_accepted(const char *maker, const conv *asked)
+/* "1", "0 x 1"; nothing where both are 0. */
+static void print_output_padding(const void *member, char *text, size_t bytes)
 {
-    ng_windows settings;
-    const int64_t in = asked->in, out = asked->out, groups = asked->groups;
-    if (!ng_option_positive(maker, "in", in, "channels") ||
-        !ng_option_positive(maker, "out", out, "channels") ||
-        !ng_option_positive(maker, "groups", groups, "groups") ||
-        !ng_window_settings(maker, &asked->window, &settings) ||
-        !ng_output_padding_ok(maker, asked->output_padding_h, settings.stride[0]) ||
-        !ng_output_padding_ok(maker, asked->output_padding_w, settings.stride[1]))
-        return false;
-    if (in % groups == 0 && out % groups == 0) return true;
-    ng_fail(NG_EVALUE, "%s: groups is %lld, expected a divisor of in = %lld and out = %lld", maker,
-            (long long)groups, (long long)in, (long long)out);
-    return false;
+    const int64_t *padding = member;
+    const long long rows = padding[0], columns = padding[1];
+    if (rows != columns)
+        snprintf(text, bytes, "%lld x %lld", rows, columns);
+    else if (rows > 0)
+        snprintf(text, bytes, "%lld", rows);
 }
+
+static const ng_setting conv_settings[] = {
+    {NG_MEMBER(conv, in), NG_IS_COUNT, .unit = "channels", .bare = true},
+    {NG_MEMBER(conv, out), NG_IS_COUNT, .unit = "channels", .bare = true},
+    {NG_MEMBER(conv, window), NG_IS_OTHER, .print = ng_print_window, .bare = true},
+    {NG_MEMBER(conv, output_padding), NG_IS_OTHER, .print = print_output_padding},
+    {NG_MEMBER(conv, groups), NG_IS_COUNT, .standard = 1, .unit = "groups", .divides = "in out",
+     .quiet = true},
+    {NG_MEMBER(conv, no_bias), NG_IS_FLAG},
+    {NULL}};
 
 /* A layer with the settings of `asked`, whose base is not set. */
 static ng_module *conv_create(const conv_class *type, conv asked)
 {
-    if (asked.groups == 0) asked.groups = 1;
-    if (!settings_accepted(type->maker, &asked)) return NULL;
+    ng_windows settings;
     ng_window_options *w = &asked.window;
+    if (!ng_window_settings(type->maker, w, &settings)) return NULL;
+    for (int axis = 0; axis < 2; axis++)
+        if (!ng_output_padding_ok(type->maker, asked.output_padding[axis], settings.stride[axis]))
+            return NULL;
     if (w->kernel_h == 0) w->kernel_h = w->kernel;
     if (w->kernel_w == 0) w->kernel_w = w->kernel;
-    conv *self = (conv *)ng_module_new(&type->base);
+    conv *self = ng_layer_new(type->maker, &type->base, conv_settings, &asked);
     if (!self) return NULL;
-    asked.base = self->base;
-    *self = asked;
     const int64_t first = type->transposed ? asked.in : asked.out;
     const int64_t second = (type->transposed ? asked.out : asked.in) / asked.groups;
     const ng_shape shape = type->axes == 2 ? NG_SHAPE(first, second, w->kernel_h, w->kernel_w)
@@ -173,21 +159,21 @@ ng_module *ng_conv_transpose2d_new_with(int64_t in, int64_t out,
                               .out = out,
                               .groups = options.groups,
                               .window = WINDOW_OF(options),
-                              .output_padding_h = rows != 0 ? rows : options.output_padding,
-                              .output_padding_w = columns != 0 ? columns : options.output_padding,
+                              .output_padding = {rows != 0 ? rows : options.output_padding,
+                                                 columns != 0 ? columns : options.output_padding},
                               .no_bias = options.no_bias});
 }
 
 ng_module *ng_conv_transpose1d_new_with(int64_t in, int64_t out,
                                         ng_conv_transpose1d_new_options options)
 {
-    return conv_create(&transposed1d_class, (conv){.in = in,
-                                                   .out = out,
-                                                   .groups = options.groups,
-                                                   .window = LINE_OF(options),
-                                                   .output_padding_h = options.output_padding,
-                                                   .output_padding_w = options.output_padding,
-                                                   .no_bias = options.no_bias});
+    return conv_create(&transposed1d_class,
+                       (conv){.in = in,
+                              .out = out,
+                              .groups = options.groups,
+                              .window = LINE_OF(options),
+                              .output_padding = {options.output_padding, options.output_padding},
+                              .no_bias = options.no_bias});
 }
 
 #undef CONV_CLASS

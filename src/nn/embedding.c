@@ -17,30 +17,21 @@ static void embedding_init(ng_module *self, ng_rng *rng)
     for (int64_t i = 0; layer->options.padded && i < dim; i++) ng_set(layer->weight, first + i, 0);
 }
 
-static void embedding_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const embedding *layer = (const embedding *)self;
-    const ng_embedding_new_options *o = &layer->options;
-    char padding[40] = "", deviation[48] = "";
-    if (o->padded) snprintf(padding, sizeof padding, ", padding=%lld", (long long)o->padding);
-    if (o->deviation != 1)
-        snprintf(deviation, sizeof deviation, ", deviation=%s", ng_number_print(o->deviation).text);
-    snprintf(text, bytes, "%lld, %lld%s%s", (long long)layer->count, (long long)o->dim, padding,
-             deviation);
-}
+/* Learned positions have no padding. */
+static const ng_setting embedding_settings[] = {
+    {NG_MEMBER(embedding, count), NG_IS_COUNT, .unit = "rows", .bare = true},
+    {NG_OPTION(embedding, dim), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(embedding, padded), NG_IS_FLAG},
+    {NG_OPTION(embedding, padding), NG_IS_COUNT_OR_0, .unit = "ids", .needs = "padded"},
+    {NG_OPTION(embedding, deviation), NG_IS_NOT_NEGATIVE, .standard = 1, .quiet = true},
+    {NULL}};
 
 static ng_module *embedding_create(const char *function, const ng_module_class *type, int64_t count,
                                    ng_embedding_new_options options)
 {
-    options.deviation = ng_option(options.deviation, 1);
-    if (!ng_option_positive(function, "count", count, "rows") ||
-        !ng_option_positive(function, "dim", options.dim, "features") ||
-        !ng_option_range(function, "deviation", options.deviation, 0, HUGE_VAL))
-        return NULL;
-    embedding *self = (embedding *)ng_module_new(type);
+    embedding *self = ng_layer_new(function, type, embedding_settings,
+                                   &(embedding){.count = count, .options = options});
     if (!self) return NULL;
-    self->count = count;
-    self->options = options;
     self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(count, options.dim));
     return ng_module_built(&self->base);
 }
@@ -71,15 +62,12 @@ static ng_tensor *embedding_forward(ng_module *self, ng_tape *tape, ng_tensor *i
 static const ng_module_class embedding_class = {.name = "Embedding",
                                                 .size = sizeof(embedding),
                                                 .forward = embedding_forward,
-                                                .init = embedding_init,
-                                                .describe = embedding_describe};
+                                                .init = embedding_init};
 
 ng_module *ng_embedding_new_with(int64_t count, ng_embedding_new_options options)
 {
     static const char function[] = "ng_embedding_new";
     const int64_t id = options.padding;
-    if (!ng_option_idle(function, "padding", !options.padded && id != 0, "with .padded"))
-        return NULL;
     if (options.padded && (id < 0 || id >= count)) {
         ng_fail(NG_EVALUE, "%s: padding is %lld, expected an id from 0 to %lld", function,
                 (long long)id, (long long)count - 1);
@@ -113,8 +101,7 @@ static ng_tensor *positions_forward(ng_module *self, ng_tape *tape, ng_tensor *x
 static const ng_module_class positions_class = {.name = "LearnedPositions",
                                                 .size = sizeof(embedding),
                                                 .forward = positions_forward,
-                                                .init = embedding_init,
-                                                .describe = embedding_describe};
+                                                .init = embedding_init};
 
 ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new_options options)
 {

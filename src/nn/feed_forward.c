@@ -10,8 +10,6 @@ typedef struct {
     ng_tensor *out_weight, *out_bias; /* (dim, hidden) */
 } feed_forward;
 
-static const char *const activation_names[] = {"GELU", "GELUTanh", "ReLU", "SwiGLU"};
-
 static ng_tensor *activate(ng_tape *tape, ng_tensor *x, ng_feed_forward_activation activation)
 {
     switch (activation) {
@@ -43,45 +41,31 @@ static void feed_forward_init(ng_module *self, ng_rng *rng)
     ng_fill_normal(layer->out_weight, 0, deviation, rng);
 }
 
-static void feed_forward_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_feed_forward_new_options *o = &((const feed_forward *)self)->options;
-    char gain[48] = "";
-    if (o->gain != 1) snprintf(gain, sizeof gain, ", gain=%s", ng_number_print(o->gain).text);
-    snprintf(text, bytes, "%lld, hidden=%lld, %s%s%s", (long long)o->dim, (long long)o->hidden,
-             activation_names[o->activation], o->no_bias ? ", no bias" : "", gain);
-}
-
 static const ng_module_class feed_forward_class = {.name = "FeedForward",
                                                    .size = sizeof(feed_forward),
                                                    .forward = feed_forward_forward,
-                                                   .init = feed_forward_init,
-                                                   .describe = feed_forward_describe};
+                                                   .init = feed_forward_init};
 
-static bool feed_forward_options_accepted(const ng_feed_forward_new_options *o)
-{
-    static const char name[] = "ng_feed_forward_new";
-    if ((unsigned)o->activation > NG_FEED_FORWARD_SWIGLU) {
-        ng_fail(NG_EVALUE, "%s: activation is %d, expected an ng_feed_forward_activation", name,
-                (int)o->activation);
-        return false;
-    }
-    return ng_option_positive(name, "hidden", o->hidden, "features") &&
-           ng_option_range(name, "gain", o->gain, 0, HUGE_VAL);
-}
+static const char *const activation_names[] = {"GELU", "GELUTanh", "ReLU", "SwiGLU", NULL};
+static const ng_setting feed_forward_settings[] = {
+    {NG_OPTION(feed_forward, dim), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(feed_forward, hidden), NG_IS_COUNT, .unit = "features"},
+    {NG_OPTION(feed_forward, activation), NG_IS_CHOICE, .unit = "ng_feed_forward_activation",
+     .choices = activation_names, .bare = true},
+    {NG_OPTION(feed_forward, no_bias), NG_IS_FLAG},
+    {NG_OPTION(feed_forward, gain), NG_IS_NOT_NEGATIVE, .standard = 1, .quiet = true},
+    {NULL}};
 
 ng_module *ng_feed_forward_new_with(ng_feed_forward_new_options options)
 {
     const bool gated = options.activation == NG_FEED_FORWARD_SWIGLU;
-    if (!ng_option_positive("ng_feed_forward_new", "dim", options.dim, "features")) return NULL;
-    if (options.hidden == 0) options.hidden = gated ? (8 * options.dim + 2) / 3 : 4 * options.dim;
-    options.gain = ng_option(options.gain, 1);
-    if (!feed_forward_options_accepted(&options)) return NULL;
-    feed_forward *self = (feed_forward *)ng_module_new(&feed_forward_class);
+    if (options.hidden == 0 && options.dim > 0 && options.dim <= NG_OPTION_MOST)
+        options.hidden = gated ? (8 * options.dim + 2) / 3 : 4 * options.dim;
+    feed_forward *self = ng_layer_new("ng_feed_forward_new", &feed_forward_class,
+                                      feed_forward_settings, &(feed_forward){.options = options});
     if (!self) return NULL;
     ng_module *base = &self->base;
     const int64_t dim = options.dim, hidden = options.hidden, first = gated ? 2 * hidden : hidden;
-    self->options = options;
     self->in_weight = ng_module_add_parameter(base, "in_weight", NG_SHAPE(first, dim));
     self->in_bias =
         ng_module_add_parameter(base, "in_bias", NG_SHAPE(first), .left_out = options.no_bias);

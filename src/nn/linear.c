@@ -27,57 +27,35 @@ static void linear_init(ng_module *self, ng_rng *rng)
     ng_fill_uniform(layer->bias, -bound, bound, rng);
 }
 
-static void linear_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const linear *layer = (const linear *)self;
-    const ng_linear_new_options *options = &layer->options;
-    static const char *const inits[] = {"",
-                                        ", init=kaiming_uniform",
-                                        ", init=kaiming_normal",
-                                        ", init=xavier_uniform",
-                                        ", init=xavier_normal",
-                                        ", init=normal ",
-                                        ", init=constant "};
-    const bool valued = options->init == NG_INIT_NORMAL || options->init == NG_INIT_CONSTANT;
-    snprintf(text, bytes, "%lld, %lld%s%s%s", (long long)layer->in, (long long)options->out,
-             options->no_bias ? ", no bias" : "", inits[options->init],
-             valued ? ng_number_print(options->init_value).text : "");
-}
+static const ng_module_class linear_class = {
+    .name = "Linear", .size = sizeof(linear), .forward = linear_forward, .init = linear_init};
 
-static const ng_module_class linear_class = {.name = "Linear",
-                                             .size = sizeof(linear),
-                                             .forward = linear_forward,
-                                             .init = linear_init,
-                                             .describe = linear_describe};
-
-static bool init_accepted(ng_init_kind kind, double value)
-{
-    static const char where[] = "with NG_INIT_NORMAL or _CONSTANT";
-    const bool takes = kind == NG_INIT_NORMAL || kind == NG_INIT_CONSTANT;
-    if ((unsigned)kind > NG_INIT_CONSTANT) {
-        ng_fail(NG_EVALUE, "ng_linear_new: init is %d, expected an ng_init_kind", (int)kind);
-        return false;
-    }
-    if (!ng_option_idle("ng_linear_new", "init_value", !takes && ng_option_given(value), where))
-        return false;
-    if (kind == NG_INIT_NORMAL && !ng_option_given(value)) {
-        ng_fail(NG_EVALUE, "ng_linear_new: init_value is 0, expected a deviation (or NG_ZERO)");
-        return false;
-    }
-    const double low = kind == NG_INIT_CONSTANT ? -HUGE_VAL : 0;
-    return ng_option_range("ng_linear_new", "init_value", value, low, HUGE_VAL);
-}
+static const char *const init_names[] = {
+    "default",       "kaiming_uniform", "kaiming_normal", "xavier_uniform",
+    "xavier_normal", "normal",          "constant",       NULL};
+static const ng_setting linear_settings[] = {
+    {NG_MEMBER(linear, in), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(linear, out), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(linear, no_bias), NG_IS_FLAG},
+    {NG_OPTION(linear, init), NG_IS_CHOICE, .unit = "ng_init_kind", .choices = init_names,
+     .quiet = true},
+    {NG_OPTION(linear, init_value), NG_IS_FINITE, .needs = "init",
+     .when = 1 << NG_INIT_NORMAL | 1 << NG_INIT_CONSTANT},
+    {NULL}};
 
 ng_module *ng_linear_new_with(int64_t in, ng_linear_new_options options)
 {
-    if (!ng_option_positive("ng_linear_new", "in", in, "features")) return NULL;
-    if (!ng_option_positive("ng_linear_new", "out", options.out, "features")) return NULL;
-    if (!init_accepted(options.init, options.init_value)) return NULL;
-
-    linear *self = (linear *)ng_module_new(&linear_class);
+    static const char name[] = "ng_linear_new";
+    const bool normal = options.init == NG_INIT_NORMAL;
+    if (normal && !ng_option_given(options.init_value)) {
+        ng_fail(NG_EVALUE, "%s: init_value is 0, expected a deviation (or NG_ZERO)", name);
+        return NULL;
+    }
+    if (normal && !ng_option_range(name, "init_value", options.init_value, 0, HUGE_VAL))
+        return NULL;
+    linear *self =
+        ng_layer_new(name, &linear_class, linear_settings, &(linear){.in = in, .options = options});
     if (!self) return NULL;
-    self->in = in;
-    self->options = options;
     self->weight = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.out, in));
     self->bias = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(options.out),
                                          .left_out = options.no_bias);

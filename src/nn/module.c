@@ -481,14 +481,14 @@ const ng_module *ng_module_layer(const ng_module *root, int index)
     return NULL;
 }
 
-/* What describe writes, in a buffer that is doubled until the text fits. */
+/* The description, in a buffer that is doubled until the text fits. */
 static char *describe_whole(const char *function, const ng_module *module)
 {
     enum { MOST = 1 << 20 };
     for (int64_t bytes = 256; bytes <= MOST; bytes *= 2) {
         char *text = ng_calloc(function, bytes, 1);
         if (!text) return NULL;
-        if (module->type->describe) module->type->describe(module, text, (size_t)bytes);
+        ng_module_describe(module, text, (size_t)bytes);
         if ((int64_t)strlen(text) < bytes - 1) return text;
         ng_free(text);
     }

@@ -5,7 +5,7 @@
 #include "core/digest.h"
 #include "core/number.h"
 #include "core/tensor.h"
-#include "ops/settings.h"
+#include "nn/settings.h"
 #include "tape/tape.h"
 #include <normgrad/nn.h>
 
@@ -51,8 +51,9 @@ typedef struct {
 
 struct ng_registry {
     ng_module *parent;
-    const ng_path *path; /* from the root; NULL for the root itself */
-    ng_entry *entries;   /* in the order of registration */
+    const ng_path *path;        /* from the root; NULL for the root itself */
+    const ng_setting *settings; /* of its class; NULL: it has none, or describes itself */
+    ng_entry *entries;          /* in the order of registration */
     int count, capacity;
     int place;          /* of the module among its parent's entries */
     int height;         /* levels of children below */

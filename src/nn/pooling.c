@@ -5,8 +5,9 @@
 
 /* ---- Windows ------------------------------------------------------------------------------- */
 
-ng_window_print ng_window_text(const ng_window_options *w)
+void ng_print_window(const void *window, char *text, size_t bytes)
 {
+    const ng_window_options *w = window;
     const struct {
         const char *name;
         int64_t both, rows, columns;
@@ -14,20 +15,18 @@ ng_window_print ng_window_text(const ng_window_options *w)
                     {"stride", w->stride, w->stride_h, w->stride_w},
                     {"padding", w->padding, w->padding_h, w->padding_w},
                     {"dilation", w->dilation, w->dilation_h, w->dilation_w}};
-    ng_window_print print = {""};
     size_t at = 0;
     for (int i = 0; i < 4; i++) {
         const long long rows = settings[i].rows != 0 ? settings[i].rows : settings[i].both;
         const long long columns = settings[i].columns != 0 ? settings[i].columns : settings[i].both;
         if (rows == 0 && columns == 0) continue;
-        char *end = print.text + at;
-        const size_t left = sizeof print.text - at;
+        char *end = text + at;
+        const size_t left = bytes - at;
         const char *comma = at > 0 ? ", " : "", *name = settings[i].name;
         at += (size_t)(rows == columns
                            ? snprintf(end, left, "%s%s=%lld", comma, name, rows)
                            : snprintf(end, left, "%s%s=%lld x %lld", comma, name, rows, columns));
     }
-    return print;
 }
 
 /* ---- Pooling ------------------------------------------------------------------------------- */
@@ -42,21 +41,17 @@ static ng_tensor *pool_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     return ng_pooled(tape, x, &((const pool_layer *)self)->call);
 }
 
-static void pool_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_pool_call *call = &((const pool_layer *)self)->call;
-    const ng_window_options *window = &call->window;
-    if (call->adaptive)
-        snprintf(text, bytes, "%s", ng_shape_print(call->size).text);
-    else
-        snprintf(text, bytes, "%s%s%s", ng_window_text(window).text, window->ceil ? ", ceil" : "",
-                 window->exclude_padding ? ", exclude_padding" : "");
-}
+static const ng_setting pool_settings[] = {
+    {NG_PLACE("window", pool_layer, call.window), NG_IS_OTHER, .print = ng_print_window,
+     .bare = true},
+    {NG_PLACE("ceil", pool_layer, call.window.ceil), NG_IS_FLAG},
+    {NG_PLACE("exclude_padding", pool_layer, call.window.exclude_padding), NG_IS_FLAG},
+    {NG_PLACE("size", pool_layer, call.size), NG_IS_SHAPE, .unit = "elements", .bare = true},
+    {NULL}};
 
 #define POOL_CLASS(label)                                                                          \
     {                                                                                              \
-        .name = label, .size = sizeof(pool_layer), .forward = pool_forward,                        \
-        .describe = pool_describe                                                                  \
+        .name = label, .size = sizeof(pool_layer), .forward = pool_forward                         \
     }
 static const ng_module_class max_pool_class = POOL_CLASS("MaxPool2d");
 static const ng_module_class avg_pool_class = POOL_CLASS("AvgPool2d");
@@ -70,9 +65,8 @@ static ng_module *make_pool(const char *function, const ng_module_class *type, n
     ng_pool_call made = call;
     made.function = function;
     if (!ng_pool_settings_ok(&made)) return NULL;
-    pool_layer *self = (pool_layer *)ng_module_new(type);
-    if (self) self->call = call;
-    return self ? ng_module_built(&self->base) : NULL;
+    return ng_module_built(
+        ng_layer_new(function, type, pool_settings, &(pool_layer){.call = call}));
 }
 
 ng_module *ng_max_pool2d_new_with(ng_window_options window)
@@ -124,27 +118,21 @@ static ng_tensor *upsample_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     return ng_upsample_with(tape, x, ((const upsample *)self)->options);
 }
 
-static void upsample_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_upsample_options *o = &((const upsample *)self)->options;
-    snprintf(text, bytes, "%lld, %s%s", (long long)o->scale,
-             o->mode == NG_NEAREST ? "nearest" : "linear", o->align_corners ? ", corners" : "");
-}
+static const ng_module_class upsample_class = {
+    .name = "Upsample", .size = sizeof(upsample), .forward = upsample_forward};
 
-static const ng_module_class upsample_class = {.name = "Upsample",
-                                               .size = sizeof(upsample),
-                                               .forward = upsample_forward,
-                                               .describe = upsample_describe};
+static const char *const mode_names[] = {"nearest", "linear", NULL};
+static const ng_setting upsample_settings[] = {
+    {NG_OPTION(upsample, scale), NG_IS_COUNT, .unit = "elements for each", .bare = true},
+    {NG_OPTION(upsample, mode), NG_IS_CHOICE, .unit = "ng_interpolation", .choices = mode_names,
+     .bare = true},
+    {NG_OPTION(upsample, align_corners), NG_IS_FLAG, .needs = "mode", .when = 1 << NG_LINEAR},
+    {NULL}};
 
 ng_module *ng_upsample_new_with(ng_upsample_options options)
 {
-    static const char name[] = "ng_upsample_new";
-    if (!ng_option_positive(name, "scale", options.scale, "elements for each") ||
-        !ng_resize_mode_ok(name, options.mode, options.align_corners))
-        return NULL;
-    upsample *self = (upsample *)ng_module_new(&upsample_class);
-    if (self) self->options = options;
-    return self ? ng_module_built(&self->base) : NULL;
+    return ng_module_built(ng_layer_new("ng_upsample_new", &upsample_class, upsample_settings,
+                                        &(upsample){.options = options}));
 }
 
 /* ---- Global average, flatten --------------------------------------------------------------- */

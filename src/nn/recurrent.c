@@ -176,26 +176,12 @@ static void recurrent_init(ng_module *self, ng_rng *rng)
     }
 }
 
-static void recurrent_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const recurrent *layer = (const recurrent *)self;
-    const ng_recurrent_new_options *o = &layer->options;
-    char layers[32] = "", dropout[48] = "";
-    if (o->layers > 1) snprintf(layers, sizeof layers, ", layers=%lld", (long long)o->layers);
-    if (o->dropout > 0)
-        snprintf(dropout, sizeof dropout, ", dropout=%s", ng_number_print(o->dropout).text);
-    snprintf(text, bytes, "%lld, %lld%s%s%s%s%s", (long long)layer->features, (long long)o->hidden,
-             layers, o->bidirectional ? ", bidirectional" : "", o->relu ? ", relu" : "", dropout,
-             o->no_bias ? ", no bias" : "");
-}
-
 static void recurrent_destroy(ng_module *self) { ng_free(((recurrent *)self)->directions); }
 
 #define RECURRENT_CLASS(text)                                                                      \
     {                                                                                              \
         .name = text, .size = sizeof(recurrent), .forward_with = recurrent_forward,                \
-        .takes = NG_INPUT_LENGTHS, .init = recurrent_init, .destroy = recurrent_destroy,           \
-        .describe = recurrent_describe                                                             \
+        .takes = NG_INPUT_LENGTHS, .init = recurrent_init, .destroy = recurrent_destroy            \
     }
 static const ng_module_class rnn_class = RECURRENT_CLASS("RNN");
 static const ng_module_class gru_class = RECURRENT_CLASS("GRU");
@@ -226,22 +212,16 @@ ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tensor *x, 
 
 /* ---- Make ---------------------------------------------------------------------------------- */
 
-static bool recurrent_options_accepted(const char *name, int64_t features, ng_cell cell,
-                                       const ng_recurrent_new_options *o)
-{
-    if (!ng_option_positive(name, "features", features, "features") ||
-        !ng_option_positive(name, "hidden", o->hidden, "features") ||
-        !ng_option_positive(name, "layers", o->layers, "layers") ||
-        !ng_option_range(name, "dropout", o->dropout, 0, 1))
-        return false;
-    if (o->layers > NG_MAX_LAYERS) {
-        ng_fail(NG_EVALUE, "%s: layers is %lld, expected at most %d", name, (long long)o->layers,
-                NG_MAX_LAYERS);
-        return false;
-    }
-    return ng_option_idle(name, "relu", o->relu && cell != NG_CELL_RELU, "in ng_rnn_new") &&
-           ng_option_idle(name, "dropout", o->dropout != 0 && o->layers == 1, "between layers");
-}
+static const ng_setting recurrent_settings[] = {
+    {NG_MEMBER(recurrent, features), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(recurrent, hidden), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(recurrent, layers), NG_IS_COUNT, .standard = 1, .most = NG_MAX_LAYERS,
+     .unit = "layers", .quiet = true},
+    {NG_OPTION(recurrent, bidirectional), NG_IS_FLAG},
+    {NG_OPTION(recurrent, relu), NG_IS_FLAG},
+    {NG_OPTION(recurrent, dropout), NG_IS_PROBABILITY, .quiet = true},
+    {NG_OPTION(recurrent, no_bias), NG_IS_FLAG},
+    {NULL}};
 
 /* "weight_ih_l2_reverse" */
 typedef struct {
@@ -302,14 +282,15 @@ static void add_direction(recurrent *layer, int64_t which)
 static ng_module *recurrent_new(const char *name, const ng_module_class *class, ng_cell cell,
                                 int64_t features, ng_recurrent_new_options options)
 {
-    if (options.layers == 0) options.layers = 1;
-    if (!recurrent_options_accepted(name, features, cell, &options)) return NULL;
-    recurrent *self = (recurrent *)ng_module_new(class);
+    const bool drops = ng_option_given(options.dropout), one = options.layers <= 1;
+    if (!ng_option_idle(name, "relu", options.relu && cell != NG_CELL_RELU, "in ng_rnn_new") ||
+        !ng_option_idle(name, "dropout", drops && one, "between layers"))
+        return NULL;
+    recurrent *self =
+        ng_layer_new(name, class, recurrent_settings,
+                     &(recurrent){.cell = cell, .features = features, .options = options});
     if (!self) return NULL;
-    self->cell = cell;
-    self->features = features;
-    self->options = options;
-    const int64_t count = options.layers * directions_in(self);
+    const int64_t count = self->options.layers * directions_in(self);
     self->directions = ng_calloc(name, count, sizeof *self->directions);
     if (!self->directions) {
         ng_module_free(&self->base);

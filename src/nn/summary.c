@@ -38,8 +38,7 @@ static void write_row(row *line, const ng_module *root, const ng_module *module)
     memset(line, 0, sizeof *line);
     summary_append(line->path, ng_module_path(root, module), "", "");
     summary_append(line->layer, module->type->name, "", "");
-    if (module->type->describe)
-        module->type->describe(module, line->settings, sizeof line->settings);
+    ng_module_describe(module, line->settings, sizeof line->settings);
     if (*line->settings) summary_append(line->layer, "(", line->settings, ")");
 
     int64_t count = 0;

@@ -12,20 +12,22 @@
 enum { BEFORE = 1, AFTER = 2, SUM = 4, OF_QKV = 8 };
 
 typedef struct {
-    const char *name;
     unsigned attention, feed_forward; /* where each branch has norms */
     bool at_end;                      /* the stack ends with a norm */
 } norm_places;
 
 static const norm_places norms_of[] = {
-    [NG_NORM_PRE] = {"pre", BEFORE, BEFORE, true},
-    [NG_NORM_POST] = {"post", SUM, SUM, false},
-    [NG_NORM_PERI] = {"Peri-LN", BEFORE | AFTER, BEFORE | AFTER, true},
-    [NG_NORM_DEEP] = {"DeepNorm", SUM, SUM, false},
-    [NG_NORM_HYBRID] = {"HybridNorm", OF_QKV | SUM, 0, true},
-    [NG_NORM_DUAL] = {"ResiDual", SUM, SUM, true},
-    [NG_NORM_SCALED] = {"LayerNorm scaling", BEFORE, BEFORE, true},
-    [NG_NORM_MIX] = {"Mix-LN", 0, 0, true}}; /* its blocks are post or pre */
+    [NG_NORM_PRE] = {BEFORE, BEFORE, true},
+    [NG_NORM_POST] = {SUM, SUM, false},
+    [NG_NORM_PERI] = {BEFORE | AFTER, BEFORE | AFTER, true},
+    [NG_NORM_DEEP] = {SUM, SUM, false},
+    [NG_NORM_HYBRID] = {OF_QKV | SUM, 0, true},
+    [NG_NORM_DUAL] = {SUM, SUM, true},
+    [NG_NORM_SCALED] = {BEFORE, BEFORE, true},
+    [NG_NORM_MIX] = {0, 0, true}}; /* its blocks are post or pre */
+static const char *const placement_names[] = {
+    "pre",    "post", "Peri-LN", "DeepNorm", "HybridNorm", "ResiDual", "LayerNorm scaling",
+    "Mix-LN", NULL};
 
 typedef struct {
     ng_module *before, *f, *after, *dropout, *sum; /* NULL: not there, but for f */
@@ -86,53 +88,35 @@ static ng_tensor *block_forward(ng_module *self, ng_tape *tape, const ng_inputs 
     return dual ? both_streams(tape, x, second) : x;
 }
 
-static void block_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const transformer_block *layer = (const transformer_block *)self;
-    const ng_norm_placement placement = layer->options.placement;
-    char factor[48] = "";
-    if (placement == NG_NORM_DEEP)
-        snprintf(factor, sizeof factor, ", alpha=%s", ng_number_print(layer->alpha).text);
-    if (placement == NG_NORM_SCALED)
-        snprintf(factor, sizeof factor, ", scale=%s", ng_number_print(layer->scale).text);
-    snprintf(text, bytes, "%lld, %s%s", (long long)layer->dim, norms_of[placement].name, factor);
-}
-
-static const ng_module_class block_class = {.name = "TransformerBlock",
-                                            .size = sizeof(transformer_block),
-                                            .forward_with = block_forward,
-                                            .describe = block_describe};
-
-static bool placement_known(const char *function, ng_norm_placement placement)
-{
-    if ((unsigned)placement <= NG_NORM_MIX) return true;
-    ng_fail(NG_EVALUE, "%s: placement is %d, expected an ng_norm_placement", function,
-            (int)placement);
-    return false;
-}
+static const ng_module_class block_class = {
+    .name = "TransformerBlock", .size = sizeof(transformer_block), .forward_with = block_forward};
 
 /* The attention checks the other settings. */
-static bool block_options_accepted(const char *function, const ng_transformer_block_new_options *o)
+static const ng_setting block_settings[] = {
+    {NG_MEMBER(transformer_block, dim), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(transformer_block, placement), NG_IS_CHOICE, .unit = "ng_norm_placement",
+     .choices = placement_names, .bare = true},
+    {NG_OPTION(transformer_block, layers), NG_IS_COUNT, .standard = 1, .unit = "layers",
+     .needs = "placement", .when = 1 << NG_NORM_DEEP},
+    {NG_OPTION(transformer_block, layer), NG_IS_COUNT, .standard = 1, .unit = "layers",
+     .needs = "placement", .when = 1 << NG_NORM_SCALED},
+    {NULL}};
+
+/* Whether the placement is one of a block, and leaves the norms of q and k to the caller. */
+static bool placement_ok(const char *function, const ng_transformer_block_new_options *o)
 {
-    const ng_norm_placement placement = o->placement;
-    const bool hybrid = placement == NG_NORM_HYBRID;
-    if (!placement_known(function, placement)) return false;
-    if (placement == NG_NORM_MIX) {
+    static const char where[] = "without NG_NORM_HYBRID";
+    const bool hybrid = o->placement == NG_NORM_HYBRID;
+    if (o->placement == NG_NORM_MIX) {
         ng_fail(NG_EVALUE,
                 "%s: placement is NG_NORM_MIX, which is for a whole transformer; expected "
                 "NG_NORM_POST or NG_NORM_PRE",
                 function);
         return false;
     }
-    return ng_option_idle(function, "layers", placement != NG_NORM_DEEP && o->layers != 0,
-                          "with NG_NORM_DEEP") &&
-           ng_option_idle(function, "layer", placement != NG_NORM_SCALED && o->layer != 0,
-                          "with NG_NORM_SCALED") &&
-           ng_option_idle(function, "qk_norm", hybrid && o->qk_norm, "without NG_NORM_HYBRID") &&
+    return ng_option_idle(function, "qk_norm", hybrid && o->qk_norm, where) &&
            ng_option_idle(function, "qk_temperature", hybrid && ng_option_given(o->qk_temperature),
-                          "without NG_NORM_HYBRID") &&
-           (o->layers == 0 || ng_option_positive(function, "layers", o->layers, "layers")) &&
-           (o->layer == 0 || ng_option_positive(function, "layer", o->layer, "layers"));
+                          where);
 }
 
 /* Registers f as `name`, and its norms and dropout as <name>_norm and so on. */
@@ -157,18 +141,16 @@ static branch branch_around(transformer_block *self, const char *name, ng_module
 
 ng_module *ng_transformer_block_new_with(int64_t dim, ng_transformer_block_new_options options)
 {
+    static const char name[] = "ng_transformer_block_new";
     if (!options.norm) options.norm = ng_norm_layer;
-    if (!block_options_accepted("ng_transformer_block_new", &options)) return NULL;
-    if (options.layers == 0) options.layers = 1;
-    if (options.layer == 0) options.layer = 1;
-    transformer_block *self = (transformer_block *)ng_module_new(&block_class);
+    if (!placement_ok(name, &options)) return NULL;
+    transformer_block *self = ng_layer_new(name, &block_class, block_settings,
+                                           &(transformer_block){.dim = dim, .options = options});
     if (!self) return NULL;
-
+    options = self->options;
     const norm_places *places = &norms_of[options.placement];
     const bool deep = options.placement == NG_NORM_DEEP, of_qkv = places->attention & OF_QKV;
     const double layers = (double)options.layers, gain = deep ? 1 / sqrt(sqrt(8 * layers)) : 1;
-    self->dim = dim;
-    self->options = options;
     self->alpha = deep ? sqrt(sqrt(2 * layers)) : 1;
     self->scale = 1 / sqrt((double)options.layer);
     self->attention = branch_around(
@@ -227,20 +209,8 @@ static ng_tensor *transformer_forward(ng_module *self, ng_tape *tape, const ng_i
     return ng_forward(net->head, tape, x);
 }
 
-static void transformer_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_transformer_new_options *o = &((const transformer *)self)->options;
-    char share[48] = "";
-    if (o->placement == NG_NORM_MIX)
-        snprintf(share, sizeof share, ", post_share=%s", ng_number_print(o->post_share).text);
-    snprintf(text, bytes, "%lld ids, length=%lld, %s%s", (long long)o->vocabulary,
-             (long long)o->length, norms_of[o->placement].name, share);
-}
-
-static const ng_module_class transformer_class = {.name = "Transformer",
-                                                  .size = sizeof(transformer),
-                                                  .forward_with = transformer_forward,
-                                                  .describe = transformer_describe};
+static const ng_module_class transformer_class = {
+    .name = "Transformer", .size = sizeof(transformer), .forward_with = transformer_forward};
 
 /* The number of blocks of Mix-LN with post-norm, which are the first ones. */
 static int64_t post_blocks(const ng_transformer_new_options *o)
@@ -268,52 +238,40 @@ static ng_module *transformer_blocks(const ng_transformer_new_options *o)
     return blocks;
 }
 
-static int64_t or_count(int64_t value, int64_t standard) { return value == 0 ? standard : value; }
-
-/* The blocks check the other settings. */
-static bool transformer_options_accepted(const ng_transformer_new_options *o)
-{
-    static const char name[] = "ng_transformer_new";
-    if ((unsigned)o->positions > NG_POSITIONS_NONE) {
-        ng_fail(NG_EVALUE, "%s: positions is %d, expected an ng_positions", name,
-                (int)o->positions);
-        return false;
-    }
-    if (o->layers > NG_MAX_LAYERS) {
-        ng_fail(NG_EVALUE, "%s: layers is %lld, expected at most %d", name, (long long)o->layers,
-                NG_MAX_LAYERS);
-        return false;
-    }
-    const bool mix = o->placement == NG_NORM_MIX;
-    if (!placement_known(name, o->placement) ||
-        !ng_option_idle(name, "post_share", !mix && ng_option_given(o->post_share),
-                        "with NG_NORM_MIX") ||
-        !ng_option_range(name, "post_share", o->post_share, 0, 1) ||
-        !ng_option_positive(name, "vocabulary", o->vocabulary, "ids") ||
-        !ng_option_positive(name, "layers", o->layers, "layers") ||
-        !ng_option_positive(name, "length", o->length, "positions") ||
-        !ng_option_range(name, "dropout", o->dropout, 0, 1))
-        return false;
-    if (!mix || post_blocks(o) > 0) return true;
-    ng_fail(NG_EVALUE, "%s: post_share is %g of %lld blocks, which is none, expected one or more",
-            name, o->post_share, (long long)o->layers);
-    return false;
-}
+static const char *const position_names[] = {"learned", "rotary", "none", NULL};
+/* The blocks check the other settings, and describe those that are hidden. */
+static const ng_setting transformer_settings[] = {
+    {NG_OPTION(transformer, vocabulary), NG_IS_COUNT, .unit = "ids"},
+    {NG_OPTION(transformer, length), NG_IS_COUNT, .standard = 128, .unit = "positions"},
+    {NG_OPTION(transformer, positions), NG_IS_CHOICE, .unit = "ng_positions",
+     .choices = position_names, .quiet = true},
+    {NG_OPTION(transformer, placement), NG_IS_CHOICE, .unit = "ng_norm_placement",
+     .choices = placement_names, .bare = true},
+    {NG_OPTION(transformer, post_share), NG_IS_PROBABILITY, .standard = 0.25, .needs = "placement",
+     .when = 1 << NG_NORM_MIX},
+    {NG_OPTION(transformer, dim), NG_IS_COUNT, .standard = 128, .unit = "features", .hidden = true},
+    {NG_OPTION(transformer, heads), NG_IS_COUNT, .standard = 4, .unit = "heads", .hidden = true},
+    {NG_OPTION(transformer, layers), NG_IS_COUNT, .standard = 4, .most = NG_MAX_LAYERS,
+     .unit = "layers", .hidden = true},
+    {NG_OPTION(transformer, dropout), NG_IS_PROBABILITY, .hidden = true},
+    {NULL}};
 
 ng_module *ng_transformer_new_with(ng_transformer_new_options options)
 {
+    static const char name[] = "ng_transformer_new";
     if (!options.norm) options.norm = ng_norm_layer;
-    options.dim = or_count(options.dim, 128);
-    options.heads = or_count(options.heads, 4);
-    options.layers = or_count(options.layers, 4);
-    options.length = or_count(options.length, 128);
-    if (options.placement == NG_NORM_MIX) options.post_share = ng_option(options.post_share, 0.25);
-    if (!transformer_options_accepted(&options)) return NULL;
-    transformer *self = (transformer *)ng_module_new(&transformer_class);
+    transformer *self = ng_layer_new(name, &transformer_class, transformer_settings,
+                                     &(transformer){.options = options});
     if (!self) return NULL;
-
+    options = self->options;
+    if (options.placement == NG_NORM_MIX && post_blocks(&options) == 0) {
+        ng_fail(NG_EVALUE,
+                "%s: post_share is %g of %lld blocks, which is none, expected one or more", name,
+                options.post_share, (long long)options.layers);
+        ng_module_free(&self->base);
+        return NULL;
+    }
     ng_module *base = &self->base;
-    self->options = options;
     self->embedding = ng_module_add_child(
         base, "embedding", ng_embedding_new(options.vocabulary, options.dim, .deviation = 0.02));
     if (options.positions == NG_POSITIONS_LEARNED)

@@ -30,17 +30,8 @@ static ng_tensor *projected_forward(ng_module *self, ng_tape *tape, ng_tensor *x
     return ng_add(tape, ng_mul(tape, gamma, xhat), beta);
 }
 
-static void projected_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_adaptive_layer_norm_new_options *options = &((const adaptive *)self)->options;
-    snprintf(text, bytes, "%lld, projected, eps=%s", (long long)options->dim,
-             ng_number_print(options->eps).text);
-}
-
-static const ng_module_class projected_class = {.name = "AdaptiveLayerNorm",
-                                                .size = sizeof(adaptive),
-                                                .forward = projected_forward,
-                                                .describe = projected_describe};
+static const ng_module_class projected_class = {
+    .name = "AdaptiveLayerNorm", .size = sizeof(adaptive), .forward = projected_forward};
 
 /* ---- Conditioned: y = ((1 + scale(c)) * xhat + shift(c)) [* gate(c)]. Peebles & Xie 2023 ---- */
 
@@ -68,19 +59,10 @@ static ng_tensor *conditioned_forward(ng_module *self, ng_tape *tape, const ng_i
     return gated ? ng_mul(tape, gate, y) : y;
 }
 
-static void conditioned_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_adaptive_layer_norm_new_options *options = &((const adaptive *)self)->options;
-    snprintf(text, bytes, "%lld, condition=%lld%s, eps=%s", (long long)options->dim,
-             (long long)options->condition, options->gate ? ", gate" : "",
-             ng_number_print(options->eps).text);
-}
-
 static const ng_module_class conditioned_class = {.name = "AdaptiveLayerNorm",
                                                   .size = sizeof(adaptive),
                                                   .forward_with = conditioned_forward,
-                                                  .needs = NG_INPUT_CONDITION,
-                                                  .describe = conditioned_describe};
+                                                  .needs = NG_INPUT_CONDITION};
 
 /* ---- AdaNorm: y = C (1 - k xhat) * xhat, the factor held constant. Xu et al. 2019 ---- */
 
@@ -96,19 +78,8 @@ static ng_tensor *adanorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     return ng_mul(tape, ng_mul_scalar(tape, factor, options->scale), xhat);
 }
 
-static void adanorm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_adaptive_layer_norm_new_options *options = &((const adaptive *)self)->options;
-    snprintf(text, bytes, "%lld, AdaNorm, C=%s, k=%s%s%s, eps=%s", (long long)options->dim,
-             ng_number_print(options->scale).text, ng_number_print(options->k).text,
-             options->raw ? ", raw" : "", options->differentiate ? ", differentiated" : "",
-             ng_number_print(options->eps).text);
-}
-
-static const ng_module_class adanorm_class = {.name = "AdaptiveLayerNorm",
-                                              .size = sizeof(adaptive),
-                                              .forward = adanorm_forward,
-                                              .describe = adanorm_describe};
+static const ng_module_class adanorm_class = {
+    .name = "AdaptiveLayerNorm", .size = sizeof(adaptive), .forward = adanorm_forward};
 
 /* ---- Make ---- */
 
@@ -121,51 +92,32 @@ static ng_module *add_linear(adaptive *self, int64_t parts)
         ng_linear_new(o->condition, parts * o->dim, .init = NG_INIT_CONSTANT));
 }
 
-static const char adaptive_name[] = "ng_adaptive_layer_norm_new";
-
-static bool adaptive_options_accepted(const ng_adaptive_layer_norm_new_options *options)
-{
-    const ng_adaptive_form form = options->form;
-    const bool conditioned = form == NG_ADAPTIVE_CONDITIONED, adanorm = form == NG_ADAPTIVE_ADANORM;
-    const char *in_conditioned = "with NG_ADAPTIVE_CONDITIONED",
-               *in_adanorm = "with NG_ADAPTIVE_ADANORM";
-    if ((unsigned)form > NG_ADAPTIVE_ADANORM) {
-        ng_fail(NG_EVALUE, "%s: form is %d, expected an ng_adaptive_form", adaptive_name,
-                (int)form);
-        return false;
-    }
-    if (conditioned &&
-        !ng_option_positive(adaptive_name, "condition", options->condition, "features"))
-        return false;
-    return ng_option_positive(adaptive_name, "dim", options->dim, "features") &&
-           ng_norm_eps_ok(adaptive_name, options->eps) &&
-           ng_option_range(adaptive_name, "scale", options->scale, -HUGE_VAL, HUGE_VAL) &&
-           ng_option_range(adaptive_name, "k", options->k, -HUGE_VAL, HUGE_VAL) &&
-           ng_option_idle(adaptive_name, "condition", !conditioned && options->condition,
-                          in_conditioned) &&
-           ng_option_idle(adaptive_name, "gate", !conditioned && options->gate, in_conditioned) &&
-           ng_option_idle(adaptive_name, "scale", !adanorm && ng_option_given(options->scale),
-                          in_adanorm) &&
-           ng_option_idle(adaptive_name, "k", !adanorm && ng_option_given(options->k),
-                          in_adanorm) &&
-           ng_option_idle(adaptive_name, "differentiate", !adanorm && options->differentiate,
-                          in_adanorm) &&
-           ng_option_idle(adaptive_name, "raw", !adanorm && options->raw, in_adanorm);
-}
+static const char *const form_names[] = {"projected", "conditioned", "AdaNorm", NULL};
+enum { IF_CONDITIONED = 1 << NG_ADAPTIVE_CONDITIONED, IF_ADANORM = 1 << NG_ADAPTIVE_ADANORM };
+static const ng_setting adaptive_settings[] = {
+    {NG_OPTION(adaptive, dim), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(adaptive, form), NG_IS_CHOICE, .unit = "ng_adaptive_form", .choices = form_names,
+     .bare = true},
+    {NG_OPTION(adaptive, condition), NG_IS_COUNT, .unit = "features", .needs = "form",
+     .when = IF_CONDITIONED},
+    {NG_OPTION(adaptive, gate), NG_IS_FLAG, .needs = "form", .when = IF_CONDITIONED},
+    {NG_OPTION(adaptive, scale), NG_IS_FINITE, .standard = 1, .needs = "form", .when = IF_ADANORM},
+    {NG_OPTION(adaptive, k), NG_IS_FINITE, .standard = 0.1, .needs = "form", .when = IF_ADANORM},
+    {NG_OPTION(adaptive, raw), NG_IS_FLAG, .needs = "form", .when = IF_ADANORM},
+    {NG_OPTION(adaptive, differentiate), NG_IS_FLAG, .needs = "form", .when = IF_ADANORM},
+    {NG_OPTION(adaptive, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
+    {NULL}};
 
 ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options options)
 {
-    static const ng_module_class *const classes[] = {&projected_class, &conditioned_class,
-                                                     &adanorm_class};
-    if (!adaptive_options_accepted(&options)) return NULL;
     const bool conditioned = options.form == NG_ADAPTIVE_CONDITIONED;
-    options.eps = ng_option(options.eps, conditioned ? 1e-6 : 1e-5);
-    options.scale = ng_option(options.scale, 1);
-    options.k = ng_option(options.k, 0.1);
-
-    adaptive *self = (adaptive *)ng_module_new(classes[options.form]);
+    if (conditioned) options.eps = ng_option(options.eps, 1e-6);
+    adaptive *self = ng_layer_new("ng_adaptive_layer_norm_new",
+                                  conditioned                           ? &conditioned_class
+                                  : options.form == NG_ADAPTIVE_ADANORM ? &adanorm_class
+                                                                        : &projected_class,
+                                  adaptive_settings, &(adaptive){.options = options});
     if (!self) return NULL;
-    self->options = options;
     const int64_t dim = options.dim;
     if (options.form == NG_ADAPTIVE_PROJECTED) {
         self->gamma = ng_module_add_child(&self->base, "gamma", ng_linear_new(dim, dim));
@@ -199,28 +151,30 @@ static ng_tensor *adaptive_residual_forward(ng_module *self, ng_tape *tape, cons
 static const ng_module_class adaptive_residual_class = {.name = "AdaptiveResidual",
                                                         .size = sizeof(adaptive_residual),
                                                         .forward_with = adaptive_residual_forward,
-                                                        .needs = NG_INPUT_CONDITION,
-                                                        .describe = conditioned_describe};
+                                                        .needs = NG_INPUT_CONDITION};
+
+static const ng_setting adaptive_residual_settings[] = {
+    {NG_OPTION(adaptive, dim), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(adaptive, condition), NG_IS_COUNT, .unit = "features"},
+    {NG_OPTION(adaptive, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-6},
+    {NULL}};
 
 ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options)
 {
     static const char name[] = "ng_adaptive_residual_new";
-    options.eps = ng_option(options.eps, 1e-6);
-    const bool accepted = ng_given(name, "inner", options.inner) &&
-                          ng_option_positive(name, "dim", options.dim, "features") &&
-                          ng_option_positive(name, "condition", options.condition, "features") &&
-                          ng_norm_eps_ok(name, options.eps);
+    adaptive_residual layer = {.adapted.silu = true};
+    layer.adapted.options = (ng_adaptive_layer_norm_new_options){
+        .eps = options.eps, .condition = options.condition, .dim = options.dim};
     adaptive_residual *self =
-        accepted ? (adaptive_residual *)ng_module_new(&adaptive_residual_class) : NULL;
+        ng_given(name, "inner", options.inner)
+            ? ng_layer_new(name, &adaptive_residual_class, adaptive_residual_settings, &layer)
+            : NULL;
     if (!self) {
         ng_module_free(options.inner);
         return NULL;
     }
-    adaptive *layer = &self->adapted;
-    layer->options = (ng_adaptive_layer_norm_new_options){
-        .eps = options.eps, .condition = options.condition, .dim = options.dim};
-    layer->silu = true;
-    self->inner = ng_module_add_child(&layer->base, "inner", options.inner);
-    layer->modulation = add_linear(layer, 3);
-    return ng_module_built(&layer->base);
+    ng_module *base = &self->adapted.base;
+    self->inner = ng_module_add_child(base, "inner", options.inner);
+    self->adapted.modulation = add_linear(&self->adapted, 3);
+    return ng_module_built(base);
 }

@@ -78,30 +78,11 @@ static ng_tensor *batch_norm_forward(ng_module *self, ng_tape *tape, const ng_in
     return ng_modulate(layer->modulation, tape, y, in);
 }
 
-static void batch_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_batch_norm_new_options *options = &((const batch_norm *)self)->options;
-    char momentum[48] = "";
-    if (options->cumulative)
-        snprintf(momentum, sizeof momentum, ", cumulative");
-    else if (!options->no_running_stats)
-        snprintf(momentum, sizeof momentum, ", momentum=%s",
-                 ng_number_print(options->momentum).text);
-    char ghost[48] = "";
-    if (options->ghost) snprintf(ghost, sizeof ghost, ", ghost=%lld", (long long)options->ghost);
-    snprintf(text, bytes, "%lld, eps=%s%s%s%s%s%s%s", (long long)options->channels,
-             ng_number_print(options->eps).text, momentum,
-             options->no_running_stats ? ", no running stats" : "",
-             options->no_affine ? ", no affine" : "", options->frozen ? ", frozen" : "", ghost,
-             options->group ? ", synchronized" : "");
-}
-
 static const ng_module_class batch_norm_class = {.name = "BatchNorm",
                                                  .size = sizeof(batch_norm),
 
                                                  .forward_with = batch_norm_forward,
-                                                 .takes = NG_INPUT_MASK,
-                                                 .describe = batch_norm_describe};
+                                                 .takes = NG_INPUT_MASK};
 
 ng_batch_state *ng_batch_norm_state(const ng_module *module)
 {
@@ -112,45 +93,27 @@ ng_batch_state *ng_batch_norm_state(const ng_module *module)
     return &layer->state;
 }
 
-/* Settings of which one would be without effect, or that contradict each other. */
-static bool batch_norm_options_accepted(const ng_batch_norm_new_options *o)
-{
-    static const char name[] = "ng_batch_norm_new";
-    enum { MOMENTUM, CUMULATIVE, REST, FROZEN, GHOST, GROUP, CONDITION, NO_AFFINE, SETTINGS };
-    static const char *const names[SETTINGS] = {"momentum",  "cumulative", "no_running_stats",
-                                                "frozen",    "ghost",      "group",
-                                                "condition", "no_affine"};
-    const bool given[SETTINGS] = {ng_option_given(o->momentum),
-                                  o->cumulative,
-                                  o->no_running_stats,
-                                  o->frozen,
-                                  o->ghost,
-                                  o->group,
-                                  o->condition,
-                                  o->no_affine};
-    static const int apart[][2] = {
-        {CUMULATIVE, MOMENTUM}, {REST, MOMENTUM},    {FROZEN, MOMENTUM},    {REST, CUMULATIVE},
-        {FROZEN, CUMULATIVE},   {FROZEN, REST},      {FROZEN, GHOST},       {FROZEN, GROUP},
-        {GHOST, GROUP},         {GHOST, CUMULATIVE}, {CONDITION, NO_AFFINE}};
-    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
-        const int one = apart[i][0], other = apart[i][1];
-        if (!ng_option_apart(name, names[one], given[one], names[other], given[other]))
-            return false;
-    }
-    return ng_option_positive(name, "channels", o->channels, "channels") &&
-           (!o->ghost || ng_option_positive(name, "ghost", o->ghost, "samples")) &&
-           ng_batch_settings_ok(name, o->eps, o->momentum);
-}
+static const ng_setting batch_norm_settings[] = {
+    {NG_OPTION(batch_norm, channels), NG_IS_COUNT, .unit = "channels", .bare = true},
+    {NG_OPTION(batch_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
+    {NG_OPTION(batch_norm, momentum), NG_IS_FRACTION, .standard = 0.1},
+    {NG_OPTION(batch_norm, cumulative), NG_IS_FLAG, .excludes = "momentum"},
+    {NG_OPTION(batch_norm, no_running_stats), NG_IS_FLAG, .excludes = "momentum cumulative"},
+    {NG_OPTION(batch_norm, no_affine), NG_IS_FLAG},
+    {NG_OPTION(batch_norm, frozen), NG_IS_FLAG,
+     .excludes = "momentum cumulative no_running_stats ghost group"},
+    {NG_OPTION(batch_norm, ghost), NG_IS_COUNT_OR_0, .unit = "samples",
+     .excludes = "group cumulative"},
+    {NG_OPTION(batch_norm, group), NG_IS_POINTER, .label = "synchronized"},
+    {NG_OPTION(batch_norm, condition), NG_IS_COUNT_OR_0, .unit = "features",
+     .excludes = "no_affine"},
+    {NULL}};
 
 ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
 {
-    if (!batch_norm_options_accepted(&options)) return NULL;
-    options.eps = ng_option(options.eps, 1e-5);
-    options.momentum = ng_option(options.momentum, 0.1);
-
-    batch_norm *self = (batch_norm *)ng_module_new(&batch_norm_class);
+    batch_norm *self = ng_layer_new("ng_batch_norm_new", &batch_norm_class, batch_norm_settings,
+                                    &(batch_norm){.options = options});
     if (!self) return NULL;
-    self->options = options;
     self->state =
         ng_batch_state_add(&self->base, options.channels, "running_var",
                            options.no_affine || options.condition, options.no_running_stats);

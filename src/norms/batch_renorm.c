@@ -98,52 +98,30 @@ static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, const ng_
     return y;
 }
 
-static void batch_renorm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_batch_renorm_new_options *options = &((const batch_renorm_layer *)self)->options;
-    char warmup[40] = "", ramp[40] = "";
-    if (options->warmup > 0)
-        snprintf(warmup, sizeof warmup, ", warmup=%lld", (long long)options->warmup);
-    if (options->ramp > 0) snprintf(ramp, sizeof ramp, ", ramp=%lld", (long long)options->ramp);
-    snprintf(text, bytes, "%lld, eps=%s, momentum=%s, r_max=%s, d_max=%s%s%s%s%s",
-             (long long)options->channels, ng_number_print(options->eps).text,
-             ng_number_print(options->momentum).text, ng_number_print(options->r_max).text,
-             ng_number_print(options->d_max).text, warmup, ramp,
-             options->no_affine ? ", no affine" : "", options->group ? ", synchronized" : "");
-}
-
 static const ng_module_class batch_renorm_class = {.name = "BatchRenorm",
                                                    .size = sizeof(batch_renorm_layer),
 
                                                    .forward_with = batch_renorm_forward,
-                                                   .takes = NG_INPUT_MASK,
-                                                   .describe = batch_renorm_describe};
+                                                   .takes = NG_INPUT_MASK};
 
-static bool batch_renorm_options_accepted(const ng_batch_renorm_new_options *options)
-{
-    static const char name[] = "ng_batch_renorm_new";
-    if (options->warmup < 0 || options->ramp < 0) {
-        ng_fail(NG_EVALUE, "%s: warmup is %lld and ramp %lld, expected numbers of batches", name,
-                (long long)options->warmup, (long long)options->ramp);
-        return false;
-    }
-    return ng_option_positive(name, "channels", options->channels, "channels") &&
-           ng_batch_settings_ok(name, options->eps, options->momentum) &&
-           ng_option_range(name, "r_max", options->r_max, 1, HUGE_VAL) &&
-           ng_option_range(name, "d_max", options->d_max, 0, HUGE_VAL);
-}
+static const ng_setting batch_renorm_settings[] = {
+    {NG_OPTION(batch_renorm_layer, channels), NG_IS_COUNT, .unit = "channels", .bare = true},
+    {NG_OPTION(batch_renorm_layer, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
+    {NG_OPTION(batch_renorm_layer, momentum), NG_IS_FRACTION, .standard = 0.1},
+    {NG_OPTION(batch_renorm_layer, r_max), NG_IS_FACTOR, .standard = 3},
+    {NG_OPTION(batch_renorm_layer, d_max), NG_IS_NOT_NEGATIVE, .standard = 5},
+    {NG_OPTION(batch_renorm_layer, warmup), NG_IS_COUNT_OR_0, .unit = "batches"},
+    {NG_OPTION(batch_renorm_layer, ramp), NG_IS_COUNT_OR_0, .unit = "batches"},
+    {NG_OPTION(batch_renorm_layer, no_affine), NG_IS_FLAG},
+    {NG_OPTION(batch_renorm_layer, group), NG_IS_POINTER, .label = "synchronized"},
+    {NULL}};
 
 ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options)
 {
-    options.eps = ng_option(options.eps, 1e-5);
-    options.momentum = ng_option(options.momentum, 0.1);
-    options.r_max = ng_option(options.r_max, 3);
-    options.d_max = ng_option(options.d_max, 5);
-    if (!batch_renorm_options_accepted(&options)) return NULL;
-
-    batch_renorm_layer *self = (batch_renorm_layer *)ng_module_new(&batch_renorm_class);
+    batch_renorm_layer *self =
+        ng_layer_new("ng_batch_renorm_new", &batch_renorm_class, batch_renorm_settings,
+                     &(batch_renorm_layer){.options = options});
     if (!self) return NULL;
-    self->options = options;
     self->state = ng_batch_state_add(&self->base, options.channels, "running_deviation",
                                      options.no_affine, false);
     return ng_module_built(&self->base);

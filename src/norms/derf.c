@@ -1,7 +1,6 @@
 /* Derf: y = gamma erf(alpha x + s) + beta, in place of a norm, without statistics. */
 #include "nn/module.h"
 #include "ops/op.h"
-#include <math.h>
 
 typedef struct {
     ng_module base;
@@ -21,29 +20,23 @@ static ng_tensor *derf_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     return ng_add(tape, y, ng_parameter_value(tape, layer->beta));
 }
 
-static void derf_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_dynamic_tanh_new_options *options = &((const derf *)self)->options;
-    snprintf(text, bytes, "%lld, alpha=%s%s", (long long)options->dim,
-             ng_number_print(options->alpha).text, options->no_affine ? ", no affine" : "");
-}
-
 static const ng_module_class derf_class = {
-    .name = "Derf", .size = sizeof(derf), .forward = derf_forward, .describe = derf_describe};
+    .name = "Derf", .size = sizeof(derf), .forward = derf_forward};
+
+static const ng_setting derf_settings[] = {
+    {NG_OPTION(derf, dim), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(derf, alpha), NG_IS_FINITE, .standard = 0.5},
+    {NG_OPTION(derf, no_affine), NG_IS_FLAG},
+    {NULL}};
 
 ng_module *ng_derf_new_with(ng_dynamic_tanh_new_options options)
 {
-    static const char name[] = "ng_derf_new";
-    options.alpha = ng_option(options.alpha, 0.5);
-    if (!ng_option_positive(name, "dim", options.dim, "features") ||
-        !ng_option_range(name, "alpha", options.alpha, -HUGE_VAL, HUGE_VAL))
-        return NULL;
-    derf *self = (derf *)ng_module_new(&derf_class);
+    derf *self =
+        ng_layer_new("ng_derf_new", &derf_class, derf_settings, &(derf){.options = options});
     if (!self) return NULL;
     ng_module *base = &self->base;
     const ng_shape row = NG_SHAPE(options.dim);
-    self->options = options;
-    self->alpha = ng_module_add_parameter(base, "alpha", NG_SHAPE(1), .value = options.alpha);
+    self->alpha = ng_module_add_parameter(base, "alpha", NG_SHAPE(1), .value = self->options.alpha);
     self->shift = ng_module_add_parameter(base, "shift", NG_SHAPE(1));
     self->gamma =
         ng_module_add_parameter(base, "weight", row, .value = 1, .left_out = options.no_affine);

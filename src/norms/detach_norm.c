@@ -14,27 +14,18 @@ static ng_tensor *detach_norm_forward(ng_module *self, ng_tape *tape, ng_tensor 
                           .deviation_flows = options->deviation_flows);
 }
 
-static void detach_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_detach_norm_new_options *options = &((const detach_norm *)self)->options;
-    snprintf(text, bytes, "%lld, eps=%s%s%s", (long long)options->dim,
-             ng_number_print(options->eps).text, options->mean_flows ? ", mean flows" : "",
-             options->deviation_flows ? ", deviation flows" : "");
-}
+static const ng_module_class detach_norm_class = {
+    .name = "DetachNorm", .size = sizeof(detach_norm), .forward = detach_norm_forward};
 
-static const ng_module_class detach_norm_class = {.name = "DetachNorm",
-                                                  .size = sizeof(detach_norm),
-                                                  .forward = detach_norm_forward,
-                                                  .describe = detach_norm_describe};
+static const ng_setting detach_norm_settings[] = {
+    {NG_OPTION(detach_norm, dim), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(detach_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
+    {NG_OPTION(detach_norm, mean_flows), NG_IS_FLAG},
+    {NG_OPTION(detach_norm, deviation_flows), NG_IS_FLAG},
+    {NULL}};
 
 ng_module *ng_detach_norm_new_with(ng_detach_norm_new_options options)
 {
-    options.eps = ng_option(options.eps, 1e-5);
-    if (!ng_option_positive("ng_detach_norm_new", "dim", options.dim, "features")) return NULL;
-    if (!ng_norm_eps_ok("ng_detach_norm_new", options.eps)) return NULL;
-
-    detach_norm *self = (detach_norm *)ng_module_new(&detach_norm_class);
-    if (!self) return NULL;
-    self->options = options;
-    return ng_module_built(&self->base);
+    return ng_module_built(ng_layer_new("ng_detach_norm_new", &detach_norm_class,
+                                        detach_norm_settings, &(detach_norm){.options = options}));
 }

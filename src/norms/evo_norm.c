@@ -76,43 +76,27 @@ static ng_tensor *evo_s0_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 
 /* ---- The layer ---- */
 
-static void evo_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_evo_norm_new_options *options = &((const evo_norm *)self)->options;
-    const long long channels = options->channels, groups = options->groups;
-    const ng_number_text eps = ng_number_print(options->eps);
-    if (groups)
-        snprintf(text, bytes, "%lld, groups=%lld, eps=%s", channels, groups, eps.text);
-    else
-        snprintf(text, bytes, "%lld, eps=%s, momentum=%s", channels, eps.text,
-                 ng_number_print(options->momentum).text);
-}
+static const ng_module_class evo_b0_class = {
+    .name = "EvoNormB0", .size = sizeof(evo_norm), .forward = evo_b0_forward};
 
-static const ng_module_class evo_b0_class = {.name = "EvoNormB0",
-                                             .size = sizeof(evo_norm),
-                                             .forward = evo_b0_forward,
-                                             .describe = evo_norm_describe};
+static const ng_module_class evo_s0_class = {
+    .name = "EvoNormS0", .size = sizeof(evo_norm), .forward = evo_s0_forward};
 
-static const ng_module_class evo_s0_class = {.name = "EvoNormS0",
-                                             .size = sizeof(evo_norm),
-                                             .forward = evo_s0_forward,
-                                             .describe = evo_norm_describe};
+static const ng_setting evo_norm_settings[] = {
+    {NG_OPTION(evo_norm, channels), NG_IS_COUNT, .unit = "channels", .bare = true},
+    {NG_OPTION(evo_norm, groups), NG_IS_COUNT_OR_0, .unit = "groups", .divides = "channels",
+     .excludes = "momentum"},
+    {NG_OPTION(evo_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
+    {NG_OPTION(evo_norm, momentum), NG_IS_FRACTION, .standard = 0.1},
+    {NULL}};
 
 ng_module *ng_evo_norm_new_with(ng_evo_norm_new_options options)
 {
-    static const char name[] = "ng_evo_norm_new";
     const bool grouped = options.groups != 0;
-    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
-        !ng_batch_settings_ok(name, options.eps, options.momentum) ||
-        !ng_option_apart(name, "groups", grouped, "momentum", ng_option_given(options.momentum)) ||
-        (grouped && !ng_groups_divide(name, options.groups, options.channels)))
-        return NULL;
-    options.eps = ng_option(options.eps, 1e-5);
-    options.momentum = ng_option(options.momentum, 0.1);
-    evo_norm *self = (evo_norm *)ng_module_new(grouped ? &evo_s0_class : &evo_b0_class);
+    evo_norm *self = ng_layer_new("ng_evo_norm_new", grouped ? &evo_s0_class : &evo_b0_class,
+                                  evo_norm_settings, &(evo_norm){.options = options});
     if (!self) return NULL;
     const ng_shape shape = NG_SHAPE(options.channels);
-    self->options = options;
     self->gamma = ng_module_add_parameter(&self->base, "weight", shape, .value = 1);
     self->beta = ng_module_add_parameter(&self->base, "bias", shape);
     self->v = ng_module_add_parameter(&self->base, "v", shape, .value = 1);

@@ -88,30 +88,24 @@ static ng_tensor *film_forward(ng_module *self, ng_tape *tape, const ng_inputs *
     return ng_scale_and_shift(tape, x, made, o->channels, axis, o->no_shift);
 }
 
-static void film_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_film_new_options *options = &((const film *)self)->options;
-    snprintf(text, bytes, "%lld, condition=%lld%s%s", (long long)options->channels,
-             (long long)options->condition, options->features_last ? ", features last" : "",
-             options->no_shift ? ", no shift" : "");
-}
-
 static const ng_module_class film_class = {.name = "FiLM",
                                            .size = sizeof(film),
                                            .forward_with = film_forward,
-                                           .needs = NG_INPUT_CONDITION,
-                                           .describe = film_describe};
+                                           .needs = NG_INPUT_CONDITION};
+
+static const ng_setting film_settings[] = {
+    {NG_OPTION(film, channels), NG_IS_COUNT, .unit = "channels", .bare = true},
+    {NG_OPTION(film, condition), NG_IS_COUNT, .unit = "features"},
+    {NG_OPTION(film, features_last), NG_IS_FLAG},
+    {NG_OPTION(film, no_shift), NG_IS_FLAG},
+    {NULL}};
 
 ng_module *ng_film_new_with(ng_film_new_options options)
 {
-    static const char name[] = "ng_film_new";
-    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
-        !ng_option_positive(name, "condition", options.condition, "features"))
-        return NULL;
-    film *self = (film *)ng_module_new(&film_class);
+    film *self =
+        ng_layer_new("ng_film_new", &film_class, film_settings, &(film){.options = options});
     if (!self) return NULL;
     const int64_t made = (options.no_shift ? 1 : 2) * options.channels;
-    self->options = options;
     self->weight =
         ng_module_add_parameter(&self->base, "weight", NG_SHAPE(made, options.condition));
     self->bias = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(made));

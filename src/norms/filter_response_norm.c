@@ -33,33 +33,25 @@ static ng_tensor *filter_response_norm_forward(ng_module *self, ng_tape *tape, n
     return ng_maximum(tape, y, ng_per_channel(tape, ng_parameter_value(tape, layer->tau), x));
 }
 
-static void filter_response_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_filter_response_norm_new_options *options =
-        &((const filter_response_norm *)self)->options;
-    snprintf(text, bytes, "%lld, eps=%s%s%s", (long long)options->channels,
-             ng_number_print(options->eps).text, options->learned_eps ? ", learned eps" : "",
-             options->no_threshold ? ", no threshold" : "");
-}
-
 static const ng_module_class filter_response_norm_class = {.name = "FilterResponseNorm",
                                                            .size = sizeof(filter_response_norm),
-                                                           .forward = filter_response_norm_forward,
-                                                           .describe =
-                                                               filter_response_norm_describe};
+                                                           .forward = filter_response_norm_forward};
+
+static const ng_setting filter_response_norm_settings[] = {
+    {NG_OPTION(filter_response_norm, channels), NG_IS_COUNT, .unit = "channels", .bare = true},
+    {NG_OPTION(filter_response_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-6},
+    {NG_OPTION(filter_response_norm, learned_eps), NG_IS_FLAG},
+    {NG_OPTION(filter_response_norm, no_threshold), NG_IS_FLAG},
+    {NULL}};
 
 ng_module *ng_filter_response_norm_new_with(ng_filter_response_norm_new_options options)
 {
-    static const char name[] = "ng_filter_response_norm_new";
-    options.eps = ng_option(options.eps, 1e-6);
-    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
-        !ng_norm_eps_ok(name, options.eps))
-        return NULL;
-    filter_response_norm *self = (filter_response_norm *)ng_module_new(&filter_response_norm_class);
+    filter_response_norm *self =
+        ng_layer_new("ng_filter_response_norm_new", &filter_response_norm_class,
+                     filter_response_norm_settings, &(filter_response_norm){.options = options});
     if (!self) return NULL;
     ng_module *base = &self->base;
     const ng_shape shape = NG_SHAPE(options.channels);
-    self->options = options;
     self->gamma = ng_module_add_parameter(base, "weight", shape, .value = 1);
     self->beta = ng_module_add_parameter(base, "bias", shape);
     self->tau = ng_module_add_parameter(base, "tau", shape, .left_out = options.no_threshold);

@@ -33,31 +33,25 @@ static ng_tensor *gated_rms_norm_forward(ng_module *self, ng_tape *tape, const n
     return norm_of_groups(layer, tape, ng_mul(tape, x, gate));
 }
 
-static void gated_rms_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_gated_rms_norm_new_options *options = &((const gated_rms_norm *)self)->options;
-    snprintf(text, bytes, "%lld, groups=%lld, eps=%s%s", (long long)options->dim,
-             (long long)options->groups, ng_number_print(options->eps).text,
-             options->norm_first ? ", norm first" : "");
-}
-
 static const ng_module_class gated_rms_norm_class = {.name = "GatedRMSNorm",
                                                      .size = sizeof(gated_rms_norm),
                                                      .forward_with = gated_rms_norm_forward,
-                                                     .needs = NG_INPUT_GATE,
-                                                     .describe = gated_rms_norm_describe};
+                                                     .needs = NG_INPUT_GATE};
+
+static const ng_setting gated_rms_norm_settings[] = {
+    {NG_OPTION(gated_rms_norm, dim), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(gated_rms_norm, groups), NG_IS_COUNT, .standard = 1, .unit = "groups",
+     .divides = "dim"},
+    {NG_OPTION(gated_rms_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
+    {NG_OPTION(gated_rms_norm, norm_first), NG_IS_FLAG},
+    {NULL}};
 
 ng_module *ng_gated_rms_norm_new_with(ng_gated_rms_norm_new_options options)
 {
-    static const char name[] = "ng_gated_rms_norm_new";
-    options.eps = ng_option(options.eps, 1e-5);
-    if (options.groups == 0) options.groups = 1;
-    if (!ng_option_positive(name, "dim", options.dim, "features") ||
-        !ng_groups_divide(name, options.groups, options.dim) || !ng_norm_eps_ok(name, options.eps))
-        return NULL;
-    gated_rms_norm *self = (gated_rms_norm *)ng_module_new(&gated_rms_norm_class);
+    gated_rms_norm *self =
+        ng_layer_new("ng_gated_rms_norm_new", &gated_rms_norm_class, gated_rms_norm_settings,
+                     &(gated_rms_norm){.options = options});
     if (!self) return NULL;
-    self->options = options;
     self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim), .value = 1);
     return ng_module_built(&self->base);
 }

@@ -23,30 +23,21 @@ static ng_tensor *global_response_norm_forward(ng_module *self, ng_tape *tape, n
     return ng_add(tape, x, y);
 }
 
-static void global_response_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_global_response_norm_new_options *options =
-        &((const global_response_norm *)self)->options;
-    snprintf(text, bytes, "%lld, eps=%s", (long long)options->channels,
-             ng_number_print(options->eps).text);
-}
-
 static const ng_module_class global_response_norm_class = {.name = "GlobalResponseNorm",
                                                            .size = sizeof(global_response_norm),
-                                                           .forward = global_response_norm_forward,
-                                                           .describe =
-                                                               global_response_norm_describe};
+                                                           .forward = global_response_norm_forward};
+
+static const ng_setting global_response_norm_settings[] = {
+    {NG_OPTION(global_response_norm, channels), NG_IS_COUNT, .unit = "channels", .bare = true},
+    {NG_OPTION(global_response_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-6},
+    {NULL}};
 
 ng_module *ng_global_response_norm_new_with(ng_global_response_norm_new_options options)
 {
-    static const char name[] = "ng_global_response_norm_new";
-    options.eps = ng_option(options.eps, 1e-6);
-    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
-        !ng_norm_eps_ok(name, options.eps))
-        return NULL;
-    global_response_norm *self = (global_response_norm *)ng_module_new(&global_response_norm_class);
+    global_response_norm *self =
+        ng_layer_new("ng_global_response_norm_new", &global_response_norm_class,
+                     global_response_norm_settings, &(global_response_norm){.options = options});
     if (!self) return NULL;
-    self->options = options;
     self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.channels));
     self->beta = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(options.channels));
     return ng_module_built(&self->base);

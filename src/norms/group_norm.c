@@ -19,34 +19,26 @@ static ng_tensor *group_norm_forward(ng_module *self, ng_tape *tape, const ng_in
     return ng_modulate(layer->modulation, tape, y, in);
 }
 
-static void group_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const group_norm_layer *layer = (const group_norm_layer *)self;
-    const ng_group_norm_new_options *options = &layer->options;
-    snprintf(text, bytes, "%lld, groups=%lld, eps=%s%s", (long long)options->channels,
-             (long long)layer->groups, ng_number_print(options->eps).text,
-             options->no_affine ? ", no affine" : "");
-}
+static const ng_module_class group_norm_class = {
+    .name = "GroupNorm", .size = sizeof(group_norm_layer), .forward_with = group_norm_forward};
 
-static const ng_module_class group_norm_class = {.name = "GroupNorm",
-                                                 .size = sizeof(group_norm_layer),
-                                                 .forward_with = group_norm_forward,
-                                                 .describe = group_norm_describe};
+static const ng_setting group_norm_settings[] = {
+    {NG_OPTION(group_norm_layer, channels), NG_IS_COUNT, .unit = "channels", .bare = true},
+    {NG_MEMBER(group_norm_layer, groups), NG_IS_COUNT, .unit = "groups", .divides = "channels"},
+    {NG_OPTION(group_norm_layer, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
+    {NG_OPTION(group_norm_layer, no_affine), NG_IS_FLAG},
+    {NG_OPTION(group_norm_layer, condition), NG_IS_COUNT_OR_0, .unit = "features",
+     .excludes = "no_affine"},
+    {NULL}};
 
 ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_options options)
 {
-    static const char name[] = "ng_group_norm_new";
-    options.eps = ng_option(options.eps, 1e-5);
-    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
-        !ng_groups_divide(name, groups, options.channels) || !ng_norm_eps_ok(name, options.eps) ||
-        !ng_option_apart(name, "condition", options.condition, "no_affine", options.no_affine))
-        return NULL;
-    group_norm_layer *self = (group_norm_layer *)ng_module_new(&group_norm_class);
+    group_norm_layer *self =
+        ng_layer_new("ng_group_norm_new", &group_norm_class, group_norm_settings,
+                     &(group_norm_layer){.groups = groups, .options = options});
     if (!self) return NULL;
     const ng_shape shape = NG_SHAPE(options.channels);
     const bool left_out = options.no_affine || options.condition;
-    self->groups = groups;
-    self->options = options;
     self->gamma =
         ng_module_add_parameter(&self->base, "weight", shape, .value = 1, .left_out = left_out);
     self->beta = ng_module_add_parameter(&self->base, "bias", shape, .left_out = left_out);

@@ -56,40 +56,28 @@ static ng_tensor *instance_norm_forward(ng_module *self, ng_tape *tape, const ng
     return ng_modulate(layer->modulation, tape, y, in);
 }
 
-static void instance_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_instance_norm_new_options *options = &((const instance_norm_layer *)self)->options;
-    char momentum[48] = "";
-    if (options->running_stats)
-        snprintf(momentum, sizeof momentum, ", momentum=%s",
-                 ng_number_print(options->momentum).text);
-    snprintf(text, bytes, "%lld, eps=%s%s%s%s", (long long)options->channels,
-             ng_number_print(options->eps).text, momentum, options->affine ? ", affine" : "",
-             options->style ? ", style" : "");
-}
-
 static const ng_module_class instance_norm_class = {.name = "InstanceNorm",
                                                     .size = sizeof(instance_norm_layer),
-                                                    .forward_with = instance_norm_forward,
-                                                    .describe = instance_norm_describe};
+                                                    .forward_with = instance_norm_forward};
+
+static const ng_setting instance_norm_settings[] = {
+    {NG_OPTION(instance_norm_layer, channels), NG_IS_COUNT, .unit = "channels", .bare = true},
+    {NG_OPTION(instance_norm_layer, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
+    {NG_OPTION(instance_norm_layer, running_stats), NG_IS_FLAG},
+    {NG_OPTION(instance_norm_layer, momentum), NG_IS_FRACTION, .standard = 0.1,
+     .needs = "running_stats"},
+    {NG_OPTION(instance_norm_layer, affine), NG_IS_FLAG},
+    {NG_OPTION(instance_norm_layer, condition), NG_IS_COUNT_OR_0, .unit = "features",
+     .excludes = "affine"},
+    {NG_OPTION(instance_norm_layer, style), NG_IS_FLAG, .excludes = "affine condition"},
+    {NULL}};
 
 ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
 {
-    static const char name[] = "ng_instance_norm_new";
-    if (!ng_option_positive(name, "channels", options.channels, "channels") ||
-        !ng_batch_settings_ok(name, options.eps, options.momentum) ||
-        !ng_option_idle(name, "momentum",
-                        !options.running_stats && ng_option_given(options.momentum),
-                        "with .running_stats") ||
-        !ng_option_apart(name, "condition", options.condition, "affine", options.affine) ||
-        !ng_option_apart(name, "style", options.style, "affine", options.affine) ||
-        !ng_option_apart(name, "style", options.style, "condition", options.condition))
-        return NULL;
-    options.eps = ng_option(options.eps, 1e-5);
-    options.momentum = ng_option(options.momentum, 0.1);
-    instance_norm_layer *self = (instance_norm_layer *)ng_module_new(&instance_norm_class);
+    instance_norm_layer *self =
+        ng_layer_new("ng_instance_norm_new", &instance_norm_class, instance_norm_settings,
+                     &(instance_norm_layer){.options = options});
     if (!self) return NULL;
-    self->options = options;
     self->base.needs = options.style ? NG_INPUT_STYLE : 0;
     self->state = ng_batch_state_add(&self->base, options.channels, "running_var", !options.affine,
                                      !options.running_stats);

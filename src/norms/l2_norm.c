@@ -28,34 +28,24 @@ static ng_tensor *l2_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     return turn ? ng_transpose(tape, y, 1, -1) : y;
 }
 
-static void l2_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_l2_norm_new_options *options = &((const l2_norm *)self)->options;
-    snprintf(text, bytes, "%lld, eps=%s%s%s", (long long)options->dim,
-             ng_number_print(options->eps).text, options->no_affine ? ", no affine" : "",
-             options->channels_first ? ", channels first" : "");
-}
+static const ng_module_class l2_norm_class = {
+    .name = "L2Norm", .size = sizeof(l2_norm), .forward = l2_norm_forward};
 
-static const ng_module_class l2_norm_class = {.name = "L2Norm",
-                                              .size = sizeof(l2_norm),
-                                              .forward = l2_norm_forward,
-                                              .describe = l2_norm_describe};
+static const ng_setting l2_norm_settings[] = {
+    {NG_OPTION(l2_norm, dim), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(l2_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-10},
+    {NG_OPTION(l2_norm, scale), NG_IS_FINITE, .standard = 1, .quiet = true},
+    {NG_OPTION(l2_norm, no_affine), NG_IS_FLAG, .excludes = "scale"},
+    {NG_OPTION(l2_norm, channels_first), NG_IS_FLAG},
+    {NULL}};
 
 ng_module *ng_l2_norm_new_with(ng_l2_norm_new_options options)
 {
-    static const char name[] = "ng_l2_norm_new";
-    options.eps = ng_option(options.eps, 1e-10);
-    if (!ng_option_positive(name, "dim", options.dim, "features") ||
-        !ng_norm_eps_ok(name, options.eps) ||
-        !ng_option_apart(name, "no_affine", options.no_affine, "scale",
-                         ng_option_given(options.scale)) ||
-        !ng_option_range(name, "scale", options.scale, -HUGE_VAL, HUGE_VAL))
-        return NULL;
-    l2_norm *self = (l2_norm *)ng_module_new(&l2_norm_class);
+    l2_norm *self = ng_layer_new("ng_l2_norm_new", &l2_norm_class, l2_norm_settings,
+                                 &(l2_norm){.options = options});
     if (!self) return NULL;
-    self->options = options;
-    self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim),
-                                          .value = ng_option(options.scale, 1),
-                                          .left_out = options.no_affine);
+    self->gamma =
+        ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim),
+                                .value = self->options.scale, .left_out = options.no_affine);
     return ng_module_built(&self->base);
 }

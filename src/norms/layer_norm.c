@@ -39,50 +39,30 @@ static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
                        .dims = options->shape.rank, .unbiased = options->unbiased);
 }
 
-static void layer_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const layer_norm *layer = (const layer_norm *)self;
-    const ng_layer_norm_new_options *options = &layer->options;
-    char dim[24];
-    snprintf(dim, sizeof dim, "%lld", (long long)options->shape.dim[0]);
-    snprintf(text, bytes, "%s, eps=%s%s%s%s%s",
-             options->shape.rank == 1 ? dim : ng_shape_print(options->shape).text,
-             ng_number_print(options->eps).text,
-             options->no_affine ? ", no affine" : (options->no_bias ? ", no bias" : ""),
-             options->unit_offset ? ", unit offset" : "", options->unbiased ? ", unbiased" : "",
-             layer->options.channels_first ? ", channels first" : "");
-}
+static const ng_module_class layer_norm_class = {
+    .name = "LayerNorm", .size = sizeof(layer_norm), .forward = layer_norm_forward};
 
-static const ng_module_class layer_norm_class = {.name = "LayerNorm",
-                                                 .size = sizeof(layer_norm),
-                                                 .forward = layer_norm_forward,
-                                                 .describe = layer_norm_describe};
-
-static bool layer_norm_options_accepted(const ng_layer_norm_new_options *options)
-{
-    static const char name[] = "ng_layer_norm_new";
-    for (int i = 0; i < options->shape.rank && i < NG_MAX_RANK; i++)
-        if (!ng_option_positive(name, "dim", options->shape.dim[i], "features")) return false;
-    return ng_option_apart(name, "no_affine", options->no_affine, "unit_offset",
-                           options->unit_offset) &&
-           ng_option_apart(name, "channels_first", options->channels_first, "unbiased",
-                           options->unbiased) &&
-           ng_option_apart(name, "channels_first", options->channels_first, "shape",
-                           options->shape.rank > 1) &&
-           ng_norm_eps_ok(name, options->eps) && ng_shape_size(name, options->shape) >= 0;
-}
+static const ng_setting layer_norm_settings[] = {
+    {NG_PLACE("dim", layer_norm, options.shape), NG_IS_SHAPE, .unit = "features", .bare = true},
+    {NG_OPTION(layer_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
+    {NG_OPTION(layer_norm, no_affine), NG_IS_FLAG},
+    {NG_OPTION(layer_norm, no_bias), NG_IS_FLAG},
+    {NG_OPTION(layer_norm, unit_offset), NG_IS_FLAG, .excludes = "no_affine"},
+    {NG_OPTION(layer_norm, unbiased), NG_IS_FLAG},
+    {NG_OPTION(layer_norm, channels_first), NG_IS_FLAG, .excludes = "unbiased"},
+    {NULL}};
 
 ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
 {
-    options.eps = ng_option(options.eps, 1e-5);
-    if (!ng_option_apart("ng_layer_norm_new", "shape", options.shape.rank > 0, "dim",
-                         options.dim != 0))
+    static const char name[] = "ng_layer_norm_new";
+    const int rank = options.shape.rank;
+    if (!ng_option_apart(name, "shape", rank > 0, "dim", options.dim != 0) ||
+        !ng_option_apart(name, "channels_first", options.channels_first, "shape", rank > 1))
         return NULL;
-    if (options.shape.rank == 0) options.shape = NG_SHAPE(options.dim);
-    if (!layer_norm_options_accepted(&options)) return NULL;
-    layer_norm *self = (layer_norm *)ng_module_new(&layer_norm_class);
+    if (rank == 0) options.shape = NG_SHAPE(options.dim);
+    layer_norm *self = ng_layer_new(name, &layer_norm_class, layer_norm_settings,
+                                    &(layer_norm){.options = options});
     if (!self) return NULL;
-    self->options = options;
     self->gamma = ng_module_add_parameter(&self->base, "weight", options.shape,
                                           .value = options.unit_offset ? 0 : 1,
                                           .left_out = options.no_affine);

@@ -20,46 +20,24 @@ static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, const ng_inpu
     return ng_modulate(layer->modulation, tape, y, in);
 }
 
-static void rms_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_rms_norm_new_options *options = &((const rms_norm *)self)->options;
-    char partial[48] = "";
-    if (options->partial < 1)
-        snprintf(partial, sizeof partial, ", partial=%s", ng_number_print(options->partial).text);
-    snprintf(text, bytes, "%lld, eps=%s%s%s%s", (long long)options->dim,
-             ng_number_print(options->eps).text, partial,
-             options->unit_offset ? ", unit offset" : "", options->no_affine ? ", no affine" : "");
-}
+static const ng_module_class rms_norm_class = {
+    .name = "RMSNorm", .size = sizeof(rms_norm), .forward_with = rms_norm_forward};
 
-static const ng_module_class rms_norm_class = {.name = "RMSNorm",
-                                               .size = sizeof(rms_norm),
-                                               .forward_with = rms_norm_forward,
-                                               .describe = rms_norm_describe};
-
-static bool rms_norm_options_accepted(const ng_rms_norm_new_options *options)
-{
-    static const char name[] = "ng_rms_norm_new";
-    const ng_row_norm_options of_op = {
-        .eps = options->eps, .rms = true, .partial = options->partial};
-    return ng_option_positive(name, "dim", options->dim, "features") &&
-           ng_option_apart(name, "no_affine", options->no_affine, "unit_offset",
-                           options->unit_offset) &&
-           ng_option_apart(name, "condition", options->condition, "no_affine",
-                           options->no_affine) &&
-           ng_option_apart(name, "condition", options->condition, "unit_offset",
-                           options->unit_offset) &&
-           ng_row_norm_settings_ok(name, &of_op);
-}
+static const ng_setting rms_norm_settings[] = {
+    {NG_OPTION(rms_norm, dim), NG_IS_COUNT, .unit = "features", .bare = true},
+    {NG_OPTION(rms_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-6},
+    {NG_OPTION(rms_norm, partial), NG_IS_PART, .standard = 1, .quiet = true},
+    {NG_OPTION(rms_norm, unit_offset), NG_IS_FLAG, .excludes = "no_affine"},
+    {NG_OPTION(rms_norm, no_affine), NG_IS_FLAG},
+    {NG_OPTION(rms_norm, condition), NG_IS_COUNT_OR_0, .unit = "features",
+     .excludes = "no_affine unit_offset"},
+    {NULL}};
 
 ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
 {
-    options.eps = ng_option(options.eps, 1e-6);
-    options.partial = ng_option(options.partial, 1);
-    if (!rms_norm_options_accepted(&options)) return NULL;
-
-    rms_norm *self = (rms_norm *)ng_module_new(&rms_norm_class);
+    rms_norm *self = ng_layer_new("ng_rms_norm_new", &rms_norm_class, rms_norm_settings,
+                                  &(rms_norm){.options = options});
     if (!self) return NULL;
-    self->options = options;
     self->gamma = ng_module_add_parameter(&self->base, "weight", NG_SHAPE(options.dim),
                                           .value = options.unit_offset ? 0 : 1,
                                           .left_out = options.no_affine || options.condition);

@@ -41,15 +41,15 @@ static ng_tensor *spectral_unit(ng_tape *tape, ng_tensor *x, double eps, bool *u
 
 /* v = W^T u / ||W^T u||, then u = W v / ||W v||, `count` times, starting with *u. If a length is 0
  * or not finite, *u and *v do not change. */
-static bool spectral_iterate(ng_tape *tape, ng_tensor *weight, double eps, int count, ng_tensor **u,
-                             ng_tensor **v)
+static bool spectral_iterate(ng_tape *tape, ng_tensor *weight, double eps, int64_t count,
+                             ng_tensor **u, ng_tensor **v)
 {
     const int64_t out = (*u)->size, n = (*v)->size;
     const bool was = ng_tape_set_recording(tape, false);
     bool usable = false;
     ng_tensor *matrix = spectral_scaled(tape, weight, NG_SHAPE(out, n), &usable);
     ng_tensor *left = ng_reshape(tape, *u, NG_SHAPE(out, 1)), *right = NULL;
-    for (int i = 0; i < count && usable; i++) {
+    for (int64_t i = 0; i < count && usable; i++) {
         right = ng_matmul(tape, matrix, left, .transpose_a = true);
         right = spectral_unit(tape, right, eps, &usable);
         left = spectral_unit(tape, ng_matmul(tape, matrix, right), eps, &usable);
@@ -112,39 +112,32 @@ static void spectral_norm_init(ng_module *self, ng_rng *rng)
     ng_tape_free(tape);
 }
 
-static void spectral_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const ng_spectral_norm_new_options *options = &((const spectral_norm *)self)->options;
-    snprintf(text, bytes, "iterations=%d, eps=%s", options->iterations,
-             ng_number_print(options->eps).text);
-}
-
 static const ng_module_class spectral_norm_class = {.name = "SpectralNorm",
                                                     .size = sizeof(spectral_norm),
                                                     .forward_with = spectral_norm_forward,
-                                                    .init = spectral_norm_init,
-                                                    .describe = spectral_norm_describe};
+                                                    .init = spectral_norm_init};
+
+static const ng_setting spectral_norm_settings[] = {
+    {NG_OPTION(spectral_norm, iterations), NG_IS_COUNT, .standard = 1, .unit = "iterations"},
+    {NG_OPTION(spectral_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-12},
+    {NULL}};
 
 ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options)
 {
     static const char name[] = "ng_spectral_norm_new";
-    ng_reparameterized r;
-    if (options.iterations == 0) options.iterations = 1;
-    options.eps = ng_option(options.eps, 1e-12);
-    const bool accepted =
-        ng_option_positive(name, "iterations", options.iterations, "iterations") &&
-        ng_norm_eps_ok(name, options.eps) && ng_reparameterize(name, options.inner, &r);
-    spectral_norm *self = accepted ? (spectral_norm *)ng_module_new(&spectral_norm_class) : NULL;
+    spectral_norm layer = {.options = options};
+    spectral_norm *self =
+        ng_reparameterize(name, options.inner, &layer.r)
+            ? ng_layer_new(name, &spectral_norm_class, spectral_norm_settings, &layer)
+            : NULL;
     if (!self) {
         ng_module_free(options.inner);
         return NULL;
     }
-    const int64_t out = r.weight->shape.dim[0], n = r.weight->size / out;
-    self->r = r;
+    const ng_tensor *weight = layer.r.weight;
+    const int64_t out = weight->shape.dim[0], n = weight->size / out;
     self->u = ng_module_add_buffer(&self->base, "u", NG_SHAPE(out), 0);
     self->v = ng_module_add_buffer(&self->base, "v", NG_SHAPE(n), 0);
     ng_module_add_child(&self->base, "inner", options.inner);
-    options.inner = NULL;
-    self->options = options;
     return ng_module_built(&self->base);
 }

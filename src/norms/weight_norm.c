@@ -7,7 +7,7 @@
 typedef struct {
     ng_module base;
     ng_reparameterized r;
-    bool centred;
+    ng_weight_norm_new_options options;
     ng_tensor *g; /* (out), or (1) for the whole */
 } weight_norm;
 
@@ -24,7 +24,7 @@ static ng_tensor *weight_norm_forward(ng_module *self, ng_tape *tape, const ng_i
     const weight_norm *layer = (const weight_norm *)self;
     ng_tensor *v = ng_parameter_value(tape, layer->r.weight),
               *g = ng_parameter_value(tape, layer->g);
-    if (layer->centred) v = less_its_mean(tape, v, g->size);
+    if (layer->options.centred) v = less_its_mean(tape, v, g->size);
     return ng_forward_reparameterized(&layer->r, ng_weight_norm(tape, v, g), tape, in);
 }
 
@@ -37,7 +37,7 @@ static void weight_norm_init(ng_module *self, ng_rng *rng)
     const int64_t rows = layer->g->size, n = v->size / rows;
     for (int64_t row = 0; row < rows; row++) {
         double squares = 0, mean = 0;
-        for (int64_t i = row * n; i < (row + 1) * n && layer->centred; i++)
+        for (int64_t i = row * n; i < (row + 1) * n && layer->options.centred; i++)
             mean += ng_tensor_load(v, i) / (double)n;
         for (int64_t i = row * n; i < (row + 1) * n; i++) {
             const double part = ng_tensor_load(v, i) - mean;
@@ -47,32 +47,27 @@ static void weight_norm_init(ng_module *self, ng_rng *rng)
     }
 }
 
-static void weight_norm_describe(const ng_module *self, char *text, size_t bytes)
-{
-    const weight_norm *layer = (const weight_norm *)self;
-    snprintf(text, bytes, "%lld length%s%s", (long long)layer->g->size,
-             layer->g->size == 1 ? "" : "s", layer->centred ? ", centred" : "");
-}
-
 static const ng_module_class weight_norm_class = {.name = "WeightNorm",
                                                   .size = sizeof(weight_norm),
                                                   .forward_with = weight_norm_forward,
-                                                  .init = weight_norm_init,
-                                                  .describe = weight_norm_describe};
+                                                  .init = weight_norm_init};
+
+static const ng_setting weight_norm_settings[] = {{NG_OPTION(weight_norm, whole), NG_IS_FLAG},
+                                                  {NG_OPTION(weight_norm, centred), NG_IS_FLAG},
+                                                  {NULL}};
 
 ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options)
 {
-    ng_reparameterized r;
-    weight_norm *self = ng_reparameterize("ng_weight_norm_new", options.inner, &r)
-                            ? (weight_norm *)ng_module_new(&weight_norm_class)
+    static const char name[] = "ng_weight_norm_new";
+    weight_norm layer = {.options = options};
+    weight_norm *self = ng_reparameterize(name, options.inner, &layer.r)
+                            ? ng_layer_new(name, &weight_norm_class, weight_norm_settings, &layer)
                             : NULL;
     if (!self) {
         ng_module_free(options.inner);
         return NULL;
     }
-    const int64_t lengths = options.whole ? 1 : r.weight->shape.dim[0];
-    self->r = r;
-    self->centred = options.centred;
+    const int64_t lengths = options.whole ? 1 : layer.r.weight->shape.dim[0];
     self->g = ng_module_add_parameter(&self->base, "g", NG_SHAPE(lengths));
     ng_module_add_child(&self->base, "inner", options.inner);
     return ng_module_built(&self->base);

@@ -171,7 +171,7 @@ static bool shape_apart(const ng_tensor *q, const ng_tensor *k, const ng_tensor 
     return true;
 }
 
-bool ng_heads_divide(const char *function, int64_t heads, int64_t features)
+static bool heads_divide(const char *function, int64_t heads, int64_t features)
 {
     if (heads > 0 && features % heads == 0) return true;
     ng_fail(NG_EVALUE, "%s: heads is %lld, expected a positive number that divides %lld features",
@@ -179,7 +179,7 @@ bool ng_heads_divide(const char *function, int64_t heads, int64_t features)
     return false;
 }
 
-bool ng_kv_heads_divide(const char *function, int64_t kv_heads, int64_t heads)
+static bool kv_heads_divide(const char *function, int64_t kv_heads, int64_t heads)
 {
     if (kv_heads > 0 && heads > 0 && heads % kv_heads == 0) return true;
     ng_fail(NG_EVALUE, "%s: kv_heads is %lld, expected a divisor of %lld heads", function,
@@ -200,7 +200,7 @@ static bool shape_beside(const ng_tensor *q, const ng_tensor *k, const ng_tensor
                 ng_shape_print(a).text, ng_shape_print(b).text, ng_shape_print(v->shape).text);
         return false;
     }
-    if (!ng_heads_divide("ng_attention", heads, a.dim[2])) return false;
+    if (!heads_divide("ng_attention", heads, a.dim[2])) return false;
     s->batches = a.dim[0], s->queries = a.dim[1], s->keys = b.dim[1];
     s->heads = heads, s->dim = a.dim[2] / heads;
     s->q = s->y = strides_beside(s->queries, s->dim, a.dim[2]);
@@ -217,7 +217,7 @@ static bool shape_packed(const ng_tensor *qkv, int64_t heads, ng_attention_shape
                 ng_shape_print(a).text);
         return false;
     }
-    if (!ng_heads_divide("ng_self_attention", heads, a.dim[2] / 3)) return false;
+    if (!heads_divide("ng_self_attention", heads, a.dim[2] / 3)) return false;
     s->batches = a.dim[0], s->queries = s->keys = a.dim[1];
     s->heads = heads, s->dim = a.dim[2] / 3 / heads;
     s->q = s->k = s->v = strides_beside(s->queries, s->dim, a.dim[2]);
@@ -232,7 +232,7 @@ static bool kv_heads_fit(const ng_tensor *q, const ng_tensor *k, const ng_tensor
                          int64_t kv_heads)
 {
     const ng_shape a = q->shape, b = k->shape;
-    if (!ng_kv_heads_divide("ng_attention", kv_heads, heads)) return false;
+    if (!kv_heads_divide("ng_attention", kv_heads, heads)) return false;
     const bool apart = a.rank == 4, alike = a.rank == b.rank && ng_shape_equal(b, v->shape);
     if (alike && apart && b.dim[1] == kv_heads) return true;
     if (alike && a.rank == 3 && a.dim[2] % heads == 0 && b.dim[2] == a.dim[2] / heads * kv_heads)
@@ -342,7 +342,7 @@ static ng_tensor *self_attention_shared(ng_tape *tape, ng_tensor *qkv,
 {
     static const char function[] = "ng_self_attention";
     const ng_shape shape = qkv->shape;
-    if (!ng_kv_heads_divide(function, o->kv_heads, o->heads)) return NULL;
+    if (!kv_heads_divide(function, o->kv_heads, o->heads)) return NULL;
     const int64_t width = shape.rank == 3 ? shape.dim[2] : -1;
     const int64_t all = o->heads <= INT32_MAX ? o->heads + 2 * o->kv_heads : INT64_MAX;
     if (width < 0 || width % all != 0) {

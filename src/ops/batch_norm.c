@@ -67,7 +67,7 @@ static bool running_ok(const ng_batch_call *o, const char *name, const ng_tensor
     return true;
 }
 
-bool ng_batch_settings_ok(const char *function, double eps, double momentum)
+static bool batch_settings_ok(const char *function, double eps, double momentum)
 {
     if (!ng_norm_eps_ok(function, eps)) return false;
     if (momentum >= 0 && momentum <= 1) return true;
@@ -89,7 +89,7 @@ bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *o)
     if (!ng_affine_fits(function, o->gamma, o->beta, NG_SHAPE(o->x->shape.dim[1]), o->x) ||
         !running_ok(o, "running_mean", o->running_mean) ||
         !running_ok(o, o->spread, o->running_spread) ||
-        !ng_batch_settings_ok(function, o->eps, o->momentum))
+        !batch_settings_ok(function, o->eps, o->momentum))
         return false;
     if (o->training && !ng_is_none(o->running_mean) && o->running_mean == o->running_spread) {
         ng_fail(NG_EVALUE, "%s: running_mean and %s are one tensor, expected two", function,

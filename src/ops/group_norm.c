@@ -56,7 +56,7 @@ static const ng_op group_norm_op = {.built_in = true,
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
-bool ng_groups_divide(const char *function, int64_t groups, int64_t channels)
+static bool groups_divide(const char *function, int64_t groups, int64_t channels)
 {
     if (groups >= 1 && channels % groups == 0) return true;
     ng_fail(NG_EVALUE, "%s: groups is %lld, expected a divisor of %lld channels", function,
@@ -68,7 +68,7 @@ bool ng_groups_divide(const char *function, int64_t groups, int64_t channels)
 static bool groups_of(const char *function, const ng_tensor *x, int64_t groups, double eps,
                       group_norm_attributes *views)
 {
-    if (!ng_has_channels(function, x) || !ng_groups_divide(function, groups, x->shape.dim[1]))
+    if (!ng_has_channels(function, x) || !groups_divide(function, groups, x->shape.dim[1]))
         return false;
     const int64_t channels = x->shape.dim[1];
     const int64_t rows = x->shape.dim[0] * groups;

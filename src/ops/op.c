@@ -35,21 +35,6 @@ bool ng_given_or_none(const char *function, const char *name, const ng_tensor *o
     return operand != NULL;
 }
 
-bool ng_option_apart(const char *function, const char *one, bool has_one, const char *other,
-                     bool has_other)
-{
-    if (!has_one || !has_other) return true;
-    ng_fail(NG_EVALUE, "%s: both .%s and .%s, expected one of them", function, one, other);
-    return false;
-}
-
-bool ng_above_zero(const char *function, const char *name, double value)
-{
-    if (value > 0 && isfinite(value)) return true;
-    ng_fail(NG_EVALUE, "%s: %s is %g, expected a positive number", function, name, value);
-    return false;
-}
-
 /* ---- Element by element ------------------------------------------------------------------- */
 
 ng_tensor *ng_map_record(const char *function, ng_tape *tape, const ng_op *op, ng_tensor *x,

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "kernels/kernels.h"
-#include "ops/settings.h"
 #include "tape/tape.h"
 #include <normgrad/ops.h>
 
@@ -75,6 +74,9 @@ ng_tensor *ng_sum_of_squares(ng_tape *tape, const ng_tensor *x, const bool *redu
 
 /* ng_accepts_optional for a norm's x, gamma and beta, of which the last two may be left out. */
 bool ng_norm_accepts(const char *function, ng_tape *tape, ng_tensor *const inputs[3]);
+
+/* Whether eps is finite and at least 0. */
+bool ng_norm_eps_ok(const char *function, double eps);
 
 /* Whether x is (N, C, ...) with at least 1 element a sample; N may be 0. */
 bool ng_has_channels(const char *function, const ng_tensor *x);
@@ -236,6 +238,9 @@ bool ng_windows_of(const char *function, ng_shape image, const ng_window_options
 
 /* The settings alone: kernel, stride, padding and dilation. */
 bool ng_window_settings(const char *function, const ng_window_options *window, ng_windows *windows);
+
+/* Whether a transposed convolution's output_padding is from 0 to stride - 1. */
+bool ng_output_padding_ok(const char *function, int64_t output_padding, int64_t stride);
 
 /* A call of max or average pooling: by windows of images (N, C, H, W) or of lines (N, C, L), whose
  * window is one of both directions; or adaptive, to a size. */

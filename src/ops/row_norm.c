@@ -184,7 +184,8 @@ static int row_dims(const char *function, const ng_tensor *x, const ng_tensor *g
     return 0;
 }
 
-bool ng_row_norm_settings_ok(const char *function, const ng_row_norm_options *o)
+/* Whether eps, .partial, .rms and .unbiased go together; eps and .partial have no default here. */
+static bool row_norm_settings_ok(const char *function, const ng_row_norm_options *o)
 {
     if (!ng_norm_eps_ok(function, o->eps)) return false;
     if (!(o->partial > 0 && o->partial <= 1))
@@ -226,8 +227,7 @@ static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, ng_tens
     options.eps = ng_option(options.eps, options.rms ? 1e-6 : 1e-5);
     options.partial = ng_option(options.partial, 1);
     ng_tensor *const beta = o->beta, *inputs[] = {x, gamma, beta};
-    if (!ng_norm_accepts(function, tape, inputs) || !ng_row_norm_settings_ok(function, o))
-        return NULL;
+    if (!ng_norm_accepts(function, tape, inputs) || !row_norm_settings_ok(function, o)) return NULL;
     const int dims = row_dims(function, x, gamma, o);
     row_norm_attributes saved = {0};
     if (dims == 0 || !ng_affine_fits(function, gamma, beta, trailing(x->shape, dims), x) ||

@@ -59,7 +59,8 @@ static ng_tensor *mean_of_neighbours(ng_tape *tape, ng_tensor *x, int64_t size)
     return ng_reshape(tape, ng_avg_pool2d(tape, x, size, .kernel_w = 1, .stride = 1), s);
 }
 
-bool ng_local_response_settings_ok(const char *function, const ng_local_response_norm_options *o)
+static bool local_response_settings_ok(const char *function,
+                                       const ng_local_response_norm_options *o)
 {
     if (!ng_option_positive(function, "size", o->size, "channels")) return false;
     if (o->size > INT32_MAX) {
@@ -85,7 +86,7 @@ ng_tensor *ng_local_response_norm_with(ng_tape *tape, ng_tensor *x,
                 ng_shape_print(x->shape).text);
         return NULL;
     }
-    if (!ng_local_response_settings_ok(name, &options)) return NULL;
+    if (!local_response_settings_ok(name, &options)) return NULL;
     if (x->size == 0) return ng_mul_scalar(tape, x, 1);
     ng_tensor *near = mean_of_neighbours(tape, ng_square(tape, x), options.size);
     ng_tensor *base = ng_add_scalar(tape, ng_mul_scalar(tape, near, options.alpha), options.k);

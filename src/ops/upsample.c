@@ -102,7 +102,7 @@ static bool places_of(ng_tape *tape, ng_dtype dtype, const ng_interpolate_option
     return true;
 }
 
-bool ng_resize_mode_ok(const char *function, ng_interpolation mode, bool align_corners)
+static bool resize_mode_ok(const char *function, ng_interpolation mode, bool align_corners)
 {
     if (mode != NG_NEAREST && mode != NG_LINEAR)
         ng_fail(NG_EVALUE, "%s: mode is %d, expected NG_NEAREST or NG_LINEAR", function, (int)mode);
@@ -122,7 +122,7 @@ static bool settings_fit(const char *function, const ng_tensor *x, const ng_inte
                 function, ng_shape_print(shape).text);
         return false;
     }
-    return ng_resize_mode_ok(function, o->mode, o->align_corners);
+    return resize_mode_ok(function, o->mode, o->align_corners);
 }
 
 /* o->size has one length for each axis of x after the channels. */
