@@ -85,8 +85,8 @@ int main(int argc, char **argv)
     const int steps = argc > 1 ? atoi(argv[1]) : STEPS;
     if (steps < 1) return fprintf(stderr, "usage: 6_second_order [STEPS]\n"), 2;
     ng_module *net = network();
-    ng_optimizer *adam =
-        ng_adam_new(net, .lr = 5e-3, .schedule = {.kind = NG_SCHEDULE_COSINE, .steps = steps});
+    ng_optimizer *adam = ng_adam_new(
+        net, .lr = 5e-3, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .steps = steps));
     ng_history *history = ng_history_new("a spring with friction");
     ng_tape *tape = ng_tape_new();
     const int every = steps < 5 ? 1 : steps / 5;

@@ -1,4 +1,4 @@
-# What Doxygen reads in place of a public header (src/Doxyfile). A function over NG_NAMED or NG_LISTED is
+# What Doxygen reads in place of a public header (src/Doxyfile). A function over NG_NAMED is
 # shown as it is called, with its settings in a table under it. For man pages (-v man=1) a comment and
 # the declarations under it, up to a blank line, become a group: a page named after its first function.
 
@@ -197,6 +197,7 @@ function members_told(type, text,    part, own, n, k, m, j, out, base, note, wit
     n = split(text, part, "\n")
     brief = man ? "" : " @brief"
     for (k = 1; k <= n; k++) {
+        if (part[k] ~ /^ *NG_[A-Z_]+$/) continue
         note = ""
         name = name_of(part[k])
         if (within || part[k] ~ /^ *\/\*/) {
@@ -234,7 +235,8 @@ function typed(name, call, text,    own, arg, n, k, list, parameters) { # the ma
     list = ""
     for (k = 1; k < n; k++) list = list arg[k] ", "
     if (sub(/.*NG_INPUTS\(/, "ng_inputs, x, ", call)) argument["ng_inputs", "x"]
-    sub(/.*NG_(NAMED|LISTED)(_TWO)?\(/, "", call)
+    sub(/.*NG_CHECKED\(/, "ng_check_options, inputs, list, n_inputs, ", call)
+    sub(/.*NG_NAMED(_TWO)?\(/, "", call)
     gsub(/[\\\n )]/, "", call)
     split(call, own, ",")
     for (k = 2; own[k] != "" && own[k] != "__VA_ARGS__"; k += 2) list = list members[own[1], own[k]] ", "
@@ -244,7 +246,7 @@ function typed(name, call, text,    own, arg, n, k, list, parameters) { # the ma
 
 BEGIN { # the members that take an argument of a macro, and all names
     while ((getline line < ARGV[1]) > 0)
-        if (match(line, /NG_(NAMED|LISTED)(_TWO)?\([a-z0-9_]+, *[a-z0-9_]+/)) {
+        if (match(line, /NG_NAMED(_TWO)?\([a-z0-9_]+, *[a-z0-9_]+/)) {
             call = substr(line, RSTART)
             n = split(call, part, /[(,) ]+/)
             argument[part[2], part[3]]
@@ -296,7 +298,7 @@ line ~ /^ +\/\*/ { doc = plain(rest(line)); for (k = latest; k <= count; k++) do
         text = members_told(name, text)
     }
     if (name ~ /^NG_(API|PRINTF|MUST_CHECK|BEGIN_C|END_C|NTH|ONE|FIRST_NAMED|EACH_[A-Z0-9]+)$/) next
-    if (text ~ /^#.*NG_(NAMED|LISTED|INPUTS)/ && name ~ /^ng_/ && match(text, /ng_[a-z0-9_]+_with\(/)) {
+    if (text ~ /^#.*NG_(NAMED|INPUTS|CHECKED)/ && name ~ /^ng_/ && match(text, /ng_[a-z0-9_]+_with\(/)) {
         calls[name] = text
         callers[substr(text, RSTART, RLENGTH - 1)] = callers[substr(text, RSTART, RLENGTH - 1)] " " name
         next

@@ -1,10 +1,9 @@
 #!/bin/sh
 # A value without a name after the required arguments, as in ng_layer_norm_new(8, 1e-3) or
 # ng_sum(tape, x, 1), after a setting, as in ng_layer_norm_new(8, .eps = 1e-3, 1), and a number for axes,
-# as in ng_sum(tape, x, .axes = 1), are errors of every compiler, for every macro over NG_NAMED. For one
-# over NG_LISTED the first is at least a warning by default. A tensor for a list of them, as in
-# ng_check_module(layer, x, 1), is an error. The same call without it, and with every
-# option by name in the order of its declaration, is neither.
+# as in ng_sum(tape, x, .axes = 1), are errors of every compiler, for every macro with settings. So is a tensor
+# for a list of them, as in ng_check_module(layer, x, 1). The same call without it, and with every option by name
+# in the order of its declaration, is right.
 #
 #     tests/misuse.sh FOLDER quick|full
 #
@@ -21,13 +20,16 @@ fail() {
     exit 1
 }
 
-# Right and wrong calls of every macro over NG_NAMED and NG_LISTED, one on a line. 0 does for numbers and pointers,
-# not for the structs of recurrent networks.
+# Right and wrong calls of every macro over NG_NAMED, NG_CHECKED and NG_INPUTS, one on a line. 0 does for numbers
+# and pointers, not for the structs of recurrent networks.
 cat include/normgrad/*.h | awk -v folder="$folder" '
 function value(type) {
+    if (type ~ /const char \*const/) return "NG_NAMES(\"a\", \"b\")"
+    if (type ~ /const bool \*/) return "NG_LIST(bool, true, false)"
     if (type ~ /\*|ng_norm_maker/) return "0"
     if (type ~ /ng_shape/) return "NG_SHAPE(2, 3)"
     if (type ~ /ng_axes/) return "NG_AXES(0)"
+    if (type ~ /ng_schedule *$/) return "NG_SCHEDULE(.kind = NG_SCHEDULE_STEP, .every = 1)"
     gsub(/ /, "", type)
     return type ~ /^(double|bool|int|int64_t|uint64_t|size_t|char)$/ ? "1" : type in enums ? "(" type ")1" : ""
 }
@@ -47,8 +49,8 @@ function read_struct(name,    part, n, k, j, type, names, m) {
 function call(file, tail, list,    k, s) {
     for (k = 1; k <= required; k++)
         s = s (given[k] == "state" ? "NG_NO_STATE, " : given[k] == "weights" ? \
-            "NG_NAMED(ng_recurrent_weights, bias_hh, 0), " : given[k] == "list" ? \
-            (list ? list : "(ng_tensor **)0") ", " : "0, ")
+            "NG_NAMED(ng_recurrent_weights, bias_hh, 0), " : "0, ")
+    if (type == "ng_check_options") s = s (list ? list : "(ng_tensor **)0") ", "
     print "    (void)" macro "(" s value(types[type, member]) tail ");" > (folder "/" file)
 }
 { text = text $0 (sub(/\\$/, "") ? " " : "\n") }
@@ -58,6 +60,8 @@ END {
         text = substr(text, 1, a - 1) substr(text, a + b + 1)
     }
     gsub(/\\/, " ", text)
+    gsub(/NG_CHECKED\(__VA/, "NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA", text)
+    gsub(/NG_INPUTS\(__VA/, "NG_NAMED_TWO(ng_inputs, named, 0, x, __VA", text)
     n = split(text, lines, "\n")
     for (k = 1; k <= n; k++) {
         if (lines[k] ~ /^ *typedef (struct|enum)/) { is_enum = lines[k] ~ /enum/; body = "" }
@@ -68,18 +72,17 @@ END {
             if (is_enum) enums[name]
             else { sub(/}.*/, "", body); read_struct(name) }
         }
-        if (lines[k] !~ /^ *# *define ng_[a-z0-9_]+\(.*NG_(NAMED|LISTED)(_TWO)?\(/) continue
+        if (lines[k] !~ /^ *# *define ng_[a-z0-9_]+\(.*NG_NAMED(_TWO)?\(/) continue
         definitions[++count] = substr(lines[k], index(lines[k], "ng_"))
-        split(substr(lines[k], match(lines[k], /NG_(NAMED|LISTED)/)), written, / *[(,] */)
+        split(substr(lines[k], match(lines[k], /NG_NAMED/)), written, / *[(,] */)
         argument[written[2], written[written[1] ~ /_TWO/ ? 5 : 3]] # two macros over one struct may differ in it
     }
     for (k = 1; k <= count; k++) {
         macro = parameters = definitions[k]
-        split(substr(macro, match(macro, /NG_(NAMED|LISTED)/)), written, / *[(,] */)
+        split(substr(macro, match(macro, /NG_NAMED/)), written, / *[(,] */)
         type = written[2]
         two = written[1] ~ /_TWO/
         member = written[two ? 5 : 3]
-        listed = written[1] ~ /LISTED/
         sub(/\(.*/, "", macro)
         if (macro in seen) continue
         seen[macro]
@@ -92,17 +95,19 @@ END {
                 options = options ", ." names[j] " = " value(types[type, names[j]])
         call("right", "")
         call("right", options)
-        call(listed ? "listed" : "wrong", ", 1")
-        if (options != "" && !listed) call("wrong", options ", 1")
-        if (index(parameters, "list,")) call("wrong", "", "(ng_tensor *)0")
-        for (j = 1; j <= m && !listed; j++)
+        call("wrong", ", 1")
+        if (options != "") call("wrong", options ", 1")
+        if (type == "ng_check_options") call("wrong", "", "(ng_tensor *)0")
+        for (j = 1; j <= m; j++)
             for (number = 0; number < 2 && types[type, names[j]] ~ /ng_axes/; number++)
                 call("wrong", ", ." names[j] " = " number)
     }
 }'
+echo '    (void)NG_SCHEDULE((ng_schedule_kind)1);' >>"$folder/wrong"
+echo '    (void)ng_check_module(0, NG_TENSORS(0, 0), .names = NG_NAMES("x", "y"));' >>"$folder/right"
 [ -s "$folder/right" ] || fail 'no macro of the headers uses NG_NAMED'
 ! grep -nE '\(ng_[a-z0-9_]+_options\) *\{' include/normgrad/*.h >&2 || fail 'options that are not NG_NAMED'
-for which in right wrong listed; do
+for which in right wrong; do
     for suffix in c cc; do
         {
             printf '#include <normgrad.h>\nvoid %s(void);\nvoid %s(void)\n{\n' $which $which
@@ -138,7 +143,6 @@ attempt() {
         "$folder/right.$suffix" || fail "$* -std=$standard objects to a right call"
     case $("$@" --version) in *clang*) all=-ferror-limit=0 ;; *) all=-fmax-errors=0 ;; esac
     must_tell wrong "$@" -w
-    must_tell listed "$@"
     tried=$((tried + 1))
 }
 
@@ -159,4 +163,4 @@ else
     attempt cc c++17 ${CXX:-c++}
 fi
 [ $tried -gt 0 ] || fail 'no compiler was found'
-echo "misuse: $(cat "$folder/wrong" "$folder/listed" | wc -l) wrong calls, $tried compilers and standards: all are noticed"
+echo "misuse: $(wc -l <"$folder/wrong") wrong calls, $tried compilers and standards: all are noticed"

@@ -25,7 +25,8 @@ inside {
         }
 }
 /^#define ng_[a-z0-9_]*\(/ { match($2, /^[a-z0-9_]*/); macro = substr($2, 1, RLENGTH) }
-macro != "" && match(text, /NG_(NAMED|LISTED)[A-Z_]*\([a-z0-9_]*/) {
+{ gsub(/NG_CHECKED\(/, "NG_NAMED_TWO(ng_check_options, ", text); gsub(/NG_INPUTS\(/, "NG_NAMED_TWO(ng_inputs, ", text) }
+macro != "" && match(text, /NG_NAMED[A-Z_]*\([a-z0-9_]*/) {
     type = substr(text, RSTART, RLENGTH)
     sub(/.*\(/, "", type)
     of[macro] = type

@@ -96,8 +96,9 @@ static double error_of(void *context, double rate, uint64_t seed)
     ng_module *net = network_of(s, seed);
     ng_tape *tape = ng_tape_new();
     const int epoch = LEARNED / s->batch, steps = lab_whole(STEPS) * (s->convolutional ? 1 : 5);
-    ng_optimizer *sgd = ng_sgd_new(net, .lr = rate, .momentum = 0.9,
-                                   .schedule = {.kind = NG_SCHEDULE_COSINE, .steps = steps});
+    ng_optimizer *sgd =
+        ng_sgd_new(net, .lr = rate, .momentum = 0.9,
+                   .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .steps = steps));
     ng_batch b;
     for (int step = 0; step < steps && lab_goes_on(); step++) {
         if (step % epoch == 0) ng_dataset_shuffle(train, (uint64_t)step);

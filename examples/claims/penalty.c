@@ -126,8 +126,9 @@ static double measured_distance(ng_module *critic, ng_tape *tape)
 static double train(int kind, double rate, uint64_t seed, double *looks)
 {
     ng_module *critic = make_critic(kind, seed);
-    ng_optimizer *adam = ng_adam_new(critic, .lr = rate, .beta1 = 0.5, .beta2 = 0.9,
-                                     .schedule = {NG_SCHEDULE_LINEAR, .steps = lab_whole(STEPS)});
+    ng_optimizer *adam =
+        ng_adam_new(critic, .lr = rate, .beta1 = 0.5, .beta2 = 0.9,
+                    .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .steps = lab_whole(STEPS)));
     ng_tape *tape = ng_tape_new();
     ng_tape_seed(tape, seed);
     const int part = lab_whole(STEPS) / LOOKS;

@@ -140,9 +140,10 @@ static double train(int kind, double rate, uint64_t seed, double *looks, double 
 {
     const int steps = lab_whole(STEPS);
     run r = begin(kind, lab_whole(WIDTH), lab_whole(LAYERS), seed);
-    ng_optimizer *adam = ng_adam_new(
-        r.net, .lr = rate, .beta2 = 0.98,
-        .schedule = {NG_SCHEDULE_LINEAR, .warmup = steps / 10, .steps = steps, .floor = 0.1});
+    ng_optimizer *adam =
+        ng_adam_new(r.net, .lr = rate, .beta2 = 0.98,
+                    .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .warmup = steps / 10,
+                                            .steps = steps, .floor = 0.1));
     const int batches = (int)(ng_dataset_count(r.text) / BATCH);
     for (int step = 0; step < steps && lab_goes_on(); step++) {
         if (step % batches == 0) ng_dataset_shuffle(r.text, seed + (uint64_t)step);

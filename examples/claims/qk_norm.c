@@ -96,7 +96,7 @@ static outcome train(int kind, double rate, uint64_t seed)
                                         .qk_norm = kinds[kind].norm);
     ng_module_init(net, seed);
     ng_optimizer *adam =
-        ng_adam_new(net, .lr = rate, .beta2 = 0.98, .schedule = {.warmup = steps / 10});
+        ng_adam_new(net, .lr = rate, .beta2 = 0.98, .schedule = NG_SCHEDULE(.warmup = steps / 10));
     ng_tape *tape = ng_tape_new();
     const int batches = (int)(ng_dataset_count(text) / BATCH);
     for (int step = 0; step < steps && lab_goes_on(); step++) {

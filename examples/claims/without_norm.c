@@ -77,9 +77,10 @@ static outcome train(cell at, double rate, uint64_t seed)
     ng_dataset_split(rest, HELD_OUT, seed, &held_out, &unused);
     ng_module *net = make_network(at, vocabulary, seed);
     ng_tape *tape = ng_tape_new();
-    ng_optimizer *adam = ng_adam_new(
-        net, .lr = rate, .beta2 = 0.98,
-        .schedule = {NG_SCHEDULE_LINEAR, .warmup = warmup, .steps = steps - warmup, .floor = 0.1});
+    ng_optimizer *adam =
+        ng_adam_new(net, .lr = rate, .beta2 = 0.98,
+                    .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .warmup = warmup,
+                                            .steps = steps - warmup, .floor = 0.1));
     const int batches = (int)(ng_dataset_count(text) / BATCH);
     outcome o = {HUGE_VAL, HUGE_VAL};
     for (int step = 0; step < steps && lab_goes_on(); step++) {

@@ -61,7 +61,8 @@ static ng_module *make_network(const comparison *c, ng_norm_maker *norm)
 static ng_optimizer *make_optimizer(const comparison *c, ng_module *net, double lr, int64_t steps)
 {
     (void)c;
-    return ng_adam_new(net, .lr = lr, .schedule = {.kind = NG_SCHEDULE_COSINE, .steps = steps});
+    return ng_adam_new(net, .lr = lr,
+                       .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .steps = steps));
 }
 
 int main(int argc, char **argv)

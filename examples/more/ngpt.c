@@ -110,9 +110,9 @@ static ng_module *ngpt_new(int vocabulary, uint64_t seed)
 /* Adam without decay. The learned scales have the rates that the paper gives them. */
 static ng_optimizer *ngpt_optimizer(ng_module *net, double lr, int steps)
 {
-    ng_optimizer *adam =
-        ng_adam_new(net, .lr = lr, .beta2 = 0.99,
-                    .schedule = {.kind = NG_SCHEDULE_COSINE, .steps = steps, .floor = 0.1});
+    ng_optimizer *adam = ng_adam_new(
+        net, .lr = lr, .beta2 = 0.99,
+        .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .steps = steps, .floor = 0.1));
     ng_optimizer_group(adam, "*_alpha", .lr_scale = 0.05 * sqrt(DIM));
     ng_optimizer_group(adam, "*.g", .lr_scale = sqrt(DIM));
     ng_optimizer_group(adam, "*.q_norm.g", .lr_scale = 2 * sqrt(DIM / HEADS) * sqrt(DIM));

@@ -71,8 +71,8 @@ int main(int argc, char **argv)
     ng_dataset *digits = ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16);
     ng_module *both = ng_list_new(make_network(PIXELS, 2 * CODE), make_network(CODE, PIXELS));
     ng_module_init(both, e.seed);
-    ng_optimizer *adam =
-        ng_adam_new(both, .lr = 2e-3, .schedule = {.kind = NG_SCHEDULE_COSINE, .steps = e.steps});
+    ng_optimizer *adam = ng_adam_new(
+        both, .lr = 2e-3, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .steps = e.steps));
     ng_tape *tape = ng_tape_new();
     ng_tape_seed(tape, e.seed);
     const int64_t samples = ng_dataset_count(digits);

@@ -26,7 +26,7 @@
 /* The version of these headers. Until 1.0 a minor version may change the interface: each has a
  * soname of its own, and CHANGES.md says what a program must change. */
 #define NG_VERSION_MAJOR 0
-#define NG_VERSION_MINOR 4
+#define NG_VERSION_MINOR 5
 #define NG_VERSION_PATCH 0
 
 /* Begins and ends the declarations of a header; in C++ they have C linkage. system_header silences
@@ -62,67 +62,11 @@
  * ng_exactly(value). Both are for settings of type double: of a whole number 0 is the default.
  * Required arguments have no default. In C++ settings must be in the order of their struct.
  *
- * A setting without a name is a compile error, and so is a number in place of axes (.axes = 1). In
- * calls of optimizers, figures and checks, whose settings may be lists in braces, C compilers warn
- * of a setting without a name, and C++ compilers accept one behind a named one. */
+ * A setting without a name is a compile error, and so is a number in place of axes (.axes = 1).
+ * Lists and structs in a call are written with a macro: NG_NAMES, NG_SCHEDULE, NG_AXES. */
 
 /* The setting of a zero. */
 #define NG_ZERO (-0.0)
-
-/* Make the struct of settings, whose last member is the last required argument; with _TWO the last
- * two. NG_LISTED allows lists in braces. */
-#define NG_NAMED(type, member, ...)                                                                \
-    (NG_EACH_NAMED(type, __VA_ARGS__), NG_LISTED(type, member, __VA_ARGS__))
-#define NG_NAMED_TWO(type, before, value, member, ...)                                             \
-    (NG_EACH_NAMED(type, __VA_ARGS__), NG_LISTED_TWO(type, before, value, member, __VA_ARGS__))
-#ifdef __cplusplus
-#define NG_LISTED(type, member, ...) NG_LISTED_LAST(type, member, __VA_ARGS__, )
-#define NG_LISTED_LAST(type, member, first, ...)                                                   \
-    (NG_FIRST_NAMED(#__VA_ARGS__), __extension__ type{__VA_ARGS__.member = first})
-#define NG_LISTED_TWO(type, before, value, member, ...)                                            \
-    NG_LISTED_TWO_LAST(type, before, value, member, __VA_ARGS__, )
-#define NG_LISTED_TWO_LAST(type, before, value, member, first, ...)                                \
-    (NG_FIRST_NAMED(#__VA_ARGS__), __extension__ type{__VA_ARGS__.before = value, .member = first})
-#define NG_FIRST_NAMED(text) (void)sizeof(char[text[0] == '.' || text[0] == '\0' ? 1 : -1])
-#define NG_ONE(type, setting) (void)sizeof(ng_some<type>() setting)
-template <typename type> type &ng_some(); /* not defined */
-#else
-#define NG_LISTED(type, member, ...)                                                               \
-    ((type){.member = __VA_ARGS__}) /* an error here: an argument is missing or of another type */
-#define NG_LISTED_TWO(type, before, value, member, ...)                                            \
-    NG_LISTED(type, before, (value), .member = __VA_ARGS__)
-#define NG_ONE(type, setting)                                                                      \
-    (void)(((type){0})setting) /* an error here: a setting without a name, or of another type */
-#endif
-/* Checks that each setting has a name: code that never runs assigns it to a member. At most 20. */
-#define NG_EACH_NAMED(type, ...)                                                                   \
-    (void)(0 ? (NG_NTH(__VA_ARGS__, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4,  \
-                       3, 2, 1, 0, )(type, __VA_ARGS__),                                           \
-                0)                                                                                 \
-             : 0)
-#define NG_NTH(first, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, count, ...)      \
-    NG_EACH_##count
-#define NG_EACH_0(t, x) (void)0
-#define NG_EACH_1(t, x, s) NG_ONE(t, s)
-#define NG_EACH_2(t, x, s, ...) NG_ONE(t, s), NG_EACH_1(t, x, __VA_ARGS__)
-#define NG_EACH_3(t, x, s, ...) NG_ONE(t, s), NG_EACH_2(t, x, __VA_ARGS__)
-#define NG_EACH_4(t, x, s, ...) NG_ONE(t, s), NG_EACH_3(t, x, __VA_ARGS__)
-#define NG_EACH_5(t, x, s, ...) NG_ONE(t, s), NG_EACH_4(t, x, __VA_ARGS__)
-#define NG_EACH_6(t, x, s, ...) NG_ONE(t, s), NG_EACH_5(t, x, __VA_ARGS__)
-#define NG_EACH_7(t, x, s, ...) NG_ONE(t, s), NG_EACH_6(t, x, __VA_ARGS__)
-#define NG_EACH_8(t, x, s, ...) NG_ONE(t, s), NG_EACH_7(t, x, __VA_ARGS__)
-#define NG_EACH_9(t, x, s, ...) NG_ONE(t, s), NG_EACH_8(t, x, __VA_ARGS__)
-#define NG_EACH_10(t, x, s, ...) NG_ONE(t, s), NG_EACH_9(t, x, __VA_ARGS__)
-#define NG_EACH_11(t, x, s, ...) NG_ONE(t, s), NG_EACH_10(t, x, __VA_ARGS__)
-#define NG_EACH_12(t, x, s, ...) NG_ONE(t, s), NG_EACH_11(t, x, __VA_ARGS__)
-#define NG_EACH_13(t, x, s, ...) NG_ONE(t, s), NG_EACH_12(t, x, __VA_ARGS__)
-#define NG_EACH_14(t, x, s, ...) NG_ONE(t, s), NG_EACH_13(t, x, __VA_ARGS__)
-#define NG_EACH_15(t, x, s, ...) NG_ONE(t, s), NG_EACH_14(t, x, __VA_ARGS__)
-#define NG_EACH_16(t, x, s, ...) NG_ONE(t, s), NG_EACH_15(t, x, __VA_ARGS__)
-#define NG_EACH_17(t, x, s, ...) NG_ONE(t, s), NG_EACH_16(t, x, __VA_ARGS__)
-#define NG_EACH_18(t, x, s, ...) NG_ONE(t, s), NG_EACH_17(t, x, __VA_ARGS__)
-#define NG_EACH_19(t, x, s, ...) NG_ONE(t, s), NG_EACH_18(t, x, __VA_ARGS__)
-#define NG_EACH_20(t, x, s, ...) NG_ONE(t, s), NG_EACH_19(t, x, __VA_ARGS__)
 
 NG_BEGIN_C
 
@@ -132,7 +76,7 @@ NG_API double ng_option(double value, double standard);
 /* NG_ZERO if value is 0, else value, for a setting that is computed: .eps = ng_exactly(eps) */
 NG_API double ng_exactly(double value);
 
-/* "0.4.0": the version of the linked library. NG_VERSION_MAJOR... are that of these headers. */
+/* "0.5.0": the version of the linked library. NG_VERSION_MAJOR... are that of these headers. */
 NG_API const char *ng_version(void);
 
 /* ---- Errors -------------------------------------------------------------------------------

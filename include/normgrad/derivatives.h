@@ -65,7 +65,7 @@ typedef struct {
     ng_tensor *const *vectors;
 } ng_jvp_options;
 #define ng_jvp(tape, y, inputs, n_inputs, ...)                                                     \
-    ng_jvp_with(tape, y, inputs, n_inputs, NG_LISTED(ng_jvp_options, vectors, __VA_ARGS__))
+    ng_jvp_with(tape, y, inputs, n_inputs, NG_NAMED(ng_jvp_options, vectors, __VA_ARGS__))
 NG_API ng_tensor *ng_jvp_with(ng_tape *tape, ng_tensor *y, ng_tensor *const *inputs, int n_inputs,
                               ng_jvp_options options);
 

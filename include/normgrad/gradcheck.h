@@ -67,14 +67,17 @@ typedef struct {
     double tolerance;         /* relative, added to the estimated error; default 1e-9 */
     double step;              /* the largest step, relative to each element; default 1/16 */
     const char *const *names; /* of the inputs, for the report; default "input 1", "input 2"... */
-    const bool *constant;     /* true for inputs that are not checked; default: all are */
+    const bool *constant;     /* true for inputs that are not checked, NG_LIST(bool, false, true);
+                                 default: all are */
     bool detached_moves;      /* detached values move, except those by definition */
     ng_tensor *const *inputs; /* float64; int64 inputs are not checked */
     int n_inputs;             /* how many */
 } ng_check_options;
 
-/* Checks that the inputs are a list. A list that is written in the call stands in parentheses:
- * ((ng_tensor *[]){x, condition}). */
+/* The settings, with the inputs and their number: a list and its length, NG_TENSORS(a, b), or &x, 1
+ * for a list of one. */
+#define NG_CHECKED(list, ...)                                                                      \
+    (NG_IS_LIST(list), NG_NAMED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__))
 #define NG_IS_LIST(list) (void)sizeof(*(list)) /* an error here: a tensor; a list of one is &x */
 
 /* What was found. Strings are part of the report. */
@@ -117,24 +120,19 @@ typedef struct {
  *     one (ng_slot's `accumulate`);
  *   - if the function fails, gives NaN, or gives other bits in a second run;
  *   - if there is nothing to compare, or a setting is out of range. */
-#define ng_check_function(call, list, ...)                                                         \
-    (NG_IS_LIST(list), ng_check_function_with(call, NG_LISTED_TWO(ng_check_options, inputs, list,  \
-                                                                  n_inputs, __VA_ARGS__)))
+#define ng_check_function(call, ...) ng_check_function_with(call, NG_CHECKED(__VA_ARGS__))
 NG_API ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options options);
 
 /* Checks a module with respect to its float64 input x and to each of its parameters. .names adds
  * other inputs of ng_forward:
  *
- *     ng_tensor *inputs[] = {x, condition};
- *     static const char *const names[] = {"x", "condition"};
- *     ng_check_report report = ng_check_module(layer, inputs, 2, .names = names);
+ *     ng_check_report report = ng_check_module(layer, NG_TENSORS(x, condition),
+ *                                              .names = NG_NAMES("x", "condition"));
  *
  * The module works in double during the check and is afterwards as it was. Parameters whose
  * elements are all 0 or all 1 get random values for the check, since a gamma of 1 hides that it was
  * forgotten; so do buffers of more than one element. */
-#define ng_check_module(module, list, ...)                                                         \
-    (NG_IS_LIST(list), ng_check_module_with(module, NG_LISTED_TWO(ng_check_options, inputs, list,  \
-                                                                  n_inputs, __VA_ARGS__)))
+#define ng_check_module(module, ...) ng_check_module_with(module, NG_CHECKED(__VA_ARGS__))
 NG_API ng_check_report ng_check_module_with(ng_module *module, ng_check_options options);
 
 /* Prints one line: name, order, derivatives compared, worst relative error (absolute where the
@@ -151,10 +149,8 @@ NG_API void ng_check_print_head(FILE *stream);
  *
  * It fails where ng_check_function does, and with .mode, .tolerance or .step, which have no effect
  * here. */
-#define ng_check_sweep(call, steps, errors, n_steps, list, ...)                                    \
-    (NG_IS_LIST(list),                                                                             \
-     ng_check_sweep_with(call, steps, errors, n_steps,                                             \
-                         NG_LISTED_TWO(ng_check_options, inputs, list, n_inputs, __VA_ARGS__)))
+#define ng_check_sweep(call, steps, errors, n_steps, ...)                                          \
+    ng_check_sweep_with(call, steps, errors, n_steps, NG_CHECKED(__VA_ARGS__))
 NG_API ng_status ng_check_sweep_with(ng_check_call *call, const double *steps, double *errors,
                                      int n_steps, ng_check_options options);
 

@@ -223,16 +223,12 @@ typedef struct {
     const char *path;
 } ng_module_load_options;
 #define ng_module_load(module, ...)                                                                \
-    ng_module_load_with(module, NG_LISTED(ng_module_load_options, path, __VA_ARGS__))
+    ng_module_load_with(module, NG_NAMED(ng_module_load_options, path, __VA_ARGS__))
 NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
                                                    ng_module_load_options options);
 
 /* Pairs of names, old and new, for .rename. */
-#ifndef __cplusplus
-#define NG_RENAME(...) ((const char *const[]){__VA_ARGS__, NULL})
-#else
-#define NG_RENAME(...) (std::initializer_list<const char *>{__VA_ARGS__, NULL}.begin())
-#endif
+#define NG_RENAME(...) NG_NAMES(__VA_ARGS__)
 #endif
 
 /* Copies the parameters and buffers of `from` into `to`, a network that was made in the same way,

@@ -1,6 +1,6 @@
 /* Optimizers: move a module's parameters along their gradients.
  *
- *     ng_schedule cosine = {.kind = NG_SCHEDULE_COSINE, .warmup = 100, .steps = 900};
+ *     ng_schedule cosine = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .warmup = 100, .steps = 900);
  *     ng_optimizer *adamw = ng_adamw_new(net, .lr = 3e-4, .schedule = cosine);
  *     ng_optimizer_group(adamw, "*.bias", .weight_decay = NG_ZERO);
  *     for (int step = 0; step < 1000; step++, ng_tape_reset(tape)) {
@@ -45,7 +45,8 @@ typedef enum {
     NG_SCHEDULE_LINEAR        /* from 1 to floor over `steps`, then floor */
 } ng_schedule_kind;
 
-/* A schedule, for the setting .schedule of an optimizer. */
+/* A schedule, for the setting .schedule of an optimizer:
+ *     ng_adam_new(net, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .steps = 900)) */
 typedef struct {
     ng_schedule_kind kind; /* default NG_SCHEDULE_CONSTANT */
     int64_t warmup;        /* w, default 0 */
@@ -54,6 +55,7 @@ typedef struct {
     double factor;         /* NG_SCHEDULE_STEP: default 0.1 */
     double floor;          /* NG_SCHEDULE_COSINE and _LINEAR: the last factor; default 0 */
 } ng_schedule;
+#define NG_SCHEDULE(...) NG_STRUCT(ng_schedule, __VA_ARGS__)
 
 /* The factor at a step. */
 NG_API double ng_schedule_factor(const ng_schedule *schedule, int64_t step);
@@ -88,7 +90,7 @@ typedef struct {
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_sgd_new_options;
-#define ng_sgd_new(...) ng_sgd_new_with(NG_LISTED(ng_sgd_new_options, module, __VA_ARGS__))
+#define ng_sgd_new(...) ng_sgd_new_with(NG_NAMED(ng_sgd_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_sgd_new_with(ng_sgd_new_options options);
 
 /* Adam, in step t = 1, 2...; Kingma & Ba 2015:
@@ -107,8 +109,8 @@ typedef struct {
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_adam_new_options;
-#define ng_adam_new(...) ng_adam_new_with(NG_LISTED(ng_adam_new_options, module, __VA_ARGS__))
-#define ng_adamw_new(...) ng_adamw_new_with(NG_LISTED(ng_adam_new_options, module, __VA_ARGS__))
+#define ng_adam_new(...) ng_adam_new_with(NG_NAMED(ng_adam_new_options, module, __VA_ARGS__))
+#define ng_adamw_new(...) ng_adamw_new_with(NG_NAMED(ng_adam_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_adam_new_with(ng_adam_new_options options);
 NG_API ng_optimizer *ng_adamw_new_with(ng_adam_new_options options);
 
@@ -126,7 +128,7 @@ typedef struct {
     ng_module *module;
 } ng_rmsprop_new_options;
 #define ng_rmsprop_new(...)                                                                        \
-    ng_rmsprop_new_with(NG_LISTED(ng_rmsprop_new_options, module, __VA_ARGS__))
+    ng_rmsprop_new_with(NG_NAMED(ng_rmsprop_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_rmsprop_new_with(ng_rmsprop_new_options options);
 
 /* Lion: steps of one size by the sign of a moving average of gradients. Chen et al. 2023,
@@ -142,7 +144,7 @@ typedef struct {
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_lion_new_options;
-#define ng_lion_new(...) ng_lion_new_with(NG_LISTED(ng_lion_new_options, module, __VA_ARGS__))
+#define ng_lion_new(...) ng_lion_new_with(NG_NAMED(ng_lion_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_lion_new_with(ng_lion_new_options options);
 
 /* LARS: SGD whose step on each parameter is in proportion to the parameter's norm, for large
@@ -162,7 +164,7 @@ typedef struct {
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_lars_new_options;
-#define ng_lars_new(...) ng_lars_new_with(NG_LISTED(ng_lars_new_options, module, __VA_ARGS__))
+#define ng_lars_new(...) ng_lars_new_with(NG_NAMED(ng_lars_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_lars_new_with(ng_lars_new_options options);
 
 /* LAMB: Adam whose step on each parameter has the parameter's norm times lr. You et al. 2020,
@@ -181,7 +183,7 @@ typedef struct {
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_lamb_new_options;
-#define ng_lamb_new(...) ng_lamb_new_with(NG_LISTED(ng_lamb_new_options, module, __VA_ARGS__))
+#define ng_lamb_new(...) ng_lamb_new_with(NG_NAMED(ng_lamb_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_lamb_new_with(ng_lamb_new_options options);
 
 /* Muon: momentum whose singular values are brought near 1 by a Newton-Schulz iteration. Jordan et
@@ -206,7 +208,7 @@ typedef struct {
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_muon_new_options;
-#define ng_muon_new(...) ng_muon_new_with(NG_LISTED(ng_muon_new_options, module, __VA_ARGS__))
+#define ng_muon_new(...) ng_muon_new_with(NG_NAMED(ng_muon_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_muon_new_with(ng_muon_new_options options);
 
 /* Sets another rate or weight decay for the parameters whose whole name matches a pattern, in which

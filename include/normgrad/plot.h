@@ -68,7 +68,7 @@ typedef struct {
                   with the program. Not with .histories and .names */
     const char *path;
 } ng_plot_options;
-#define ng_plot(history, ...) ng_plot_with(history, NG_LISTED(ng_plot_options, path, __VA_ARGS__))
+#define ng_plot(history, ...) ng_plot_with(history, NG_NAMED(ng_plot_options, path, __VA_ARGS__))
 NG_API ng_status ng_plot_with(ng_history *history, ng_plot_options options);
 
 /* ---- Inside a network --------------------------------------------------------------------- */

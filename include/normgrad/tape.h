@@ -98,7 +98,7 @@ typedef struct {
 } ng_gradients_options;
 #define ng_gradients(tape, outputs, n_outputs, inputs, n_inputs, ...)                              \
     ng_gradients_with(tape, outputs, n_outputs, inputs, n_inputs,                                  \
-                      NG_LISTED(ng_gradients_options, gradients, __VA_ARGS__))
+                      NG_NAMED(ng_gradients_options, gradients, __VA_ARGS__))
 NG_API ng_status ng_gradients_with(ng_tape *tape, ng_tensor *const *outputs, int n_outputs,
                                    ng_tensor *const *inputs, int n_inputs,
                                    ng_gradients_options options);

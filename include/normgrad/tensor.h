@@ -35,7 +35,7 @@
 #ifndef NORMGRAD_TENSOR_H
 #define NORMGRAD_TENSOR_H
 
-#include <normgrad/core.h>
+#include <normgrad/settings.h>
 #include <stdio.h>
 
 NG_BEGIN_C
@@ -60,82 +60,16 @@ typedef struct {
     int rank;                 /* how many dimensions, 0 to 8 */
     int64_t dim[NG_MAX_RANK]; /* the length of each, 0 or more */
 } ng_shape;
-#ifndef __cplusplus
-#define NG_SHAPE(...)                                                                              \
-    ((ng_shape){.rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                 \
-                .dim = {__VA_ARGS__}})
-#define NG_SCALAR ((ng_shape){0, {0}})
-#endif
 
 /* NG_AXES(0, -1): axes of a tensor; negative ones count from the last. */
 typedef struct ng_axes {
-    int count; /* how many, 0 to 8 */
-    int axis[NG_MAX_RANK];
-#ifdef __cplusplus /* a constructor, so that .axes = 1 is an error in C++ too */
-    ng_axes() = default;
-    ng_axes(const int *list, size_t length) : count((int)length), axis()
-    {
-        for (int at = 0; at < NG_MAX_RANK && at < count; at++) axis[at] = list[at];
-    }
-#endif
+    int count;             /* how many, 0 to 8 */
+    int axis[NG_MAX_RANK]; /* which */
+    NG_AXES_IN_CXX
 } ng_axes;
-#ifndef __cplusplus
-#define NG_AXES(...)                                                                               \
-    ((ng_axes){.count = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .axis = {__VA_ARGS__}})
-#endif
 
-/* The size in bytes of an array's elements, negative for whole numbers; 0 for a void pointer. */
-#ifndef __cplusplus
-#define NG_ELEMENT(array)                                                                          \
-    _Generic((array), float *: 4, const float *: 4, double *: 8, const double *: 8, int *: -4,     \
-        const int *: -4, long *: -(int)sizeof(long), const long *: -(int)sizeof(long),             \
-        long long *: -8, const long long *: -8, void *: 0, const void *: 0)
-#endif
-
-/* Two arguments, a list and its length: of numbers for ng_tensor_from, NG_VALUES(1, 2, 3, 4); of
- * tensors for ng_concat, NG_TENSORS(a, b). */
-#ifndef __cplusplus
-#define NG_VALUES(...)                                                                             \
-    (const double[]){__VA_ARGS__}, (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
-#define NG_TENSORS(...)                                                                            \
-    (ng_tensor *[]){__VA_ARGS__}, (int)(sizeof((ng_tensor *[]){__VA_ARGS__}) / sizeof(ng_tensor *))
-#endif
-
-#ifdef __cplusplus /* the same, without C's compound literals */
-NG_END_C
-#include <initializer_list>
-#include <type_traits>
-template <typename... T> std::integral_constant<int64_t, sizeof...(T)> ng_count_of(T...);
-static inline ng_shape ng_shape_of_list(std::initializer_list<int64_t> lengths)
-{
-    ng_shape shape = {(int)lengths.size(), {0}};
-    int at = 0;
-    for (int64_t length : lengths)
-        if (at < NG_MAX_RANK) shape.dim[at++] = length;
-    return shape;
-}
-static inline ng_axes ng_axes_of_list(std::initializer_list<int> list)
-{
-    return ng_axes(list.begin(), list.size());
-}
-template <typename T> int ng_element_of(const T *) = delete;
-static inline int ng_element_of(const void *) { return 0; }
-static inline int ng_element_of(const float *) { return 4; }
-static inline int ng_element_of(const double *) { return 8; }
-static inline int ng_element_of(const int *) { return -4; }
-static inline int ng_element_of(const long *) { return -(int)sizeof(long); }
-static inline int ng_element_of(const long long *) { return -8; }
-#define NG_ELEMENT(array) ng_element_of(array)
-#define NG_SHAPE(...) ng_shape_of_list({__VA_ARGS__})
-#define NG_SCALAR (ng_shape{0, {0}})
-#define NG_AXES(...) ng_axes_of_list({__VA_ARGS__})
-#define NG_VALUES(...)                                                                             \
-    std::initializer_list<double>{__VA_ARGS__}.begin(), decltype(ng_count_of(__VA_ARGS__))::value
-#define NG_TENSORS(...)                                                                            \
-    std::initializer_list<ng_tensor *>{__VA_ARGS__}.begin(),                                       \
-        (int)decltype(ng_count_of(__VA_ARGS__))::value
-NG_BEGIN_C
-#endif
+/* Two macros are two arguments, a list and its length: NG_VALUES(1, 2, 3, 4) numbers, as for
+ * ng_tensor_from, and NG_TENSORS(a, b) tensors, as for ng_concat. */
 
 /* In place of an optional tensor: there is none. (NULL means that an earlier call failed.) */
 NG_API extern ng_tensor ng_none_tensor;

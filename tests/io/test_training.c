@@ -431,7 +431,7 @@ static ng_optimizer *with_group(ng_module *net, const char *pattern, double lr_s
 TEST(every_setting_of_an_optimizer_is_compared)
 {
     ng_module *net = own(ng_linear_new(2, 2));
-#define SCHEDULED(...) ng_sgd_new(net, .schedule = {__VA_ARGS__})
+#define SCHEDULED(...) ng_sgd_new(net, .schedule = NG_SCHEDULE(__VA_ARGS__))
 #define OPTIMIZER(...)
 #define SETTING(name, setting, other, refused)                                                     \
     expect_compared(true, ng_##name##_new(net), ng_##name##_new(net, .setting = other));

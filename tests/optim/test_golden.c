@@ -173,10 +173,7 @@ LOOP_TEST(fifty_losses_of_training_are_pytorchs, 2 * N_OPTIMIZERS)
 
 /* ---- Twenty steps of the optimizers that normalize ------------------------------------------- */
 
-#define COSINE                                                                                     \
-    {                                                                                              \
-        .kind = NG_SCHEDULE_COSINE, .warmup = 3, .steps = 12, .floor = 0.1                         \
-    }
+#define COSINE NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .warmup = 3, .steps = 12, .floor = 0.1)
 /* The decay of all parameters comes from a group. */
 static ng_optimizer *grouped(ng_optimizer *made)
 {

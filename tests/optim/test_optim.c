@@ -532,8 +532,9 @@ TEST(a_warm_up_goes_before_any_schedule)
 {
     const double pi = acos(-1);
     bench b = bench_new(NG_F64);
-    ng_optimizer *sgd = ng_sgd_new(
-        b.module, .lr = 0.5, .schedule = {.kind = NG_SCHEDULE_COSINE, .warmup = 4, .steps = 10});
+    ng_optimizer *sgd =
+        ng_sgd_new(b.module, .lr = 0.5,
+                   .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .warmup = 4, .steps = 10));
     double w = start[1];
     for (int t = 0; t < 18; t++) {
         const double factor = t < 4 ? (t + 1) / 4.0 : t < 14 ? (1 + cos(pi * (t - 4) / 10)) / 2 : 0;
@@ -552,8 +553,8 @@ TEST(a_warm_up_goes_before_any_schedule)
 TEST(the_base_rate_can_be_set)
 {
     bench b = bench_new(NG_F64);
-    ng_optimizer *sgd =
-        own(ng_sgd_new(b.module, .lr = 0.5, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2}));
+    ng_optimizer *sgd = own(ng_sgd_new(
+        b.module, .lr = 0.5, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .steps = 2)));
     assert_ok(ng_optimizer_set_lr(sgd, 4));
     move(&b, sgd, (double[N]){0});
     ck_assert(ng_optimizer_lr(sgd) == 2);
@@ -621,13 +622,13 @@ TEST(options_without_sense_are_refused)
     assert_refused(ng_sgd_new(b.module, .momentum = -0.5));
     assert_refused(ng_sgd_new(b.module, .nesterov = true));
     assert_refused(ng_sgd_new(b.module, .dampening = 0.1));
-    assert_refused(ng_adam_new(b.module, .schedule = {.steps = 10}));
-    assert_refused(
-        ng_adam_new(b.module, .schedule = {.kind = NG_SCHEDULE_STEP, .every = 2, .floor = 0.1}));
-    assert_refused(
-        ng_adam_new(b.module, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2, .every = 1}));
+    assert_refused(ng_adam_new(b.module, .schedule = NG_SCHEDULE(.steps = 10)));
     assert_refused(ng_adam_new(
-        b.module, .schedule = {.kind = NG_SCHEDULE_LINEAR, .steps = 2, .factor = NG_ZERO}));
+        b.module, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_STEP, .every = 2, .floor = 0.1)));
+    assert_refused(ng_adam_new(
+        b.module, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .steps = 2, .every = 1)));
+    assert_refused(ng_adam_new(b.module, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR,
+                                                                 .steps = 2, .factor = NG_ZERO)));
     assert_refused(ng_sgd_new(b.module, .momentum = 0.9, .dampening = 0.1, .nesterov = true));
     assert_refused(ng_adam_new(b.module, .lr = nan));
     assert_refused(ng_adam_new(b.module, .beta1 = 1));
@@ -639,12 +640,12 @@ TEST(options_without_sense_are_refused)
                    "ng_" #name "_new: " #setting " is ");
 #define FLAG(name, setting)
 #include "optimizers.def"
-    assert_refused(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_STEP}));
-    assert_refused(ng_sgd_new(b.module, .schedule = {.kind = NG_SCHEDULE_COSINE}));
-    assert_refused(ng_sgd_new(b.module, .schedule = {.warmup = -1}));
-    assert_refused(ng_sgd_new(b.module, .schedule = {.kind = (ng_schedule_kind)9}));
-    assert_refused(
-        ng_sgd_new(b.module, .schedule = {.kind = (ng_schedule_kind)(NG_SCHEDULE_LINEAR + 1)}));
+    assert_refused(ng_sgd_new(b.module, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_STEP)));
+    assert_refused(ng_sgd_new(b.module, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE)));
+    assert_refused(ng_sgd_new(b.module, .schedule = NG_SCHEDULE(.warmup = -1)));
+    assert_refused(ng_sgd_new(b.module, .schedule = NG_SCHEDULE(.kind = (ng_schedule_kind)9)));
+    assert_refused(ng_sgd_new(
+        b.module, .schedule = NG_SCHEDULE(.kind = (ng_schedule_kind)(NG_SCHEDULE_LINEAR + 1))));
     ck_assert(isnan(ng_clip_grad_norm(b.module, -1)));
     assert_error(NG_EVALUE, "ng_clip_grad_norm: max_norm is -1");
     assert_refused(ng_clip_grad_value(b.module, nan));
@@ -709,8 +710,8 @@ TEST(a_group_has_its_own_rate_and_decay)
 TEST(groups_follow_schedule_and_layers_that_are_added)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(1, 1, .no_bias = true)));
-    ng_optimizer *sgd =
-        own(ng_sgd_new(net, .lr = 1, .schedule = {.kind = NG_SCHEDULE_STEP, .every = 1}));
+    ng_optimizer *sgd = own(
+        ng_sgd_new(net, .lr = 1, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_STEP, .every = 1)));
     assert_ok(ng_optimizer_group(sgd, "*weight", .lr_scale = 0.5));
     ng_sequential_add(net, ng_linear_new(1, 1, .no_bias = true));
     for (int step = 0; step < 2; step++)

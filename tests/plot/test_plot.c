@@ -615,8 +615,8 @@ TEST(smooth_is_a_running_mean)
     assert_refused(ng_plot(history, in_folder("a.svg"), .smooth = -1));
     static const double gaps[] = {1, 2, 0, 4, 8, -3, 16};
     for (int i = 0; i < 7; i++) ng_history_log(history, "gaps", i, gaps[i]);
-    assert_ok(ng_plot(history, in_folder("a.svg"), .series = (const char *[]){"gaps", NULL},
-                      .smooth = 2, .log_y = true, .keep = true));
+    assert_ok(ng_plot(history, in_folder("a.svg"), .series = NG_NAMES("gaps"), .smooth = 2,
+                      .log_y = true, .keep = true));
     ck_assert(file_has(in_folder("a.dat"), "# gaps, mean of 2\n0 1\n1 1.5\n2 NaN\n3 4\n4 6\n"
                                            "5 NaN\n6 16\n"));
 }
@@ -778,7 +778,7 @@ static ng_status train_live(int steps)
         snprintf(title, sizeof title, "step %d", step);
         ng_history_log(history, "loss", step, 1.0 / (step + 1));
         status = ng_plot(history, "-", .live = true, .width = 60, .height = 20, .title = title,
-                         .series = (const char *[]){"loss", NULL});
+                         .series = NG_NAMES("loss"));
     }
     return status;
 }
