@@ -11,6 +11,8 @@
  *     y  = W columns(x)                            conv2d
  *     dx = fold(W^T dy)                            conv_transpose2d (conv_transpose.c)
  *     dW = sum over images of dy columns(x)^T      conv2d_dweight
+ *
+ * The definition takes the same time, but keeps the columns: 44 MB in place of 6.6 for a 3x3 window.
  */
 #include "ops/op.h"
 
