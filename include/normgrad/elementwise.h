@@ -121,8 +121,15 @@ NG_API ng_tensor *ng_clamp(ng_tape *tape, ng_tensor *x, double low, double high)
 /* ---- Activations --------------------------------------------------------------------------
  *
  * At a kink all derivatives are those from the left; at a corner of ng_hardtanh, ng_hardsigmoid and
- * ng_hardswish they are those inside. Errors are at most 8 ulp. Where e^x is
- * below the smallest normal number, silu, mish and gelu_tanh keep only the digits of e^x. */
+ * ng_hardswish they are those inside. Largest errors in ulp, measured as above:
+ *
+ *     float     softsign, elu 1.5    softplus 2    sigmoid 2.6    selu 3    silu 4    mish 5
+ *               gelu 6    gelu_tanh 8
+ *     double    softsign 1.5    softplus 2    elu 2.4    sigmoid 2.6    selu, silu 4    mish 5
+ *               gelu, gelu_tanh 8
+ *
+ * They hold for every x, but for gelu_tanh below -1.8, because the argument of its tanh is rounded:
+ * there are 33 ulp at -4.5, and at most 250, in double 2,000, before it becomes 0. */
 
 NG_API ng_tensor *ng_tanh(ng_tape *tape, ng_tensor *x);     /* y = (e^x - e^-x) / (e^x + e^-x) */
 NG_API ng_tensor *ng_sigmoid(ng_tape *tape, ng_tensor *x);  /* y = 1 / (1 + e^-x) */

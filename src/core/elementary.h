@@ -86,14 +86,29 @@ NG_INLINE double expm1_reduced_f64(double x, double tail, double *n)
     return r + r * r * exp_polynomial(r);
 }
 
-/* e^(x + tail) for a small tail. 2^n comes in two factors, neither of which overflows
- * by itself. */
-NG_INLINE double exp_sum_f64(double x, double tail)
+/* c e^(x + tail) for a small tail, where c is not rounded to the places of a small e^x, and *power =
+ * e^(x + tail). 2^n comes in two factors, neither of which overflows by itself. */
+NG_INLINE double exp_sum_times(double x, double tail, double c, double *power)
 {
     double n;
-    const double e = 1 + expm1_reduced_f64(between_f64(x, -746, 710), tail, &n);
+    const double e = 1 + expm1_reduced_f64(between_f64(x, -760, 710), tail, &n);
     const double half = (n * 0.5 + TO_INTEGER) - TO_INTEGER;
-    return e * power_of_two_f64(half) * power_of_two_f64(n - half);
+    const double first = power_of_two_f64(half), second = power_of_two_f64(n - half);
+    *power = e * first * second;
+    return c * e * first * second;
+}
+
+NG_INLINE double exp_times_f64(double x, double c, double *power)
+{
+    return exp_sum_times(x, 0, c, power);
+}
+
+/* e^(x + tail) */
+NG_INLINE double exp_sum_f64(double x, double tail)
+{
+    double power;
+    exp_sum_times(x, tail, 1, &power);
+    return power;
 }
 
 NG_INLINE double exp_f64(double x) { return exp_sum_f64(x, 0); }
@@ -251,11 +266,11 @@ NG_INLINE double bell_f64(double a, double scale)
     return exp_sum_f64(-scale * high * high, scale * (high - a) * (high + a));
 }
 
-/* erfc a for ERF_NEAR <= a <= ERFC_END, from which on it is 0, and bell = e^(-a^2):
- *     bell q P(u) with q = 1 / (a + 3), u = (a - 3) q,
+/* e^(a^2) erfc a for ERF_NEAR <= a <= ERFC_END, from which on erfc is 0:
+ *     q P(u) with q = 1 / (a + 3), u = (a - 3) q,
  * the form of Shepherd and Laframboise (Mathematics of Computation 36, 1981). */
 #define ERFC_END 28
-NG_INLINE double erfc_far(double bell, double a)
+NG_INLINE double erfc_by_bell(double a)
 {
     const double q = 1 / (a + 3), u = (a - 3) * q;
     double p = four_terms(u, -4.4081233935038164e-07, -1.8137141890259074e-07,
@@ -268,44 +283,48 @@ NG_INLINE double erfc_far(double bell, double a)
                    0.0030340619938419803, p);
     p = four_terms(u, 1.0740069070883396, -0.8833944531698839, 0.5902283571041175,
                    -0.31046726190054874, p);
-    return bell * (q * p);
+    return q * p;
 }
 
 NG_INLINE double erf_f64(double x)
 {
-    const double a = fabs(x), near = erf_near(a), far = 1 - erfc_far(bell_f64(a, 1), a);
+    const double a = fabs(x), near = erf_near(a), far = 1 - bell_f64(a, 1) * erfc_by_bell(a);
     return copysign(a < ERF_NEAR ? near : a > ERFC_END ? 1 : far, x);
 }
 
 NG_INLINE double erfc_f64(double x)
 {
-    const double a = fabs(x), near = 1 - erf_near(x), tail = erfc_far(bell_f64(a, 1), a);
+    const double a = fabs(x), near = 1 - erf_near(x), tail = bell_f64(a, 1) * erfc_by_bell(a);
     const double far = a > ERFC_END ? 0 : tail;
     return a < ERF_NEAR ? near : x > 0 ? far : 2 - far;
 }
 
-/* e^(-x^2/2) for |x| <= 40, and the probability below x. */
+/* The normal distribution at a = |x|, or 40 if that is less: its density times sqrt(2 pi), and what
+ * makes of that the probability of numbers above a. */
 typedef struct {
-    double bell, below;
+    double a, bell, above_by_bell;
 } normal_f64;
 
 NG_INLINE normal_f64 normal_at_f64(double x)
 {
-    const double a = fabs(x), bell = bell_f64(a, 0.5), half_square_root = a * M_SQRT1_2;
-    const double near = 0.5 + 0.5 * erf_near(x * M_SQRT1_2);
-    const double tail = 0.5 * erfc_far(bell, half_square_root), beyond = a > 40 ? 0 : tail;
-    const double far = x > 0 ? 1 - beyond : beyond;
-    return (normal_f64){bell, half_square_root < ERF_NEAR ? near : far};
+    const double a = between_f64(fabs(x), 0, 40), root = a * M_SQRT1_2, bell = bell_f64(a, 0.5);
+    const double near = (0.5 - 0.5 * erf_near(root)) / bell, far = 0.5 * erfc_by_bell(root);
+    return (normal_f64){a, bell, select_f64(bits_where(root < ERF_NEAR), near, far)};
 }
 
-/* As in float. */
-NG_INLINE double gelu_f64(double x) { return (x < -40 ? -40 : x) * normal_at_f64(x).below; }
+/* As in float. a comes first, so that no factor is less than the smallest normal number. */
+NG_INLINE double gelu_f64(double x)
+{
+    const normal_f64 normal = normal_at_f64(x);
+    return (x < 0 ? -0. : x) - normal.a * normal.above_by_bell * normal.bell;
+}
 
 NG_INLINE double gelu_slope_f64(double x)
 {
     const normal_f64 normal = normal_at_f64(x);
-    const double x_phi = x * (0.5 * M_2_SQRTPI * M_SQRT1_2) * normal.bell;
-    return normal.below + (fabs(x) > 40 ? 0 : x_phi);
+    const double a_phi = normal.a * (0.5 * M_2_SQRTPI * M_SQRT1_2);
+    const double left = normal.bell * (normal.above_by_bell - a_phi);
+    return x > 0 ? 1 - left : left;
 }
 
 /* ---- x^y ----------------------------------------------------------------------------------- */

@@ -53,15 +53,25 @@ NG_INLINE float power_of_two(int32_t n) { return f32_of_bits((uint32_t)(n + 127)
 
 NG_INLINE int32_t last_bits(float shifted) { return (int32_t)(bits_of_f32(shifted) - 0x4b400000); }
 
-/* e^x; NaN, Inf, overflow and gradual underflow as expf has them. 2^n comes in two factors,
- * neither of which overflows by itself. */
-NG_INLINE float exp_f32(float x)
+/* c e^x, where c is not rounded to the places of a small e^x, and *power = e^x. 2^n comes in two
+ * factors, neither of which overflows by itself. */
+NG_INLINE float exp_times_f32(float x, float c, float *power)
 {
     float shifted;
     const float low = x < -150 ? -150 : x;
     const float e = exp_reduced(low > 150 ? 150 : low, 0, &shifted);
     const int32_t n = last_bits(shifted), half = n >> 1;
-    return e * power_of_two(half) * power_of_two(n - half);
+    const float first = power_of_two(half), second = power_of_two(n - half);
+    *power = e * first * second;
+    return c * e * first * second;
+}
+
+/* e^x; NaN, Inf, overflow and gradual underflow as expf has them. */
+NG_INLINE float exp_f32(float x)
+{
+    float power;
+    exp_times_f32(x, 1, &power);
+    return power;
 }
 
 /* e^x - 1 = 2^n (e^r - 1) + 2^n - 1; -0, numbers below the normal ones, NaN, Inf and
@@ -101,12 +111,6 @@ NG_INLINE float tanh_f32(float x)
     return copysignf(a < 0.625f ? near : rest, x);
 }
 
-/* The normal distribution at x: its density times sqrt(2 pi), and the probability below x, which
- * keeps its digits in the left tail. x (also NaN) is clamped to where both are constant. */
-typedef struct {
-    float x, bell, below;
-} normal_f32;
-
 /* a * b minus `product`, its rounded value. */
 NG_INLINE float left_over(float a, float b, float product)
 {
@@ -129,11 +133,18 @@ NG_INLINE float magnitude_up_to(float x, float limit)
     return x;
 }
 
-/* Beyond NORMAL_END the density is no normal number. Below -|x| lies
- *     e^(-x^2/2) q P(u) with q = 1 / (|x| + K), u = (|x| - K) q, K = 3,
+/* The normal distribution at a: its density times sqrt(2 pi), and 2^64 times the probability of
+ * numbers above it. */
+typedef struct {
+    float a, bell, above;
+} normal_f32;
+
+/* a = |x|, or NORMAL_END, where the probability times a is 0, if that is less or x is a NaN.
+ *     above = e^(-a^2/2) q P(u) with q = 1 / (a + K), u = (a - K) q, K = 3,
  * the form of Shepherd and Laframboise (Mathematics of Computation 36, 1981), whose P is here the
- * best of degree 8 for |x| <= 14.6, by Remez' algorithm: its relative error is 5.3e-8. */
-#define NORMAL_END 13.25f
+ * best of degree 8 for a <= 14.6, by Remez' algorithm: its relative error is 5.3e-8. The factor
+ * 2^64 keeps the digits of what is no normal number. */
+#define NORMAL_END 14.5f
 NG_INLINE normal_f32 normal_at_f32(float x)
 {
     const float a = magnitude_up_to(x, NORMAL_END);
@@ -148,24 +159,27 @@ NG_INLINE normal_f32 normal_at_f32(float x)
     p = fused_f32(p, u, -5.09332337e-1f);
     p = fused_f32(p, u, 7.29083668e-1f);
 
+    float shifted;
     const float half = a * -0.5f, exponent = a * half;
-    const float bell = exp_between(exponent, left_over(a, half, exponent));
-    const float beyond = bell * (p * q);
-    return (normal_f32){copysignf(a, x), bell, x > 0 ? 1 - beyond : beyond};
+    const float e = exp_reduced(exponent, left_over(a, half, exponent), &shifted);
+    const float bell = e * power_of_two(last_bits(shifted) + 64);
+    return (normal_f32){a, bell * 0x1p-64f, bell * (p * q)};
 }
 
-/* x Phi(x) and its slope Phi(x) + x phi(x). At -Inf they are the limit, because the formulas would
- * multiply Inf by 0. */
+/* x Phi(x) = max(x, 0) - a Phi(-a) with a = |x|, which is 0 at -Inf, the limit. */
 NG_INLINE float gelu_f32(float x)
 {
-    return (x < -NORMAL_END ? -NORMAL_END : x) * normal_at_f32(x).below;
+    const normal_f32 normal = normal_at_f32(x);
+    return (x < 0 ? -0.f : x) - normal.a * normal.above * 0x1p-64f;
 }
 
+/* Phi(x) + x phi(x), or 1 less that of -x */
 NG_INLINE float gelu_slope_f32(float x)
 {
     const normal_f32 normal = normal_at_f32(x);
-    const float x_phi = normal.x * (float)(0.5 * M_2_SQRTPI * M_SQRT1_2) * normal.bell;
-    return x != x ? x : normal.below + x_phi;
+    const float phi = (float)(0.5 * M_2_SQRTPI * M_SQRT1_2) * normal.bell;
+    const float left = normal.above * 0x1p-64f - normal.a * phi;
+    return x > 0 ? 1 - left : x == x ? left : x;
 }
 
 /* ---- ln x ---------------------------------------------------------------------------------- */
@@ -396,6 +410,7 @@ NG_INLINE float pow_f32(float x, double y)
 
 /* Of REAL. */
 #define exp_at OF_REAL(exp_f32, exp_f64)
+#define exp_times OF_REAL(exp_times_f32, exp_times_f64)
 #define expm1_at OF_REAL(expm1_f32, expm1_f64)
 #define exp_low OF_REAL(exp_low_f32, exp_low_f64)
 #define tanh_at OF_REAL(tanh_f32, tanh_f64)

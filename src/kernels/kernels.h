@@ -40,7 +40,6 @@ typedef enum {
     NG_MAP_EXPM1,
     NG_MAP_ATAN,
     NG_MAP_ELU, /* x > 0 ? x : a (e^(b x) - 1) */
-    NG_MAP_SELU,
     NG_MAP_MISH,
     NG_MAP_HARDSWISH,
     NG_MAP_COUNT
@@ -147,12 +146,6 @@ typedef struct {
     bool each;
     double scale;
 } ng_loss_slopes;
-
-/* DynamicTanh of x (rows, n). */
-typedef struct {
-    int64_t rows, n;
-    double alpha;
-} ng_tanh_shape;
 
 /* Where a norm's backward kernel leaves what it is asked for. */
 typedef struct {
@@ -354,9 +347,6 @@ int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape);
 
 /* Doubles of scratch that group_norm_backward needs. */
 int64_t ng_group_norm_scratch(const ng_group_shape *shape);
-
-/* Doubles of scratch that dynamic_tanh_backward needs. */
-int64_t ng_dynamic_tanh_scratch(const ng_tanh_shape *shape);
 
 /* Convolution: y (images, outputs, out_h, out_w) = weight (outputs, channels / groups, kernel_h,
  * kernel_w) * x + bias (outputs), which may be NULL. scratch: ng_conv_scratch bytes. */

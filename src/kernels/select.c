@@ -97,9 +97,3 @@ int64_t ng_group_norm_scratch(const ng_group_shape *shape)
     const int64_t length = ng_group_block_slices(shape->outer, shape->channels, shape->inner);
     return 4 * shape->channels * ng_block_count(shape->outer, length);
 }
-
-int64_t ng_dynamic_tanh_scratch(const ng_tanh_shape *shape)
-{
-    return ng_block_count(shape->rows, ng_norm_block_rows(shape->rows, shape->n)) *
-           (2 * shape->n + 1);
-}

@@ -16,7 +16,6 @@
 #include "kernels/column_norm.inc"
 #include "kernels/group.inc"
 #include "kernels/norm_second.inc"
-#include "kernels/tanh_norm.inc"
 #include "kernels/attention.inc"
 #include "kernels/recurrent.inc"
 #include "kernels/image.inc"

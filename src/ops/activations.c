@@ -25,6 +25,36 @@ ACTIVATION(sigmoid, NG_MAP_SIGMOID, sigmoid_gradient, NULL)
 NG_UNARY_RULE(softplus, ng_mul(tape, dy, ng_sigmoid(tape, x)))
 ACTIVATION(softplus, NG_MAP_SOFTPLUS, softplus_gradient, NULL)
 
+/* y = x f(u), f from 0 to 1, u = u(x clamped to `bound`). Where |x| is larger, f is 0 or 1 and has no
+ * slope: so neither value nor gradient multiplies 0 by something infinite. */
+static ng_tensor *gated(ng_tape *tape, ng_tensor *x, double bound, ng_tensor *f)
+{
+    return ng_mul(tape, ng_clamp(tape, x, -bound, (double)INFINITY), f);
+}
+
+/* The fused activations, at 256x128 with their backward pass: gelu takes 0.4 of its definition's time
+ * with AVX-512 and 0.6 with AVX2; mish 0.5 and 0.4; gelu_tanh 0.6 and 0.9, and an eighth of the
+ * memory; silu 0.9 and 1.1, and a quarter of the memory.
+ *
+ * A step of an MLP with a gradient penalty takes 0.7 of what it takes by the gradients of the
+ * definitions, with AVX2 0.8; by silu's 0.75 and 0.9. Therefore the rules. */
+
+/* y = x sigmoid(x) */
+static ng_tensor *silu_definition(ng_tape *tape, const ng_node *node)
+{
+    ng_tensor *const x = node->inputs[0];
+    return gated(tape, x, 800, ng_sigmoid(tape, ng_clamp(tape, x, -800, 800)));
+}
+
+/* s + x s', s' = s sigmoid(-x), s = sigmoid(x) */
+static void silu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
+{
+    ng_tensor *const x = ng_clamp(tape, node->inputs[0], -800, 800), *s = ng_sigmoid(tape, x);
+    ng_tensor *ds = ng_mul(tape, s, ng_sigmoid(tape, ng_neg(tape, x)));
+    dx[0] = ng_add(tape, ng_mul(tape, dy, s), ng_mul(tape, ng_mul(tape, dy, x), ds));
+}
+ACTIVATION(silu, NG_MAP_SILU, silu_gradient, silu_definition)
+
 /* Phi(x) = 1/2 erfc(-x / sqrt 2), of which 1/2 (1 + erf(x / sqrt 2)) would lose the left tail */
 static ng_tensor *normal_below(ng_tape *tape, ng_tensor *x)
 {
@@ -35,12 +65,11 @@ static ng_tensor *normal_below(ng_tape *tape, ng_tensor *x)
 /* y = x Phi(x) */
 static ng_tensor *gelu_definition(ng_tape *tape, const ng_node *node)
 {
-    return ng_mul(tape, node->inputs[0], normal_below(tape, node->inputs[0]));
+    ng_tensor *const x = node->inputs[0];
+    return gated(tape, x, 40, normal_below(tape, ng_clamp(tape, x, -40, 40)));
 }
 
-/* Phi(x) + x phi(x); x is clamped to where phi is 0. This rule and the next two are there for far
- * values: the gradient of the definition has the term dy x Phi'(x), and is NaN where dy x
- * overflows. */
+/* Phi(x) + x phi(x); x is clamped to where phi is 0 */
 static void gelu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     ng_tensor *const x = ng_clamp(tape, node->inputs[0], -40, 40);
@@ -50,43 +79,33 @@ static void gelu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
 }
 ACTIVATION(gelu, NG_MAP_GELU, gelu_gradient, gelu_definition)
 
-/* y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) = x sigmoid(2 sqrt(2/pi) (...)) */
+/* u = 2 z = 2 sqrt(2/pi) (x + 0.044715 x^3), and unless it is NULL du = u' */
+static ng_tensor *gelu_tanh_u(ng_tape *tape, ng_tensor *x, ng_tensor **du)
+{
+    const double scale = 2 * 0.79788456080286535588, cubic = 0.044715 * scale;
+    ng_tensor *square = ng_square(tape, x);
+    if (du) *du = ng_add_scalar(tape, ng_mul_scalar(tape, square, 3 * cubic), scale);
+    return ng_mul(tape, x, ng_add_scalar(tape, ng_mul_scalar(tape, square, cubic), scale));
+}
+
+/* y = x/2 (1 + tanh z) = x sigmoid(u) */
 static ng_tensor *gelu_tanh_definition(ng_tape *tape, const ng_node *node)
 {
     ng_tensor *const x = node->inputs[0];
-    ng_tensor *cubic = ng_mul_scalar(tape, ng_mul(tape, ng_square(tape, x), x), 0.044715);
-    ng_tensor *twice = ng_mul_scalar(tape, ng_add(tape, x, cubic), 2 * 0.79788456080286535588);
-    return ng_mul(tape, x, ng_sigmoid(tape, twice));
+    ng_tensor *u = gelu_tanh_u(tape, ng_clamp(tape, x, -40, 40), NULL);
+    return gated(tape, x, 40, ng_sigmoid(tape, u));
 }
 
-/* s + x s' with s = sigmoid(u), s' = s sigmoid(-u) du/dx, u = 2 sqrt(2/pi) (x + 0.044715 x^3) */
+/* s + x s sigmoid(-u) u', s = sigmoid(u) */
 static void gelu_tanh_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
-    const double scale = 2 * 0.79788456080286535588;
-    ng_tensor *const x = ng_clamp(tape, node->inputs[0], -40, 40), *square = ng_square(tape, x);
-    ng_tensor *cubic = ng_mul_scalar(tape, ng_mul(tape, square, x), 0.044715);
-    ng_tensor *u = ng_mul_scalar(tape, ng_add(tape, x, cubic), scale);
-    ng_tensor *du = ng_add_scalar(tape, ng_mul_scalar(tape, square, 3 * 0.044715 * scale), scale);
+    ng_tensor *const x = ng_clamp(tape, node->inputs[0], -40, 40), *du;
+    ng_tensor *u = gelu_tanh_u(tape, x, &du);
     ng_tensor *s = ng_sigmoid(tape, u), *rest = ng_sigmoid(tape, ng_neg(tape, u));
     ng_tensor *ds = ng_mul(tape, ng_mul(tape, s, rest), du);
     dx[0] = ng_mul(tape, dy, ng_add(tape, s, ng_mul(tape, x, ds)));
 }
 ACTIVATION(gelu_tanh, NG_MAP_GELU_TANH, gelu_tanh_gradient, gelu_tanh_definition)
-
-/* y = x sigmoid(x) */
-static ng_tensor *silu_definition(ng_tape *tape, const ng_node *node)
-{
-    return ng_mul(tape, node->inputs[0], ng_sigmoid(tape, node->inputs[0]));
-}
-
-/* s + x s' with s = sigmoid(x), s' = s sigmoid(-x) */
-static void silu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
-{
-    ng_tensor *const x = ng_clamp(tape, node->inputs[0], -800, 800), *s = ng_sigmoid(tape, x);
-    ng_tensor *ds = ng_mul(tape, s, ng_sigmoid(tape, ng_neg(tape, x)));
-    dx[0] = ng_add(tape, ng_mul(tape, dy, s), ng_mul(tape, ng_mul(tape, dy, x), ds));
-}
-ACTIVATION(silu, NG_MAP_SILU, silu_gradient, silu_definition)
 
 /* y = x tanh(softplus(x)), which is 0 below -800, and x above 800 */
 static ng_tensor *mish_definition(ng_tape *tape, const ng_node *node)
@@ -157,12 +176,11 @@ ng_tensor *ng_celu(ng_tape *tape, ng_tensor *x, double alpha)
 }
 
 /* y = scale elu(x, alpha), with which mean 0 and variance 1 are a fixed point */
-static ng_tensor *selu_definition(ng_tape *tape, const ng_node *node)
+ng_tensor *ng_selu(ng_tape *tape, ng_tensor *x)
 {
-    ng_tensor *y = ng_elu(tape, node->inputs[0], 1.6732632423543772848);
-    return ng_mul_scalar(tape, y, 1.0507009873554804934);
+    if (!ng_accepts("ng_selu", tape, 1, &x)) return NULL;
+    return ng_mul_scalar(tape, ng_elu(tape, x, 1.6732632423543772848), 1.0507009873554804934);
 }
-ACTIVATION(selu, NG_MAP_SELU, NULL, selu_definition)
 
 /* ---- Composed ------------------------------------------------------------------------------ */
 

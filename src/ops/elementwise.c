@@ -71,10 +71,16 @@ static void clamp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng
 {
     const ng_mapping *const f = node->attributes;
     ng_tensor *const x = ng_detach(tape, node->inputs[0]);
-    ng_tensor *below = ng_less(tape, x, ng_full(tape, dy->dtype, NG_SCALAR, f->a));
-    ng_tensor *above = ng_greater(tape, x, ng_full(tape, dy->dtype, NG_SCALAR, f->b));
     ng_tensor *zero = ng_full(tape, dy->dtype, NG_SCALAR, 0);
-    dx[0] = ng_where(tape, ng_add(tape, below, above), zero, dy);
+    dx[0] = dy;
+    if (f->a > -(double)INFINITY) {
+        ng_tensor *low = ng_full(tape, dy->dtype, NG_SCALAR, f->a);
+        dx[0] = ng_where(tape, ng_less(tape, x, low), zero, dx[0]);
+    }
+    if (f->b < (double)INFINITY) {
+        ng_tensor *high = ng_full(tape, dy->dtype, NG_SCALAR, f->b);
+        dx[0] = ng_where(tape, ng_greater(tape, x, high), zero, dx[0]);
+    }
 }
 
 static const ng_op clamp_op = {

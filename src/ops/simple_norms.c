@@ -1,4 +1,4 @@
-/* ScaleNorm, DetachNorm and LocalResponseNorm, composed of other ops; DynamicTanh, fused. */
+/* ScaleNorm, DetachNorm, LocalResponseNorm and DynamicTanh, composed of other ops. */
 #include "ops/op.h"
 #include <math.h>
 
@@ -95,57 +95,17 @@ ng_tensor *ng_local_response_norm_with(ng_tape *tape, ng_tensor *x,
 
 /* ---- DynamicTanh: y = gamma tanh(alpha x) + beta. Zhu et al. 2025 --------------------------- */
 
-static ng_tanh_shape tanh_shape_of(const ng_tensor *x, const ng_tensor *alpha)
-{
-    const int64_t n = x->shape.dim[x->shape.rank - 1];
-    return (ng_tanh_shape){.rows = x->size / n, .n = n, .alpha = ng_tensor_load(alpha, 0)};
-}
-
-/* Backwards, with t = tanh(alpha x) and s = dy gamma (1 - t^2):
- *
- *     dx = alpha s,  dalpha = sum s x,  dgamma = sum over rows of dy t,  dbeta = that of dy
- */
-static ng_status dynamic_tanh_op_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                          ng_slot *dx)
-{
-    const ng_tensor *x = node->inputs[0], *alpha = node->inputs[1], *gamma = node->inputs[2];
-    const ng_tanh_shape shape = tanh_shape_of(x, alpha);
-    double *scratch =
-        ng_tape_memory(tape, (size_t)ng_dynamic_tanh_scratch(&shape) * sizeof *scratch);
-    if (!scratch) return NG_ENOMEM;
-    const ng_norm_gradients gradients = {dx[0], dx[2], dx[3]};
-    ng_kernels_for(x->dtype)->dynamic_tanh_backward(&shape, x->data, gamma->data, dy->data,
-                                                    gradients, dx[1], scratch);
-    return NG_OK;
-}
-
-static ng_tensor *dynamic_tanh_definition(ng_tape *tape, const ng_node *node)
-{
-    ng_tensor *x = node->inputs[0], *gamma = node->inputs[2], *beta = node->inputs[3];
-    ng_tensor *y = ng_tanh(tape, ng_mul(tape, x, ng_reshape(tape, node->inputs[1], NG_SCALAR)));
-    if (gamma != NG_NONE) y = ng_mul(tape, y, gamma);
-    if (beta != NG_NONE) y = ng_add(tape, y, beta);
-    return y;
-}
-
-static const ng_op dynamic_tanh_op = {.built_in = true,
-                                      .name = "dynamic_tanh",
-                                      .backward = dynamic_tanh_op_backward,
-                                      .definition = dynamic_tanh_definition};
-
 ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha, ng_tensor *gamma,
                            ng_tensor *beta)
 {
     static const char name[] = "ng_dynamic_tanh";
     static const char *const names[] = {"x", "alpha", "gamma", "beta"};
-    ng_tensor *inputs[] = {x, alpha, gamma, beta};
+    ng_tensor *const inputs[] = {x, alpha, gamma, beta};
     if (!ng_accepts_optional(name, tape, 2, 4, inputs, names) || !ng_has_rows(name, x) ||
         !one_number(name, "alpha", alpha) ||
         !ng_affine_fits(name, gamma, beta, NG_SHAPE(ng_dim(x, -1)), x))
         return NULL;
-    const ng_tanh_shape shape = tanh_shape_of(x, alpha);
-    ng_tensor *y = ng_result(tape, x->dtype, x->shape);
-    if (!y) return NULL;
-    ng_kernels_for(x->dtype)->dynamic_tanh(&shape, x->data, gamma->data, beta->data, y->data);
-    return ng_record(tape, &dynamic_tanh_op, y, inputs, 4, NULL, 0);
+    ng_tensor *y = ng_tanh(tape, ng_mul(tape, x, ng_reshape(tape, alpha, NG_SCALAR)));
+    if (gamma != NG_NONE) y = ng_mul(tape, y, gamma);
+    return beta != NG_NONE ? ng_add(tape, y, beta) : y;
 }
