@@ -32,8 +32,8 @@ NG_BEGIN_C
  * its folder exists. NULL opens a window, which stays when the program ends.
  *
  * If .series is not given, all series are drawn, except the quartiles, the extremes and the number
- * of runs of an ng_history_summary, and what ng_watch has logged. With .band, NAME_low and NAME_high
- * are the band of the series NAME.
+ * of runs of an ng_history_summary, and what ng_watch has logged. With .band, NAME_low and
+ * NAME_high are the band of the series NAME.
  *
  * A NaN, a value beyond 1e300 and on a logarithmic axis one below 1e-300 leave a gap in the curve,
  * or in the band if it is a value of the band. A step at which a series was not logged leaves none.
@@ -42,11 +42,12 @@ NG_BEGIN_C
  * which looks the same. 30 curves look different.
  *
  * A key wider than a third of the figure stands below the panels, and the figure becomes higher.
- * With a .height it does not: NG_EVALUE if the key takes more than half of it. Texts are UTF-8 and are drawn as they are; a new line begins a line, and long texts are
- * broken. A byte that is not UTF-8 is drawn as U+FFFD.
+ * With a .height it does not: NG_EVALUE if the key takes more than half of it. Texts are UTF-8 and
+ * are drawn as they are; a new line begins a line, and long texts are broken. A byte that is not
+ * UTF-8 is drawn as U+FFFD.
  *
- * NG_EVALUE if there is nothing to draw: no series, a series that is not there, or no value that can
- * be drawn; also if there are fewer names than histories. NG_EIO if the file cannot be written,
+ * NG_EVALUE if there is nothing to draw: no series, a series that is not there, or no value that
+ * can be drawn; also if there are fewer names than histories. NG_EIO if the file cannot be written,
  * there is no display, or gnuplot fails or is not installed (apt-get install gnuplot-nox); the text
  * has the reason. gnuplot runs without its settings in files. */
 typedef struct {

@@ -243,7 +243,7 @@ static void print_kinds(ng_text *text, const ng_block *b)
 }
 
 /* Prints a row for each place. `next` is the next point of each series. */
-static void print_rows(ng_text *text, const ng_block *b, int64_t *next)
+static void print_history_rows(ng_text *text, const ng_block *b, int64_t *next)
 {
     while (!text->failed) {
         const ng_point *first = NULL;
@@ -275,7 +275,7 @@ static void print_block(ng_text *text, ng_block *b)
     print_kinds(text, b);
     print_column(text, b, -1, ng_axis_name(b));
     for (int64_t k = 0; k < b->n_series; k++) print_column(text, b, k, b->series[k].name);
-    if (next) print_rows(text, b, next);
+    if (next) print_history_rows(text, b, next);
     ng_free(next);
 }
 

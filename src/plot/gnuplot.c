@@ -97,8 +97,8 @@ void ng_figure_divide(ng_figure *f)
         f->width = f->as_text ? screen.ws_col - 1 : f->columns == 1 ? 800 : 500 * f->columns;
     if (f->height == 0 && f->as_text) f->height = screen.ws_row - 1;
     int letters;
-    for (const char *at = f->title; at && *at; f->title_rows++)
-        at += ng_line_bytes(at, title_letters(f), &letters);
+    for (const char *line = f->title; line && *line; f->title_rows++)
+        line += ng_line_bytes(line, title_letters(f), &letters);
 }
 
 /* Whether the figure is put together from parts; a window of one part can be zoomed. */
@@ -155,7 +155,7 @@ static const char *base_name(const char *path)
 
 /* Adds the numbers, each block for itself: in one for all, gnuplot would look for each from the
  * begin. */
-static void add_blocks(ng_text *text, const ng_text *data)
+static void add_data_blocks(ng_text *text, const ng_text *data)
 {
     const char *block = data->bytes, *end;
     for (int i = 0; block && (end = strstr(block, "\n\n\n")); i++, block = end + 3) {
@@ -175,7 +175,7 @@ static void add_commands(ng_text *text, const ng_figure *f, const char *data)
         ng_text_quote_file(text, base_name(data));
         ng_text_print(text, "\nat(i) = i\n");
     } else {
-        add_blocks(text, &f->data);
+        add_data_blocks(text, &f->data);
     }
     ng_text_add(text, f->axes.bytes, f->axes.count);
     ng_text_print(text, "%s", style);

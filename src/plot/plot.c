@@ -15,7 +15,7 @@ static const struct {
 } looks[COLOURS] = {{"0072b2", 5},  {"e69f00", 7},  {"009e73", 9},
                     {"cc79a7", 11}, {"000000", 13}, {"d55e00", 15}};
 
-/* A series of a block. All is known by its index, since arrays move while a live figure is shown. */
+/* A series of a block, known by indexes, since arrays move while a live figure is shown. */
 typedef struct {
     const ng_history *history;
     const char *source; /* the history's name, or NULL */
@@ -326,8 +326,8 @@ static void print_curve(ng_figure *f, const plot *p, const curve *c, plot_range 
     plot_row *rows = curve_rows(p, c, &count);
     print_name(&name, p, c, true);
     f->data.failed = f->data.failed || name.failed || !rows;
-    for (char *at = name.bytes; at && *at; at++)
-        if (*at == '\n' || *at == '\r') *at = ' ';
+    for (char *letter = name.bytes; letter && *letter; letter++)
+        if (*letter == '\n' || *letter == '\r') *letter = ' ';
     for (int part = 0; !f->data.failed && part < (p->smooth > 0 ? 2 : 1); part++) {
         ng_text_print(&f->data, "# %s", name.bytes);
         if (part == 1) ng_text_print(&f->data, ", mean of %d", p->smooth);

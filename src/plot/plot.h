@@ -70,7 +70,7 @@ int64_t ng_line_bytes(const char *text, double most, int *letters);
 
 /* Adds some bytes of a text in quotes, as they are: gnuplot reads nothing in them. What is no UTF-8
  * and no character of XML becomes U+FFFD. */
-void ng_text_quote(ng_text *text, const char *from, int64_t bytes);
+void ng_text_quote(ng_text *text, const char *letters, int64_t bytes);
 
 /* Adds the name of a file in this folder in quotes, with all its bytes. */
 void ng_text_quote_file(ng_text *text, const char *name);

@@ -77,54 +77,54 @@ static int by_place_then_value(const void *a, const void *b)
     return (s->value > t->value) - (s->value < t->value);
 }
 
-/* The quantile at a share of `count` sorted numbers and of NaNs, which stand before them for the
- * lower shares and after them for the others; interpolated linearly. */
-static double quantile(const sample *sorted, int64_t count, int64_t nans, double share)
+/* The quantile of a level, from 0 to 1, of `count` sorted numbers and of NaNs, which stand before
+ * them for the lower levels and after them for the others; interpolated linearly. */
+static double quantile(const sample *sorted, int64_t count, int64_t nans, double level)
 {
-    const double at = share * (double)(count + nans - 1);
-    const double part = at - floor(at);
-    const int64_t below = (int64_t)at - (share < 0.5 ? nans : 0), above = below + (part > 0);
+    const double position = level * (double)(count + nans - 1);
+    const double part = position - floor(position);
+    const int64_t below = (int64_t)position - (level < 0.5 ? nans : 0), above = below + (part > 0);
     if (below < 0 || above >= count) return (double)NAN;
     const double low = sorted[below].value, high = sorted[above].value;
     return low == high ? low : (1 - part) * low + part * high; /* also of infinities */
 }
 
-static void log_statistic(ng_history *to, const char *name, ng_series_kind kind, bool real,
-                          double place, double value)
+static void log_summary(ng_history *result, const char *name, ng_series_kind kind, bool real,
+                        double place, double value)
 {
-    const ng_block *b = to->count > 0 ? &to->blocks[to->count - 1] : NULL;
+    const ng_block *b = result->count > 0 ? &result->blocks[result->count - 1] : NULL;
     const int64_t k = b ? ng_find_series(b, name) : 0;
     if (b && k < b->n_series && b->series[k].kind != kind)
         ng_fail(NG_EVALUE, "%s: the series \"%s\" has the name of a statistic of another series",
                 summary_name, name);
-    else if ((real ? ng_history_log_at(to, name, place, value)
-                   : ng_history_log(to, name, (int64_t)place, value)) == NG_OK)
-        ng_history_mark(to, kind);
+    else if ((real ? ng_history_log_at(result, name, place, value)
+                   : ng_history_log(result, name, (int64_t)place, value)) == NG_OK)
+        ng_history_mark(result, kind);
 }
 
 /* Logs what is known of the samples of one series at one place. Returns how many are no NaN. */
-static int64_t log_group(ng_history *to, const summary *s, const sample *group, int64_t count)
+static int64_t log_group(ng_history *result, const summary *s, const sample *group, int64_t count)
 {
     static const struct {
         const char *ending;
-        double share;
-    } shares[] = {{"", 0.5}, {"_low", 0.25}, {"_high", 0.75}, {"_min", 0}, {"_max", 1}};
+        double level;
+    } statistics[] = {{"", 0.5}, {"_low", 0.25}, {"_high", 0.75}, {"_min", 0}, {"_max", 1}};
     summary_series *series = &s->series[group->series];
     int64_t nans = series->lost;
     for (; count > 0 && isnan(group[count - 1].value); count--, nans++)
         series->lost += group[count - 1].ends;
     for (int i = 0; i < 5; i++) {
         ng_text name = {.function = summary_name};
-        ng_text_print(&name, "%s%s", series->name, shares[i].ending);
+        ng_text_print(&name, "%s%s", series->name, statistics[i].ending);
         if (name.bytes)
-            log_statistic(to, name.bytes, i == 0 ? series->kind : NG_SERIES_SPREAD, s->real,
-                          group->place, quantile(group, count, nans, shares[i].share));
+            log_summary(result, name.bytes, i == 0 ? series->kind : NG_SERIES_SPREAD, s->real,
+                        group->place, quantile(group, count, nans, statistics[i].level));
         ng_free(name.bytes);
     }
     return count;
 }
 
-static void log_groups(ng_history *to, const summary *s, int64_t failures)
+static void log_groups(ng_history *result, const summary *s, int64_t failures)
 {
     for (int64_t i = 0; i < s->count && ng_failures() == failures;) {
         const double place = s->samples[i].place;
@@ -134,11 +134,11 @@ static void log_groups(ng_history *to, const summary *s, int64_t failures)
             while (end < s->count && s->samples[end].place == place &&
                    s->samples[end].series == s->samples[i].series)
                 end++;
-            const int64_t count = log_group(to, s, &s->samples[i], end - i);
+            const int64_t count = log_group(result, s, &s->samples[i], end - i);
             if (count > most) most = count;
             i = end;
         }
-        log_statistic(to, "runs", NG_SERIES_SPREAD, s->real, place, (double)most);
+        log_summary(result, "runs", NG_SERIES_SPREAD, s->real, place, (double)most);
     }
 }
 

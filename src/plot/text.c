@@ -10,38 +10,39 @@
 
 int64_t ng_line_bytes(const char *text, double most, int *letters)
 {
-    int64_t at = 0, blank = 0;
+    int64_t end = 0, blank = 0;
     int until_blank = 0;
-    for (*letters = 0; text[at] && text[at] != '\n';) {
-        const int bytes = ng_utf8_bytes(text + at), wide = bytes > 2 ? 2 : 1;
-        if (at > 0 && *letters + wide > most) {
-            if (blank == 0) return at;
+    for (*letters = 0; text[end] && text[end] != '\n';) {
+        const int bytes = ng_utf8_bytes(text + end), wide = bytes > 2 ? 2 : 1;
+        if (end > 0 && *letters + wide > most) {
+            if (blank == 0) return end;
             *letters = until_blank;
             return blank;
         }
-        at += bytes > 0 ? bytes : 1, *letters += wide;
-        if (text[at - 1] == ' ') blank = at, until_blank = *letters;
+        end += bytes > 0 ? bytes : 1, *letters += wide;
+        if (text[end - 1] == ' ') blank = end, until_blank = *letters;
     }
-    return at + (text[at] == '\n');
+    return end + (text[end] == '\n');
 }
 
-void ng_text_quote(ng_text *text, const char *from, int64_t bytes)
+void ng_text_quote(ng_text *text, const char *letters, int64_t bytes)
 {
     static const char unknown[] = "\xef\xbf\xbd"; /* U+FFFD; XML has no U+FFFE and U+FFFF */
     ng_text_add(text, "'", 1);
-    for (const char *end = from + bytes; from < end;) {
-        const int length = ng_utf8_bytes(from);
-        const bool control = *from > 0 && *from < ' ' && *from != '\t' && *from != '\n';
-        if (*from == '\t')
+    for (const char *end = letters + bytes; letters < end;) {
+        const int length = ng_utf8_bytes(letters);
+        const bool control = *letters > 0 && *letters < ' ' && *letters != '\t' && *letters != '\n';
+        if (*letters == '\t')
             ng_text_add(text, " ", 1);
-        else if (*from == '\'')
+        else if (*letters == '\'')
             ng_text_print(text, "'.\"'\".'"); /* gnuplot reads a first '' as an empty string */
-        else if (length == 0 || control || *from == 127 || strncmp(from, "\xef\xbf\xbe", 3) == 0 ||
-                 strncmp(from, "\xef\xbf\xbf", 3) == 0)
+        else if (length == 0 || control || *letters == 127 ||
+                 strncmp(letters, "\xef\xbf\xbe", 3) == 0 ||
+                 strncmp(letters, "\xef\xbf\xbf", 3) == 0)
             ng_text_add(text, unknown, 3);
-        else if (*from != '\n')
-            ng_text_add(text, from, length);
-        from += length > 0 ? length : 1;
+        else if (*letters != '\n')
+            ng_text_add(text, letters, length);
+        letters += length > 0 ? length : 1;
     }
     ng_text_add(text, "'", 1);
 }
@@ -76,8 +77,8 @@ void ng_text_label(ng_text *text, const char *command, const char *label, double
 /* The round number (1, 2 or 5 times a power of ten) that is `least` or the next above it. */
 static double round_above(double least)
 {
-    const double unit = pow(10, floor(log10(least))), share = least / unit * (1 - 1e-9);
-    return unit * (share > 5 ? 10 : share > 2 ? 5 : share > 1 ? 2 : 1);
+    const double unit = pow(10, floor(log10(least))), multiple = least / unit * (1 - 1e-9);
+    return unit * (multiple > 5 ? 10 : multiple > 2 ? 5 : multiple > 1 ? 2 : 1);
 }
 
 /* Of less than two decades gnuplot labels the powers of ten only, which may be none. These are 1, 2

@@ -101,7 +101,7 @@ static bool is_current(const watcher *w, const ng_module *net)
     return true;
 }
 
-/* A watcher of all modules of the net that are no containers, or of the net itself if it has none. */
+/* A watcher of all modules that are no containers, or of the net itself if it has none. */
 static watcher *watcher_new(const ng_module *net)
 {
     watcher *w = ng_calloc(watch_name, 1, sizeof *w);
@@ -143,19 +143,19 @@ typedef struct {
     double steps; /* since the call before, or 0 */
 } watch_log;
 
-static bool log_statistic(const watch_log *to, watched_layer *l, const char *statistic,
+static bool log_statistic(const watch_log *log, watched_layer *l, const char *statistic,
                           double value)
 {
     strcpy(l->name + l->length, statistic);
-    if (ng_history_log(to->history, l->name, to->step, value) != NG_OK) return false;
-    ng_history_mark(to->history, NG_SERIES_LAYER);
+    if (ng_history_log(log->history, l->name, log->step, value) != NG_OK) return false;
+    ng_history_mark(log->history, NG_SERIES_LAYER);
     return true;
 }
 
 static double square(double x) { return x * x; }
 
-/* The mean and the deviation of an output, and how many of its elements are 0, and outside a range. */
-static bool log_output(const watch_log *to, watched_layer *l)
+/* The mean and deviation of an output, and the shares of its elements that are 0 or saturated. */
+static bool log_output(const watch_log *log, watched_layer *l)
 {
     const ng_seen *seen = &l->seen;
     const ng_tensor *y = seen->output;
@@ -170,12 +170,12 @@ static bool log_output(const watch_log *to, watched_layer *l)
         saturated += bounded && (value < low + 0.01 || value > high - 0.01);
     }
     for (int64_t i = 0; i < y->size; i++) var += square(ng_tensor_load(y, i) - mean) / size;
-    return log_statistic(to, l, "mean", mean) && log_statistic(to, l, "deviation", sqrt(var)) &&
-           log_statistic(to, l, "zeros", zeros / size) &&
-           log_statistic(to, l, "saturated", saturated / size);
+    return log_statistic(log, l, "mean", mean) && log_statistic(log, l, "deviation", sqrt(var)) &&
+           log_statistic(log, l, "zeros", zeros / size) &&
+           log_statistic(log, l, "saturated", saturated / size);
 }
 
-static bool log_parameters(const watch_log *to, watched_layer *l, watched_parameter *p)
+static bool log_parameters(const watch_log *log, watched_layer *l, watched_parameter *p)
 {
     double gradient = 0, weight = 0, update = 0;
     bool has_gradient = false;
@@ -190,13 +190,13 @@ static bool log_parameters(const watch_log *to, watched_layer *l, watched_parame
         }
         memcpy(p[k].before->data, x->data, (size_t)x->size * ng_dtype_bytes(x->dtype));
     }
-    if (to->step < 0 || l->n_parameters == 0) return true;
-    if (has_gradient && !log_statistic(to, l, "gradient", sqrt(gradient))) return false;
-    if (!log_statistic(to, l, "weight", sqrt(weight))) return false;
-    if (!(to->steps > 0)) return true;
-    update = sqrt(update) / to->steps;
-    return log_statistic(to, l, "update", update) &&
-           (weight == 0 || log_statistic(to, l, "ratio", update / sqrt(weight)));
+    if (log->step < 0 || l->n_parameters == 0) return true;
+    if (has_gradient && !log_statistic(log, l, "gradient", sqrt(gradient))) return false;
+    if (!log_statistic(log, l, "weight", sqrt(weight))) return false;
+    if (!(log->steps > 0)) return true;
+    update = sqrt(update) / log->steps;
+    return log_statistic(log, l, "update", update) &&
+           (weight == 0 || log_statistic(log, l, "ratio", update / sqrt(weight)));
 }
 
 ng_status ng_watch(ng_module *net, ng_history *history, int64_t step)
@@ -212,15 +212,15 @@ ng_status ng_watch(ng_module *net, ng_history *history, int64_t step)
                        "%s: the block of the history has another network's series, which have the "
                        "same names: give each network a history",
                        watch_name);
-    watch_log to = {.history = history, .step = step};
-    if (w->begun) to.steps = (double)(step - (w->step < -1 ? -1 : w->step));
+    watch_log log = {.history = history, .step = step};
+    if (w->begun) log.steps = (double)(step - (w->step < -1 ? -1 : w->step));
     bool logged = true;
     watched_parameter *p = w->parameters;
     for (int64_t i = 0; i < w->n_layers; i++) {
         watched_layer *l = &w->layers[i];
-        if (!logged) to.steps = 0;
-        if (logged && step >= 0) logged = log_output(&to, l);
-        logged = log_parameters(&to, l, p) && logged;
+        if (!logged) log.steps = 0;
+        if (logged && step >= 0) logged = log_output(&log, l);
+        logged = log_parameters(&log, l, p) && logged;
         p += l->n_parameters;
     }
     w->step = step, w->begun = true;
