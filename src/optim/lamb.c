@@ -9,17 +9,26 @@ typedef struct {
 
 static int64_t lamb_scratch(const ng_tensor *weight) { return weight->size; }
 
+/* Updates m and v, and writes the direction of Adam: its step from 0 by the rate -1. */
+static void adam_direction(ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
+                           void *u)
+{
+    const ng_lamb_new_options *own = &((const lamb *)self)->own;
+    const ng_tensor *weight = moved->weight;
+    const ng_adam_step step = ng_adam_step_of(self, moved, -1, own->beta1, own->beta2, own->eps);
+    kernels->fill(u, weight->size, 0);
+    kernels->adam(u, weight->leaf->grad->data, moved->state[0], moved->state[1], NULL, weight->size,
+                  &step);
+}
+
 static void lamb_move(ng_optimizer *self, const ng_kernels *kernels, const ng_moved *moved,
                       double lr)
 {
     const ng_lamb_new_options *own = &((const lamb *)self)->own;
     const ng_tensor *weight = moved->weight;
     const int64_t n = weight->size;
-    /* From 0, Adam's step by the rate -1 ends at u. */
-    const ng_adam_step step = ng_adam_step_of(self, moved, -1, own->beta1, own->beta2, own->eps);
     void *u = moved->scratch;
-    kernels->fill(u, n, 0);
-    kernels->adam(u, weight->leaf->grad->data, moved->state[0], moved->state[1], NULL, n, &step);
+    adam_direction(self, kernels, moved, u);
     kernels->axpy(ng_decay_of(moved, own->weight_decay), weight->data, u, n, true);
     double ratio = 1;
     if (!own->matrices_only || weight->shape.rank >= 2)

@@ -53,6 +53,20 @@ static void newton_schulz(const ng_kernels *kernels, int64_t rows, int64_t colum
     }
 }
 
+/* Updates v, and writes the direction of SGD with momentum: its step from 0 by the rate -1. */
+static void momentum_direction(const ng_muon_new_options *own, const ng_kernels *kernels,
+                               const ng_moved *moved, void *u)
+{
+    const ng_tensor *weight = moved->weight;
+    const ng_sgd_step step = {.lr = -1,
+                              .momentum = own->momentum,
+                              .keep = own->momentum,
+                              .fresh = 1,
+                              .nesterov = !own->no_nesterov};
+    kernels->fill(u, weight->size, 0);
+    kernels->sgd(u, weight->leaf->grad->data, moved->state[0], weight->size, &step);
+}
+
 static void muon_move_matrix(const ng_muon_new_options *own, const ng_kernels *kernels,
                              const ng_moved *moved, double lr)
 {
@@ -63,13 +77,7 @@ static void muon_move_matrix(const ng_muon_new_options *own, const ng_kernels *k
     char *x = moved->scratch, *next = x + bytes, *gram = next + bytes;
     char *poly = gram + (size_t)(side * side) * ng_dtype_bytes(weight->dtype);
 
-    const ng_sgd_step velocity = {.lr = -1, /* from 0, SGD's step then ends at +U */
-                                  .momentum = own->momentum,
-                                  .keep = own->momentum,
-                                  .fresh = 1,
-                                  .nesterov = !own->no_nesterov};
-    kernels->fill(next, n, 0);
-    kernels->sgd(next, weight->leaf->grad->data, moved->state[0], n, &velocity);
+    momentum_direction(own, kernels, moved, next);
     kernels->axpy(1 / (ng_norm_of(kernels, next, n) + 1e-7), next, x, n, false);
     newton_schulz(kernels, rows, columns, own->steps, x, next, gram, poly);
 
