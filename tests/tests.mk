@@ -98,13 +98,12 @@ check-install: needs-pkg-config all
 headers:
 	$(Q)CC='$(CC) $(WARNINGS)' CXX='$(CXX_FOUND)' tests/headers.sh
 STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.[ch] src/*/*.inc $(foreach d,tests examples tests/bench,$d/*.[ch] $d/*/*.[ch])))
-## lint: the headers in C and C++, a comment for each declaration; exported names; format; lines
+## lint: the headers in C and C++, a comment for each declaration; exported names; format
 lint: headers $$(MAN_PAGES) $$(HTML_PAGES) $(SHARED)
 	$(Q)case "$$(clang-format --version 2>/dev/null)" in *' 14.'*) clang-format --dry-run -Werror $(STYLED) ;; \
 	*) echo 'skipped: the format, for there is no clang-format 14' ;; esac
 	$(Q)tests/map.sh && tests/symbols.sh $(SHARED)
 	$(Q)! grep -nHE '.{101}|	| $$' $(STYLED)
-	$(Q)tests/budget.sh
 ## format: the sources through clang-format (14: others break some lines elsewhere)
 format: needs-clang-format
 	$(Q)clang-format -i $(STYLED)
