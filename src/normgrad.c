@@ -165,14 +165,15 @@
 
 /* The gradient checker. */
 #include "check/subject.c"
+#include "check/repeat.c"
+#include "check/detached.c"
 #include "check/richardson.c"
 #include "check/kink.c"
-#include "check/detached.c"
-#include "check/float32.c"
-#include "check/compare.c"
+#include "check/derivatives.c"
+#include "check/hints.c"
 #include "check/report.c"
+#include "check/check.c"
 #include "check/module.c"
-#include "check/sweep.c"
 
 /* Files. */
 #ifndef NG_NO_IO

@@ -58,7 +58,7 @@ mistake 02_sum.c 'hint: dx\[0\] must have the shape of x' \
     'ng_broadcast_to(tape, dy, ng_shape_of(node->inputs[0]))' 'dy; (void)tape, (void)node'
 mistake 03_cross_entropy.c 'too large by a factor of 4' '1 / (double)ng_dim(x, 0)' '1'
 mistake 03_cross_entropy.c 'does not sum to 0 along axis 1' 'ng_sub(tape, p, target)' '((void)target, p)'
-mistake 04_rms_norm.c 'line in the input in each row' 'ng_sub(tape, dy, along)' '((void)along, dy)'
+mistake 04_rms_norm.c 'a multiple of x in each row' 'ng_sub(tape, dy, along)' '((void)along, dy)'
 mistake 05_layer_norm.c 'constant in each row' 'ng_sub(tape, centred, along)' '((void)centred, ng_sub(tape, g, along))'
 mistake 05_layer_norm.c "the mean's term is missing" 'ng_sub(tape, centred, along)' '((void)centred, (void)along, g)'
 mistake 05_layer_norm.c 'hint: dx\[1\] is not set, the gradient of gamma' 'dx[1] = ' 'if (0) dx[1] = '
@@ -66,14 +66,14 @@ mistake 05_layer_norm.c 'hint: dx\[2\], of beta, is NG_NONE' 'dx[2] = column_sum
 mistake 05_layer_norm.c 'hint: dx\[1\] must have the shape of gamma' 'dx[1] = column_sum(tape, ng_mul(tape, dy, xhat))' \
     'dx[1] = ng_mul(tape, dy, xhat)'
 mistake 05_layer_norm.c 'too small by a factor of 3' 'dx[2] = column_sum(tape, dy)' 'dx[2] = column_mean(tape, dy)'
-mistake 06_batch_norm.c 'line in the input in each channel' '2 / N' '1 / N'
+mistake 06_batch_norm.c 'a multiple of x - mean in each channel' '2 / N' '1 / N'
 mistake 06_batch_norm.c 'constant in each channel' 'ng_mul_scalar(tape, dmean, 1 / N)' 'ng_mul_scalar(tape, dmean, 0)'
 mistake 07_batch_norm_simplified.c 'does not depend on gamma' 'ng_mul(tape, dy, node->inputs[1])' 'dy'
 mistake 08_adaptive_layer_norm.c 'does not depend on V' 'ng_matmul(tape, dy, V, .transpose_b = true)' \
     '((void)V, ng_mul_scalar(tape, c, 0))'
-mistake 09_weight_norm.c 'line in the input in each row' 'lengths(tape, v)' 'ng_detach(tape, lengths(tape, v))'
+mistake 09_weight_norm.c 'a multiple of x in each row' 'lengths(tape, v)' 'ng_detach(tape, lengths(tape, v))'
 mistake 10_attention.c 'too large by a factor of 1.73205' '1 / sqrt((double)ng_dim(q, 1))' '1'
-mistake 11_rms_norm_second.c 'line in the input in each row' 'ng_mul(tape, b, c)), 3)' 'ng_mul(tape, b, c)), 1)'
+mistake 11_rms_norm_second.c 'a multiple of x in each row' 'ng_mul(tape, b, c)), 3)' 'ng_mul(tape, b, c)), 1)'
 mistake 12_running_statistics.c 'constant in each channel' 'ng_add(tape, trained, ng_mul(tape, q, de))' \
     'ng_add(tape, trained, ng_mul(tape, q, ng_sub(tape, de, column_mean(tape, de))))'
 echo "exercises: the checker marks $(ls "$folder"/files/[0-9]*.c | wc -l) exercises and $mistakes mistakes"

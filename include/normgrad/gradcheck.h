@@ -9,7 +9,6 @@
  *     ng_check_function(call, inputs, n)      checks a function with respect to its inputs
  *     ng_check_module(layer, inputs, n)       checks a layer with respect to inputs and parameters
  *     ng_check_print(stream, name, &report)   prints a report
- *     ng_check_sweep(call, steps, errors, n_steps, inputs, n)   the error by step size
  *
  * Order 1 checks the gradient. Order 2 checks the gradient and then the gradient of the gradient.
  * The function may take gradients itself (a gradient penalty, the residual of a differential
@@ -33,9 +32,8 @@
  * the size of the input's elements, or less where that is too wide. They cannot see the derivative
  * to elements that are 10^7 times smaller than others of the same input, nor anything at inputs
  * below 1e-290. A function that computes in float inside is too coarse for double's steps: give it
- * a .tolerance such as 1e-3. If the first op of your own in the function says .float32, the checker
- * also runs the function in float: values and gradients must agree with double to 1e-3 of the
- * largest. The report says why if that was not possible.
+ * a .tolerance such as 1e-3. The float kernels of an op of your own are not run: compare its values
+ * and gradients in float with those in double (examples/more/custom_op.c).
  *
  * Inputs are counted from 1, as in error messages; elements are counted from 0, as in memory. A
  * failure inside the function is told in the report, and ng_failed() is afterwards what it was
@@ -100,8 +98,6 @@ typedef struct {
     int detached;             /* detached values that the result depends on */
     int constants;            /* how many more are constant by definition */
     char detached_value[112]; /* the first of `detached`: "rsqrt (4, 1) at my_norm.c:42" */
-    char own_op[48];          /* the first op of your own in the function, or "" */
-    char not_in_float32[96];  /* why that op was not checked in float32; "" if it was */
     char counts[160];         /* by input, of the last order: "x: 15 of 15 wrong; gamma: right" */
     char hint[128];           /* "the sign is flipped", "too large by a factor of 1.01"; or "" */
     char message[256];        /* what is wrong, in a sentence; "" if it passed */
@@ -140,19 +136,6 @@ NG_API ng_check_report ng_check_module_with(ng_module *module, ng_check_options 
  * ng_check_print_head prints the heading. */
 NG_API void ng_check_print(FILE *stream, const char *name, const ng_check_report *report);
 NG_API void ng_check_print_head(FILE *stream);
-
-/* Measures the error of plain central differences by step, for a plot that shows truncation (h^2)
- * and rounding (1/h). errors[i] is the median of |numeric - analytic| / |analytic| over the
- * elements with a derivative, for the relative step steps[i]:
- *
- *     ng_check_sweep(cube, steps, errors, n_steps, &x, 1, .seed = 3);
- *
- * It fails where ng_check_function does, and with .mode, .tolerance or .step, which have no effect
- * here. */
-#define ng_check_sweep(call, steps, errors, n_steps, ...)                                          \
-    ng_check_sweep_with(call, steps, errors, n_steps, NG_CHECKED(__VA_ARGS__))
-NG_API ng_status ng_check_sweep_with(ng_check_call *call, const double *steps, double *errors,
-                                     int n_steps, ng_check_options options);
 
 NG_END_C
 

@@ -199,9 +199,6 @@ struct ng_op {
      * other ranks of a group take part in it. */
     bool joint;
 
-    /* The op computes in float32 too: the checker compares that with float64. */
-    bool float32;
-
     /* The library's own, whose operands were checked before. Leave it false. */
     bool built_in;
 };

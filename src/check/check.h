@@ -3,9 +3,9 @@
  * Method
  *
  *   What is differentiated is one number, s = sum_j w_j F_j(leaves). At order 1 F is the function's
- *   output and w a random cotangent u. At order 2 F is the list of gradients of sum u f and w is
- *   another random cotangent v. Random weights matter: the plain sum of a normalized row is
- *   constant and would test nothing.
+ *   output and w a random cotangent u. At each further order F is the list of gradients of the s
+ *   below it, and w another random cotangent. Random weights matter: the plain sum of a normalized
+ *   row is constant and would test nothing.
  *
  *   The numeric derivative (richardson.c) comes from central differences in double,
  *
@@ -17,7 +17,7 @@
  *   Richardson's extrapolation removes h^2, h^4, ...; how far an extrapolated value is from
  *   what it was made of estimates its error (Ridders 1982). Rounding and noise are part of it.
  *
- *   An analytic derivative a and a numeric one n agree (compare.c) where
+ *   An analytic derivative a and a numeric one n agree (derivatives.c) where
  *
  *       |a - n| <= tolerance max(|a|, |n|) + slack,    slack = 4 error + rounding
  *
@@ -30,9 +30,9 @@
  *   What is no function of the inputs is held fixed: random numbers, running statistics, detached
  *   values (tape/replay.h). detached.c finds those detached values that the result depends on.
  *
- *   Besides (subject.c): the same bits when run again and when nothing is recorded; each gradient
- *   the same when it is asked for alone and added to another one, and when it is recorded. With an
- *   op of the user's own: float32 and float64 agree (float32.c).
+ *   Besides (repeat.c): the same bits when run again and when nothing is recorded; each gradient
+ *   the same when it is asked for alone and added to another one, and when it is recorded. check.c
+ *   has all passes as a table.
  *
  * What it guarantees
  *
@@ -53,6 +53,7 @@
 #include "tape/tape.h"
 #include <math.h>
 #include <normgrad/gradcheck.h>
+#include <string.h>
 
 /* ---- Thresholds ------------------------------------------------------------------------------ */
 
@@ -78,8 +79,8 @@
 /* Errors of the estimate that are allowed: it is the difference of two values, and may be small by
  * chance. */
 #define CHECK_ERRORS 4
-/* Roundings of the size of the outputs that the analytic derivative may have lost where its terms
- * cancel, and the part of the tensor's largest derivative that it may have lost in a sum. */
+/* The error that the reverse pass may make: CANCELLED roundings of the outputs' size, where terms
+ * cancel; and LOST of the tensor's largest derivative, in a sum. */
 #define CHECK_CANCELLED 0x1p12
 #define CHECK_LOST 1e-12
 /* The share of the tensor's largest derivative to which a derivative has to be known, unless 10
@@ -103,11 +104,6 @@
 #define CHECK_DISPLACED 0x1p-20
 #define CHECK_DIFFERS 0x1p-40
 
-/* Float against double: of the largest value, and of the largest gradient in all inputs. A loss of
- * three digits is no wrong kernel. */
-#define CHECK_FLOAT 1e-3
-#define CHECK_FLOAT_OF_ALL 1e-5
-
 /* Hints: how well the differences follow a pattern; what counts as a sum of 0 along an axis, and
  * as no sum of 0. */
 #define CHECK_PATTERN 1e-6
@@ -123,8 +119,8 @@ typedef struct {
     ng_tensor *copy; /* whose elements and gradient it has for the while */
 } ng_swapped;
 
-/* Gives a tensor another dtype for a while, rounded to `through` on the way. */
-bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype through, ng_dtype dtype);
+/* Gives a tensor another dtype for a while. */
+bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype dtype);
 void ng_swap_back(ng_swapped *swapped);
 
 /* A tensor that the function reads: a leaf, whose values move, or a buffer of a module, which is
@@ -144,24 +140,25 @@ typedef struct {
     void *context;
     const ng_check_options *options;
     ng_check_report *report; /* gets the reason if a function below returns false */
-    int order;
-    ng_dtype dtype;        /* NG_F64, except in float32.c */
-    ng_tensor **arguments; /* what the call is given: copies of float64 inputs, and others */
+    int orders, order;       /* how many are checked; the present one, from 1 */
+    double worst;            /* the rank of the worst derivative so far; -1 before the first */
+    ng_tensor **arguments;   /* what the call is given: copies of float64 inputs, and others */
     int n_arguments;
     ng_check_leaf *leaves; /* and then the buffers */
     int n_leaves, n_tensors;
 
     ng_tape *tape;
-    bool swept;           /* a gradient was taken since f began */
-    bool nested;          /* f takes a gradient itself */
-    bool lost;            /* f takes a gradient that is not recorded */
-    const ng_op *own_op;  /* the first op of the user's own in f, or NULL */
-    ng_tensor *cotangent; /* u */
-    ng_tensor **targets, **gradients, **cotangents; /* per leaf: itself, its gradient, v */
-    int64_t n_gradient, n_values;                   /* numbers in all leaves; in F */
-    double *weights, *base, *plus, *minus;          /* w, and F at three points */
-    double *analytic;                               /* d (sum w F) / d leaves */
-    double *first, *other;                          /* gradients that it is compared with */
+    bool swept;                            /* a gradient was taken since f began */
+    bool nested;                           /* f takes a gradient itself */
+    bool lost;                             /* f takes a gradient that is not recorded */
+    const ng_op *own_op;                   /* the first op of the user's own in f, or NULL */
+    ng_tensor *cotangent;                  /* u */
+    ng_tensor **targets, **gradients;      /* per leaf: itself, its gradient */
+    ng_tensor **cotangents;                /* per leaf, of order 2; then of order 3... */
+    int64_t n_gradient, n_values;          /* numbers in all leaves; in F */
+    double *weights, *base, *plus, *minus; /* w, and F at three points */
+    double *analytic;                      /* d (sum w F) / d leaves */
+    double *first, *other;                 /* the order below's, and one to compare */
 } ng_subject;
 
 /* Copies the inputs and makes leaves of those that are differentiated. There is space for more
@@ -173,31 +170,40 @@ void ng_subject_close(ng_subject *subject);
 /* Adds a tensor that the call reads besides its arguments; its owner keeps it. Buffers are last. */
 bool ng_subject_add(ng_subject *subject, const char *name, ng_tensor *tensor, bool buffer);
 
-/* Begins order 1, or goes on to order 2: fills weights, base and analytic, and checks that runs
- * repeat bit for bit. */
-bool ng_subject_begin(ng_subject *subject);
-bool ng_subject_raise(ng_subject *subject);
+/* Begins an order, from 1 on: fills weights, base and analytic. */
+bool ng_subject_begin(ng_subject *subject, int order);
+
+/* f on the tape, with every buffer as it was. */
+ng_tensor *ng_subject_run(ng_subject *subject);
 
 /* F, and the gradient unless that is NULL, at the point where the leaves are now. */
 bool ng_subject_evaluate(ng_subject *subject, double *values, double *gradient);
 
-/* Whether the gradient still has the bits that were compared. */
-bool ng_subject_repeats(ng_subject *subject);
+static inline void ng_check_load(const ng_tensor *x, double *values)
+{
+    if (x->size > 0) memcpy(values, x->data, (size_t)x->size * sizeof *values);
+}
 
-/* Whether each leaf's gradient is the same where it is asked for alone and added to another one, or
- * alone and recorded. A backward kernel may compute these in another way. */
-bool ng_subject_alone(ng_subject *subject, const double *compared, bool added);
+/* What the gradient of an order is called: "the second gradient". F is that of the order below. */
+const char *ng_check_what(int order);
+
+/* ---- The passes ------------------------------------------------------------------------------
+ *
+ * check.c has them as a table. Each returns false if it has failed, and has then said why. */
+
+bool ng_check_repeats(ng_subject *subject);
+bool ng_check_unrecorded(ng_subject *subject);
+bool ng_check_gradient_repeats(ng_subject *subject);
+bool ng_check_recorded(ng_subject *subject);
+bool ng_check_derivatives(ng_subject *subject);
+
+/* At order 1 each leaf's gradient is asked for alone and added to another, at order 2 alone and
+ * recorded. A backward kernel may compute these in another way. */
+bool ng_check_alone(ng_subject *subject);
 
 /* Counts the detached values that the result depends on in the report. From here on those move that
  * the options say. */
-bool ng_subject_find_detached(ng_subject *subject);
-
-/* The largest of |values| that are finite; 0 if none is. */
-double ng_check_largest(const double *values, int64_t count);
-
-/* Runs f in float32 as well if it contains an op of the user's own, and compares values and
- * gradients with float64. */
-bool ng_subject_check_float32(ng_subject *subject);
+bool ng_check_detached(ng_subject *subject);
 
 /* ---- A line through the base point, and derivatives along it --------------------------------- */
 

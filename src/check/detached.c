@@ -86,7 +86,7 @@ static bool count_detached(ng_subject *subject, bool by_definition, int *count)
     return true;
 }
 
-bool ng_subject_find_detached(ng_subject *subject)
+bool ng_check_detached(ng_subject *subject)
 {
     ng_check_report *report = subject->report;
     const bool ok =

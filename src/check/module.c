@@ -44,7 +44,7 @@ static bool module_add(ng_subject *subject, const ng_named_tensor *named, bool b
 {
     ng_tensor *x = named->tensor;
     const ng_dtype dtype = x->dtype == NG_I64 ? NG_I64 : NG_F64;
-    if (!ng_swap_dtype(&subject->leaves[subject->n_tensors].swapped, x, dtype, dtype)) return false;
+    if (!ng_swap_dtype(&subject->leaves[subject->n_tensors].swapped, x, dtype)) return false;
     x->requires_grad = !buffer;
     if (dtype == NG_F64 && (!buffer || x->size > 1)) randomise(x, rng);
     return ng_subject_add(subject, named->name, x, buffer);

@@ -8,12 +8,10 @@ static const char subject_function[] = "ng_check_function";
 
 /* ---- Open and close -------------------------------------------------------------------------- */
 
-bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype through, ng_dtype dtype)
+bool ng_swap_dtype(ng_swapped *swapped, ng_tensor *x, ng_dtype dtype)
 {
     *swapped = (ng_swapped){0};
-    ng_tensor *rounded = ng_copy_new(x, through);
-    ng_tensor *copy = rounded ? ng_copy_new(rounded, dtype) : NULL;
-    ng_tensor_free(rounded);
+    ng_tensor *copy = ng_copy_new(x, dtype);
     if (!copy) return false;
     *swapped = (ng_swapped){.tensor = x, .was = *x, .copy = copy};
     x->dtype = dtype;
@@ -81,8 +79,12 @@ static bool subject_add_argument(ng_subject *subject, int index)
 bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
                      const ng_check_options *options, int more, ng_check_report *report)
 {
-    *subject = (ng_subject){
-        .call = call, .context = context, .options = options, .report = report, .dtype = NG_F64};
+    *subject = (ng_subject){.call = call,
+                            .context = context,
+                            .options = options,
+                            .report = report,
+                            .orders = options->order > 1 ? options->order : 1,
+                            .worst = -1};
     const int n = options->n_inputs;
     if (!ng_given(subject_function, "call", call))
         return ng_check_say(report, "there is no function to check");
@@ -98,7 +100,7 @@ bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
 
 void ng_subject_close(ng_subject *subject)
 {
-    for (int i = 0; i < subject->n_leaves && subject->cotangents; i++)
+    for (int i = 0; i < (subject->orders - 1) * subject->n_leaves && subject->cotangents; i++)
         ng_tensor_free(subject->cotangents[i]);
     for (int i = subject->n_tensors - 1; i >= 0; i--) {
         ng_swap_back(&subject->leaves[i].swapped);
@@ -118,9 +120,9 @@ void ng_subject_close(ng_subject *subject)
 static bool subject_reserve(ng_subject *subject)
 {
     const int64_t n = subject->n_leaves, m = subject->n_gradient;
-    const int64_t values = subject->cotangent->size;
-    const int64_t most = subject->options->order == 2 && m > values ? m : values;
-    subject->targets = ng_calloc(subject_function, 3 * n + 1, sizeof *subject->targets);
+    const int64_t values = subject->cotangent->size, orders = subject->orders;
+    const int64_t most = orders > 1 && m > values ? m : values;
+    subject->targets = ng_calloc(subject_function, (1 + orders) * n + 1, sizeof *subject->targets);
     subject->weights = ng_calloc(subject_function, 4 * most + 3 * m + 1, sizeof *subject->weights);
     if (!subject->targets || !subject->weights) return false;
     subject->gradients = subject->targets + n;
@@ -145,8 +147,7 @@ static void subject_recorded(ng_listener *listener, const ng_node *node)
 
 static void subject_swept(ng_listener *listener) { ((ng_subject *)listener)->swept = true; }
 
-/* f on the tape, with every buffer as it was. */
-static ng_tensor *subject_run(ng_subject *subject)
+ng_tensor *ng_subject_run(ng_subject *subject)
 {
     for (int i = subject->n_leaves; i < subject->n_tensors; i++) {
         const ng_check_leaf *buffer = &subject->leaves[i];
@@ -163,9 +164,9 @@ static ng_tensor *subject_run(ng_subject *subject)
         ng_check_say(subject->report, "the function failed: %s", ng_check_reason());
     else if (ng_is_none(y))
         ng_check_say(subject->report, "the function's result is NG_NONE");
-    else if (y->dtype != subject->dtype)
-        ng_check_say(subject->report, "the function's result is %s: %s was expected",
-                     ng_dtype_name(y->dtype), ng_dtype_name(subject->dtype));
+    else if (y->dtype != NG_F64)
+        ng_check_say(subject->report, "the function's result is %s: float64 was expected",
+                     ng_dtype_name(y->dtype));
     else if (subject->cotangent && !ng_shape_equal(y->shape, subject->cotangent->shape))
         ng_check_say(subject->report, "the function's result is %s, and was %s before",
                      ng_shape_print(y->shape).text, ng_shape_print(subject->cotangent->shape).text);
@@ -174,16 +175,11 @@ static ng_tensor *subject_run(ng_subject *subject)
     return NULL;
 }
 
-static void subject_load(const ng_tensor *x, double *values)
-{
-    for (int64_t i = 0; i < x->size; i++) values[i] = ng_tensor_load(x, i);
-}
-
 /* Copies the gradients of leaves, which have the leaves' shapes, to their places. */
 static void subject_gather(const ng_subject *subject, double *values)
 {
     for (int i = 0; i < subject->n_leaves; i++)
-        subject_load(subject->gradients[i], values + subject->leaves[i].offset);
+        ng_check_load(subject->gradients[i], values + subject->leaves[i].offset);
 }
 
 /* The first leaf that has no gradient by itself, for the message. */
@@ -198,32 +194,38 @@ static const char *leaf_without_gradient(ng_subject *subject, ng_tensor *y)
     return "the inputs";
 }
 
-/* The gradients of sum v g, where the first gradients g are on the tape. Those that are constant
- * add nothing. */
-static bool second_gradients(ng_subject *subject, double *analytic)
+/* The gradients of sum w F at an order. F is y, or the gradients of the order below, which are on
+ * the tape; those of them that are constant add nothing. */
+static bool differentiate(ng_subject *subject, ng_tensor *y, int order, bool record)
 {
-    if (ng_gradients(subject->tape, subject->gradients, subject->n_leaves, subject->targets,
-                     subject->n_leaves, subject->gradients, .cotangents = subject->cotangents,
-                     .allow_unused = true) != NG_OK)
-        return ng_check_say(subject->report, "no second gradient: %s", ng_check_reason());
-    subject_gather(subject, analytic);
-    return true;
+    const int n = subject->n_leaves;
+    const bool first = order == 1;
+    if (ng_gradients(subject->tape, first ? &y : subject->gradients, first ? 1 : n,
+                     subject->targets, n, subject->gradients,
+                     .cotangents =
+                         first ? &subject->cotangent : subject->cotangents + (order - 2) * n,
+                     .record = record, .allow_unused = !first) == NG_OK)
+        return true;
+    return first ? ng_check_say(subject->report, "no gradient of %s: %s",
+                                leaf_without_gradient(subject, y), ng_check_reason())
+                 : ng_check_say(subject->report, "no second gradient: %s", ng_check_reason());
 }
 
 /* Recorded without a gradient too: f may take a gradient itself. */
 static bool evaluate_on_tape(ng_subject *subject, double *values, double *gradient)
 {
-    const bool second = subject->order == 2;
-    ng_tensor *y = subject_run(subject);
+    ng_tensor *y = ng_subject_run(subject);
     if (!y) return false;
-    if (!second) subject_load(y, values);
-    if (!second && !gradient) return true;
-    if (ng_gradients(subject->tape, &y, 1, subject->targets, subject->n_leaves, subject->gradients,
-                     .cotangents = &subject->cotangent, .record = second) != NG_OK)
-        return ng_check_say(subject->report, "no gradient of %s: %s",
-                            leaf_without_gradient(subject, y), ng_check_reason());
-    subject_gather(subject, second ? values : gradient);
-    return !second || !gradient || second_gradients(subject, gradient);
+    for (int order = 1; order < subject->order; order++)
+        if (!differentiate(subject, y, order, true)) return false;
+    if (subject->order == 1)
+        ng_check_load(y, values);
+    else
+        subject_gather(subject, values);
+    if (!gradient) return true;
+    if (!differentiate(subject, y, subject->order, false)) return false;
+    subject_gather(subject, gradient);
+    return true;
 }
 
 bool ng_subject_evaluate(ng_subject *subject, double *values, double *gradient)
@@ -239,73 +241,16 @@ bool ng_subject_evaluate(ng_subject *subject, double *values, double *gradient)
 static bool subject_probe(ng_subject *subject)
 {
     ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_COTANGENTS);
-    ng_tensor *y = subject_run(subject);
+    ng_tensor *y = ng_subject_run(subject);
     if (y) subject->cotangent = ng_normal_new(NG_F64, y->shape, 0, 1, &rng);
     ng_tape_reset(subject->tape);
     return subject->cotangent || (y && ng_check_stop(subject->report));
 }
 
-/* Bitwise; any NaN equals any other. */
-static bool same_bits(const ng_subject *subject, const double *first, const double *again,
-                      int64_t count, const char *what)
-{
-    for (int64_t i = 0; i < count; i++) {
-        if (memcmp(&first[i], &again[i], sizeof *first) == 0) continue;
-        if (isnan(first[i]) && isnan(again[i])) continue;
-        return ng_check_say(
-            subject->report, "run again at the same point, %s is %.17g at [%lld], not %.17g", what,
-            ng_check_printable(again[i]), (long long)i, ng_check_printable(first[i]));
-    }
-    return true;
-}
-
-/* F at the base point once more, without a gradient. */
-static bool values_repeat(ng_subject *subject, const char *what)
-{
-    return ng_subject_evaluate(subject, subject->plus, NULL) &&
-           same_bits(subject, subject->base, subject->plus, subject->n_values, what);
-}
-
-bool ng_subject_repeats(ng_subject *subject)
-{
-    return ng_subject_evaluate(subject, subject->plus, subject->other) &&
-           same_bits(subject, subject->analytic, subject->other, subject->n_gradient,
-                     subject->order == 2 ? "the second gradient" : "the gradient");
-}
-
-/* Values and gradients twice, and the values alone, with the detached values of the run before. */
-static bool evaluate_repeatedly(ng_subject *subject)
-{
-    const char *what = subject->order == 2 ? "the gradient" : "the result";
-    const ng_tape_mode mode = subject->order == 1 ? NG_TAPE_REMEMBER : NG_TAPE_REPLAY;
-    ng_tape_set_mode(subject->tape, mode);
-    if (!ng_subject_evaluate(subject, subject->base, subject->analytic)) return false;
-    for (int64_t i = 0; i < subject->n_values; i++)
-        if (!isfinite(subject->base[i]))
-            return ng_check_say(subject->report, "%s is %g at [%lld]", what,
-                                ng_check_printable(subject->base[i]), (long long)i);
-    ng_tape_set_mode(subject->tape, mode);
-    const bool ok = ng_subject_repeats(subject);
-    ng_tape_set_mode(subject->tape, NG_TAPE_REPLAY);
-    return ok && same_bits(subject, subject->base, subject->plus, subject->n_values, what) &&
-           values_repeat(subject, what);
-}
-
-/* A result has the same bits when nothing is recorded. (A function that takes a gradient has none
- * then.) */
-static bool unrecorded_is_the_same(ng_subject *subject)
-{
-    const bool was = ng_tape_set_recording(subject->tape, false);
-    const bool ok = values_repeat(subject, "the result, not recorded,");
-    ng_tape_set_recording(subject->tape, was);
-    return ok;
-}
-
-bool ng_subject_begin(ng_subject *subject)
+static bool subject_start(ng_subject *subject)
 {
     if (subject->n_leaves == 0)
         return ng_check_say(subject->report, "there is nothing to differentiate: no float64 input");
-    subject->order = 1;
     subject->tape = ng_tape_new();
     if (!subject->tape) return ng_check_stop(subject->report);
     subject->listener = (ng_listener){.recorded = subject_recorded, .swept = subject_swept};
@@ -314,113 +259,44 @@ bool ng_subject_begin(ng_subject *subject)
     ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
     if (!subject_probe(subject)) return false;
     if (!subject_reserve(subject)) return ng_check_stop(subject->report);
-
     subject->n_values = subject->cotangent->size;
-    subject_load(subject->cotangent, subject->weights);
+    ng_check_load(subject->cotangent, subject->weights);
     for (int i = 0; i < subject->n_leaves; i++) subject->targets[i] = subject->leaves[i].tensor;
-    return evaluate_repeatedly(subject) && (subject->nested || unrecorded_is_the_same(subject));
-}
-
-/* ---- Other ways to the same gradient ------------------------------------------------------- */
-
-double ng_check_largest(const double *values, int64_t count)
-{
-    double most = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (isfinite(values[i])) most = fmax(most, fabs(values[i]));
-    return most;
-}
-
-/* Whether a leaf's gradient is the one that was compared, up to rounding. */
-static bool same_gradient(const ng_subject *subject, int i, const double *compared,
-                          const double *other, const char *how)
-{
-    const ng_check_leaf *leaf = &subject->leaves[i];
-    const int64_t begin = leaf->offset, size = leaf->tensor->size;
-    const double allowed = CHECK_SAME * ng_check_largest(other + begin, size) +
-                           CHECK_SAME_OF_ALL * ng_check_largest(compared, subject->n_gradient);
-    for (int64_t e = begin; e < begin + size; e++)
-        if (!(fabs(other[e] - compared[e]) <= allowed))
-            return ng_check_say(subject->report,
-                                "the gradient of %s at [%lld] is %.9g, but %.9g %s", leaf->name,
-                                (long long)(e - begin), ng_check_printable(compared[e]),
-                                ng_check_printable(other[e]), how);
     return true;
 }
 
-/* The gradient of one leaf. If it is added, the leaf has another use with the gradient `before`,
- * and half of the sum is kept. */
-static bool gradient_alone(ng_subject *subject, int i, const double *before, bool added,
-                           double *values)
+/* F becomes the gradient of the order below; its cotangents, leaf by leaf, are the weights. */
+static bool subject_raise(ng_subject *subject)
 {
-    const ng_check_leaf *leaf = &subject->leaves[i];
-    ng_tensor *use = added ? ng_result(subject->tape, NG_F64, leaf->tensor->shape) : NULL;
-    ng_tensor *y = added && !use ? NULL : subject_run(subject);
-    if (!y) return ng_check_stop(subject->report);
-    for (int64_t e = 0; use && e < use->size; e++)
-        ng_tensor_store(use, e, before[leaf->offset + e]);
-    ng_tensor *const outputs[] = {y, leaf->tensor}, *const cotangents[] = {subject->cotangent, use};
-    if (ng_gradients(subject->tape, outputs, added ? 2 : 1, &subject->targets[i], 1,
-                     &subject->gradients[i], .cotangents = cotangents, .record = !added) != NG_OK)
-        return ng_check_say(subject->report, "no gradient of %s alone: %s", leaf->name,
-                            ng_check_reason());
-    subject_load(subject->gradients[i], values + leaf->offset);
-    for (int64_t e = 0; use && e < use->size; e++) values[leaf->offset + e] /= 2;
-    return true;
-}
-
-bool ng_subject_alone(ng_subject *subject, const double *compared, bool added)
-{
-    const char *how = added ? "where it is asked for alone and added to another"
-                            : "where it is recorded and asked for alone";
-    bool ok = true;
-    for (int i = 0; i < subject->n_leaves && ok; i++) {
-        ok = gradient_alone(subject, i, compared, added, subject->other);
-        ng_tape_reset(subject->tape);
-        ok = ok && same_gradient(subject, i, compared, subject->other, how);
-    }
-    return ok;
-}
-
-/* ---- Order 2 ------------------------------------------------------------------------------- */
-
-/* v, leaf by leaf, which are the weights. */
-static bool draw_second_cotangents(ng_subject *subject)
-{
+    const int64_t n = subject->n_gradient;
+    ng_tensor **cotangents = subject->cotangents + (subject->order - 2) * subject->n_leaves;
     ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_SECOND_COTANGENTS);
+    subject->n_values = n;
+    memcpy(subject->first, subject->analytic, (size_t)n * sizeof *subject->first);
     for (int i = 0; i < subject->n_leaves; i++) {
         const ng_check_leaf *leaf = &subject->leaves[i];
-        subject->cotangents[i] = ng_normal_new(NG_F64, leaf->tensor->shape, 0, 1, &rng);
-        if (!subject->cotangents[i]) return ng_check_stop(subject->report);
-        subject_load(subject->cotangents[i], subject->weights + leaf->offset);
+        cotangents[i] = ng_normal_new(NG_F64, leaf->tensor->shape, 0, 1, &rng);
+        if (!cotangents[i]) return ng_check_stop(subject->report);
+        ng_check_load(cotangents[i], subject->weights + leaf->offset);
     }
     return true;
 }
 
-/* What differs if a gradient changes when it is recorded: of a fused op, the kernel from what is
- * differentiated again. */
-static void say_recorded(const ng_op *op, char *text, size_t size)
+const char *ng_check_what(int order)
 {
-    if (!op)
-        snprintf(text, size, "when it is recorded: backward and definition differ");
-    else if (op->backward)
-        snprintf(text, size, "when it is recorded: .backward and %s of %.40s differ",
-                 op->gradient ? ".gradient" : ".definition", op->name);
-    else
-        snprintf(text, size, "when it is recorded: %s of %.40s depends on that",
-                 op->gradient ? ".gradient" : ".definition", op->name);
+    static const char *const names[] = {"the result", "the gradient", "the second gradient"};
+    return names[order];
 }
 
-bool ng_subject_raise(ng_subject *subject)
+bool ng_subject_begin(ng_subject *subject, int order)
 {
-    subject->order = 2;
-    subject->n_values = subject->n_gradient;
-    memcpy(subject->first, subject->analytic,
-           (size_t)subject->n_gradient * sizeof *subject->analytic);
-    if (!draw_second_cotangents(subject) || !evaluate_repeatedly(subject)) return false;
-    char how[128];
-    say_recorded(subject->own_op, how, sizeof how);
-    for (int i = 0; i < subject->n_leaves; i++)
-        if (!same_gradient(subject, i, subject->first, subject->base, how)) return false;
-    return ng_subject_alone(subject, subject->base, false);
+    subject->order = subject->report->order = order;
+    if (!(order == 1 ? subject_start(subject) : subject_raise(subject))) return false;
+    ng_tape_set_mode(subject->tape, order == 1 ? NG_TAPE_REMEMBER : NG_TAPE_REPLAY);
+    if (!ng_subject_evaluate(subject, subject->base, subject->analytic)) return false;
+    for (int64_t i = 0; i < subject->n_values; i++)
+        if (!isfinite(subject->base[i]))
+            return ng_check_say(subject->report, "%s is %g at [%lld]", ng_check_what(order - 1),
+                                ng_check_printable(subject->base[i]), (long long)i);
+    return true;
 }

@@ -937,7 +937,6 @@ TEST(options_without_meaning_are_refused)
                  {{.step = (double)INFINITY}, "step is inf"}};
     ng_tensor *x = normal(1, NG_SHAPE(2), 1);
     ng_module *module = own(ng_linear_new(2, 2));
-    double step = 1e-3, error = 0;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ng_check_options options = wrong[i].options;
         options.inputs = &x;
@@ -947,112 +946,6 @@ TEST(options_without_meaning_are_refused)
         ck_assert_int_eq(report.compared, 0);
         expect_says(ng_check_module_with(module, options), wrong[i].says);
         expect_says(check_case(op_case(0), options), wrong[i].says);
-        assert_refused(ng_check_sweep_with(square, &step, &error, 1, options), wrong[i].says);
-    }
-    const ng_check_options idle[] = {
-        {.mode = NG_CHECK_FAST}, {.tolerance = 1e-3}, {.tolerance = NG_ZERO}, {.step = 1e-3}};
-    for (int i = 0; i < 4; i++) {
-        ng_check_options options = idle[i];
-        options.inputs = &x;
-        options.n_inputs = 1;
-        assert_refused(ng_check_sweep_with(square, &step, &error, 1, options), "ng_check_sweep");
-    }
-}
-
-/* ---- An op of the user's own in float32 ------------------------------------------------------ */
-
-typedef enum { FLOAT_RIGHT, FLOAT_VALUE_OFF, FLOAT_GRADIENT_OFF, DOUBLE_ONLY } own_fault;
-
-/* y = 3 x with kernels for both dtypes. Those for float may be wrong. */
-static ng_status triple_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy,
-                                 ng_slot *dx)
-{
-    (void)tape;
-    const bool wrong = *(const own_fault *)node->attributes == FLOAT_GRADIENT_OFF;
-    const bool in_float = ng_dtype_of(dy) == NG_F32;
-    for (int64_t i = 0; i < ng_size(dy); i++) {
-        const double value = ng_get(dy, i) * (in_float && wrong ? -9 : 3);
-        double *twice = dx[0].data;
-        float *single = dx[0].data;
-        if (in_float)
-            single[i] = (dx[0].accumulate ? single[i] : 0) + (float)value;
-        else
-            twice[i] = (dx[0].accumulate ? twice[i] : 0) + value;
-    }
-    return NG_OK;
-}
-
-static ng_tensor *triple(ng_tape *tape, ng_tensor *x, own_fault kind)
-{
-    static const ng_op op = {.name = "triple", .backward = triple_backward, .float32 = true};
-    if (!ng_accepts("triple", tape, 1, &x)) return NULL;
-    ng_tensor *y = ng_result(tape, kind == DOUBLE_ONLY ? NG_F64 : ng_dtype_of(x), ng_shape_of(x));
-    if (!y) return NULL;
-    const bool wrong = kind == FLOAT_VALUE_OFF && ng_dtype_of(x) == NG_F32;
-    for (int64_t i = 0; i < ng_size(x); i++) {
-        const double value = 3 * ng_get(x, i) + (wrong ? 7 : 0);
-        if (ng_dtype_of(y) == NG_F32)
-            ng_data_f32(y)[i] = (float)value;
-        else
-            ng_data_f64(y)[i] = value;
-    }
-    return ng_record(tape, &op, y, &x, 1, &kind, sizeof kind);
-}
-
-static ng_tensor *tanh_of_triple(ng_tape *tape, ng_tensor *const *in, void *context)
-{
-    return ng_mul(tape, ng_tanh(tape, triple(tape, in[0], *(own_fault *)context)), in[1]);
-}
-
-typedef struct {
-    ng_module base;
-    ng_tensor *shift;
-    own_fault kind;
-} triple_layer;
-
-static ng_tensor *triple_layer_forward(ng_module *module, ng_tape *tape, ng_tensor *x)
-{
-    const triple_layer *self = (const triple_layer *)module;
-    return ng_add(tape, triple(tape, x, self->kind), self->shift);
-}
-
-static const ng_module_class triple_class = {
-    .name = "Triple", .size = sizeof(triple_layer), .forward = triple_layer_forward};
-
-static void expect_own(const ng_check_report *report, own_fault kind)
-{
-    ck_assert_str_eq(report->own_op, "triple");
-    if (kind == FLOAT_VALUE_OFF) {
-        expect_says(*report, "in float32 the result at [");
-        expect_says(*report, "op \"triple\"");
-    } else if (kind == FLOAT_GRADIENT_OFF) {
-        expect_says(*report, "in float32 the gradient of ");
-    } else {
-        expect_passed(*report, "triple");
-        ck_assert_int_eq(report->not_in_float32[0] != '\0', kind == DOUBLE_ONLY);
-    }
-}
-
-LOOP_TEST(an_op_of_the_users_own_is_checked_in_float32_too, DOUBLE_ONLY + 1)
-{
-    own_fault kind = (own_fault)_i;
-    ng_tensor *in[] = {normal(1, NG_SHAPE(3, 4), 1), normal(2, NG_SHAPE(4), 1)};
-    ng_module *module = ng_module_new(&triple_class);
-    triple_layer *layer = (triple_layer *)module;
-    layer->shift = ng_module_add_parameter(module, "shift", NG_SHAPE(4));
-    layer->kind = kind;
-    module = own(ng_module_built(module));
-    ng_tensor *before = own(ng_copy_new(layer->shift, NG_F32));
-    for (int i = 0; i < 2; i++) {
-        ng_check_options options = {
-            .inputs = in, .n_inputs = 2, .context = &kind, .mode = modes[i]};
-        ng_check_report report = ng_check_function_with(tanh_of_triple, options);
-        expect_own(&report, kind);
-        report = ng_check_module(module, in, 1, .mode = modes[i]);
-        expect_own(&report, kind);
-        if (kind == FLOAT_GRADIENT_OFF) expect_says(report, "the gradient of x");
-        ck_assert(!ng_failed());
-        assert_same_bits(layer->shift, before);
     }
 }
 
@@ -1558,44 +1451,7 @@ TEST(inputs_stay_as_they_are_and_constants_are_not_checked)
     ck_assert(!ng_requires_grad(in[0]));
 }
 
-/* ---- Sweep, print -------------------------------------------------------------------------- */
-
-TEST(a_sweep_shows_truncation_and_rounding)
-{
-    const double steps[] = {1e-2, 1e-3, 1e-5, 1e-10, 1e-12};
-    double errors[5];
-    ng_tensor *x = normal(1, NG_SHAPE(8, 8), 1);
-    ng_check_options options = {.inputs = &x, .n_inputs = 1};
-    ck_assert_int_eq(ng_check_sweep_with(layer_norm, steps, errors, 5, options), NG_OK);
-    assert_close(errors[0] / errors[1], 100, 0.05); /* h^2 */
-    ck_assert_double_lt(errors[2], 1e-9);
-    ck_assert_double_gt(errors[4] / errors[3], 20); /* 1/h: about 100 */
-    ck_assert_double_lt(errors[4] / errors[3], 500);
-    ck_assert_int_eq(ng_check_sweep_with(failing, steps, errors, 5, options), NG_OK);
-    ng_tensor *odd = normal(1, NG_SHAPE(2, 3), 1);
-    options.inputs = &odd;
-    ck_assert_int_ne(ng_check_sweep_with(failing, steps, errors, 5, options), NG_OK);
-    assert_error(NG_ESHAPE, "ng_matmul"); /* the cause */
-}
-
-/* The relative error of a difference of x^3 is h^2 / (3 x^2); h is 2 s at x = 1 and 2. */
-TEST(a_sweep_tells_the_median_of_what_is_not_0)
-{
-    const double step = 1e-2;
-    double error;
-    ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(2), NG_VALUES(1, 2)));
-    ng_check_options options = {.inputs = &x, .n_inputs = 1};
-    assert_ok(ng_check_sweep_with(cube, &step, &error, 1, options));
-    assert_close(error, (4.0 / 3 + 1.0 / 3) / 2 * step * step, 1e-6);
-    ng_tensor *three = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, 4, 2)));
-    options.inputs = &three;
-    assert_ok(ng_check_sweep_with(cube, &step, &error, 1, options));
-    assert_close(error, 1.0 / 3 * step * step, 1e-6);
-    ng_tensor *flat = own(ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(-1, -2, 1, -3)));
-    options.inputs = &flat;
-    assert_ok(ng_check_sweep_with(relu, &step, &error, 1, options));
-    ck_assert_double_lt(error, 1e-13);
-}
+/* ---- Print --------------------------------------------------------------------------------- */
 
 static int lines_printed(const ng_check_report *report, char **text)
 {

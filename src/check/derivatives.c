@@ -1,4 +1,4 @@
-/* The check: every derivative estimated, compared and judged. */
+/* The pass that gives the check its name: every derivative estimated, compared and judged. */
 #include "check/check.h"
 #include "core/error.h"
 #include <float.h>
@@ -17,7 +17,6 @@ typedef struct {
 
 /* Over all leaves, at one order. */
 typedef struct {
-    double worst; /* the rank of the worst derivative so far, of both orders; -1 before the first */
     int64_t compared, failed, kinks;
     int64_t undecided;    /* of the failed ones */
     bool anything;        /* a derivative other than 0 was seen; a gradient at order 2 */
@@ -136,7 +135,7 @@ static bool judge(leaf_check *c, check_stats *sum)
 /* ---- Into the report ------------------------------------------------------------------------- */
 
 /* Whether it is the worst so far. Wrong ones rank above right ones, NaN above all. */
-static bool report_comparison(const leaf_check *c, int64_t i, check_stats *sum)
+static bool report_comparison(const leaf_check *c, int64_t i)
 {
     const ng_comparison *d = &c->found[i];
     ng_check_report *report = c->subject->report;
@@ -144,8 +143,8 @@ static bool report_comparison(const leaf_check *c, int64_t i, check_stats *sum)
     const double size = fmax(fmax(fabs(d->analytic), fabs(d->numeric.value)), c->scale);
     const double relative = error == 0 || zero_to_rounding(d) ? 0 : error / size;
     const double rank = (isnan(relative) ? HUGE_VAL : relative) + (d->wrong ? 1e3 : 0);
-    if (d->kink || rank <= sum->worst) return false;
-    sum->worst = rank;
+    if (d->kink || rank <= c->subject->worst) return false;
+    c->subject->worst = rank;
     snprintf(report->worst_name, sizeof report->worst_name, "%s", c->leaf->name);
     report->worst_index = i;
     report->analytic = ng_check_printable(d->analytic);
@@ -162,7 +161,7 @@ static void report_leaf(const leaf_check *c, check_stats *sum)
     for (int64_t i = 0; i < c->count; i++) {
         failed += c->found[i].wrong;
         kinks += c->found[i].kink;
-        if (report_comparison(c, i, sum) && c->found[i].wrong) worst = i;
+        if (report_comparison(c, i) && c->found[i].wrong) worst = i;
     }
     sum->compared += c->count;
     sum->failed += failed;
@@ -198,15 +197,32 @@ static bool check_leaf(leaf_check *c, ng_rng *rng, check_stats *sum)
     return ok;
 }
 
-/* All second derivatives may be 0, as those of a line are, if the gradient is not. */
-static bool check_order(ng_subject *subject, double *worst)
+/* Why the derivatives of an order have not passed. */
+static bool say_verdict(const ng_subject *subject, const check_stats *sum)
+{
+    ng_check_report *report = subject->report;
+    if (sum->compared == 0) return ng_check_say(report, "there was nothing to compare");
+    if (sum->failed > 0)
+        return ng_check_say(report, "%lld of %lld %s are wrong%s, the worst in %s",
+                            (long long)sum->failed, (long long)sum->compared,
+                            subject->order == 2 ? "second derivatives" : "derivatives",
+                            sum->undecided == sum->failed ? " or cannot be told from rounding" : "",
+                            report->worst_name);
+    if (sum->untested)
+        return ng_check_say(report,
+                            "%s stands at a kink wherever it was moved: nothing of it was tested",
+                            sum->untested);
+    return sum->anything || ng_check_say(report, "every derivative is 0: nothing was tested");
+}
+
+/* All derivatives of a gradient may be 0, as those of a line are, if the gradient is not. */
+bool ng_check_derivatives(ng_subject *subject)
 {
     ng_check_report *report = subject->report;
     ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_DIRECTIONS);
-    check_stats sum = {.worst = *worst};
-    report->order = subject->order;
+    check_stats sum = {0};
     report->counts[0] = '\0';
-    for (int64_t i = 0; i < subject->n_values && subject->order == 2; i++)
+    for (int64_t i = 0; i < subject->n_values && subject->order > 1; i++)
         sum.anything = sum.anything || subject->base[i] != 0;
     for (int i = 0; i < subject->n_leaves; i++) {
         leaf_check c = {.subject = subject,
@@ -217,71 +233,5 @@ static bool check_order(ng_subject *subject, double *worst)
     report->compared += sum.compared;
     report->failed += sum.failed;
     report->kinks += sum.kinks;
-    *worst = sum.worst;
-    if (sum.compared == 0) return ng_check_say(report, "there was nothing to compare");
-    if (sum.failed > 0)
-        return ng_check_say(report, "%lld of %lld %s are wrong%s, the worst in %s",
-                            (long long)sum.failed, (long long)sum.compared,
-                            subject->order == 2 ? "second derivatives" : "derivatives",
-                            sum.undecided == sum.failed ? " or cannot be told from rounding" : "",
-                            report->worst_name);
-    if (sum.untested)
-        return ng_check_say(report,
-                            "%s stands at a kink wherever it was moved: nothing of it was tested",
-                            sum.untested);
-    if (!sum.anything) return ng_check_say(report, "every derivative is 0: nothing was tested");
-    return ng_subject_repeats(subject);
-}
-
-/* Where the first derivatives are wrong, the second ones are not looked at. */
-static bool check_orders(ng_subject *subject)
-{
-    double worst = -1;
-    if (!ng_subject_begin(subject) || !ng_subject_find_detached(subject) ||
-        !check_order(subject, &worst) || !ng_subject_alone(subject, subject->analytic, true) ||
-        !ng_subject_check_float32(subject))
-        return false;
-    if (subject->options->order < 2) return true;
-    subject->report->order = 2;
-    return ng_subject_raise(subject) && check_order(subject, &worst);
-}
-
-void ng_check_subject(ng_subject *subject)
-{
-    const ng_error_record earlier = ng_error_take();
-    subject->report->passed = check_orders(subject);
-    if (!subject->report->passed) ng_check_explain(subject);
-    if (ng_error_status() != NG_ENOMEM) ng_clear_error();
-    ng_error_restore(&earlier);
-}
-
-ng_check_report ng_check_report_new(const ng_check_options *options)
-{
-    ng_check_report report = {.order = 1, .mode = options->mode};
-    const int order = options->order, mode = (int)options->mode, lines = options->directions;
-    const double tolerance = options->tolerance, step = options->step;
-    if (order < 0 || order > 2)
-        ng_check_say(&report, "order %d was asked for: it is 1 or 2", order);
-    else if (mode < NG_CHECK_ELEMENTS || mode > NG_CHECK_FAST)
-        ng_check_say(&report, "mode %d was asked for: it is an ng_check_mode", mode);
-    else if (mode == NG_CHECK_ELEMENTS && lines != 0)
-        ng_check_say(&report, "%d directions were asked for: elements have none", lines);
-    else if (lines < 0)
-        ng_check_say(&report, "%d directions were asked for", lines);
-    else if (!(tolerance >= 0 && tolerance < 1))
-        ng_check_say(&report, "the tolerance is %g: it is between 0 and 1", tolerance);
-    else if (!(step >= 0 && step <= 1) || (step == 0 && ng_option_given(step)))
-        ng_check_say(&report, "the step is %g: it is between 0 and 1", step + 0);
-    return report;
-}
-
-ng_check_report ng_check_function_with(ng_check_call *call, ng_check_options options)
-{
-    ng_check_report report = ng_check_report_new(&options);
-    ng_subject subject = {0};
-    if (report.message[0]) return report;
-    if (ng_subject_open(&subject, call, options.context, &options, 0, &report))
-        ng_check_subject(&subject);
-    ng_subject_close(&subject);
-    return report;
+    return say_verdict(subject, &sum);
 }
