@@ -53,7 +53,8 @@ static ng_tensor *heads_normed(const attention_layer *layer, ng_tape *tape, ng_t
 }
 
 /* q or k after QK-norm and rotary positions, if the layer has them. */
-static ng_tensor *placed(const attention_layer *layer, ng_tape *tape, ng_tensor *x, ng_module *norm)
+static ng_tensor *normed_and_rotated(const attention_layer *layer, ng_tape *tape, ng_tensor *x,
+                                     ng_module *norm)
 {
     x = heads_normed(layer, tape, x, norm);
     if (!layer->options.rotary) return x;
@@ -65,8 +66,8 @@ static ng_tensor *attention_attend(const attention_layer *layer, ng_tape *tape,
                                    ng_tensor *const qkv[3], const sequences *in)
 {
     const ng_multi_head_attention_new_options *o = &layer->options;
-    ng_tensor *q = placed(layer, tape, qkv[0], layer->q_norm);
-    ng_tensor *k = placed(layer, tape, qkv[1], layer->k_norm);
+    ng_tensor *q = normed_and_rotated(layer, tape, qkv[0], layer->q_norm);
+    ng_tensor *k = normed_and_rotated(layer, tape, qkv[1], layer->k_norm);
     ng_tensor *v = heads_normed(layer, tape, qkv[2], layer->v_norm);
     return ng_attention(tape, q, k, v, in->mask, .heads = o->heads, .kv_heads = o->kv_heads,
                         .scale = has_temperature(layer) ? 1 : 0, .causal = o->causal,
@@ -78,36 +79,37 @@ static ng_tensor *attend_packed(const attention_layer *layer, ng_tape *tape, ng_
                                 const sequences *in)
 {
     const ng_multi_head_attention_new_options *o = &layer->options;
-    const int64_t at_k = layer->dim, at_v = at_k + layer->kv_dim;
+    const int64_t first_k = layer->dim, first_v = first_k + layer->kv_dim;
     if (layer->q_norm || layer->v_norm) {
-        ng_tensor *const parts[] = {ng_slice(tape, qkv, -1, 0, at_k),
-                                    ng_slice(tape, qkv, -1, at_k, at_v),
-                                    ng_slice(tape, qkv, -1, at_v, NG_END)};
+        ng_tensor *const parts[] = {ng_slice(tape, qkv, -1, 0, first_k),
+                                    ng_slice(tape, qkv, -1, first_k, first_v),
+                                    ng_slice(tape, qkv, -1, first_v, NG_END)};
         return attention_attend(layer, tape, parts, in);
     }
     if (o->rotary)
-        qkv = ng_rotary(tape, qkv, .dim = head_dim(layer), .over = at_v, .base = o->rotary_base);
+        qkv = ng_rotary(tape, qkv, .dim = head_dim(layer), .over = first_v, .base = o->rotary_base);
     return ng_self_attention(tape, qkv, in->mask, .heads = o->heads, .kv_heads = o->kv_heads,
                              .causal = o->causal, .dropout = layer->base.training ? o->dropout : 0,
                              .weights = in->weights);
 }
 
-/* Rows from .. to of in_bias. */
-static ng_tensor *bias_part(const attention_layer *layer, ng_tape *tape, int64_t from, int64_t to)
+/* Rows first .. end - 1 of in_bias. */
+static ng_tensor *bias_part(const attention_layer *layer, ng_tape *tape, int64_t first, int64_t end)
 {
     ng_tensor *bias = ng_parameter_value(tape, layer->in_bias);
-    return ng_is_none(bias) ? bias : ng_slice(tape, bias, 0, from, to);
+    return ng_is_none(bias) ? bias : ng_slice(tape, bias, 0, first, end);
 }
 
 static ng_tensor *attend_across(const attention_layer *layer, ng_tape *tape, const sequences *in)
 {
-    const int64_t at_k = layer->dim, at_v = at_k + layer->kv_dim, end = at_v + layer->kv_dim;
+    const int64_t first_k = layer->dim, first_v = first_k + layer->kv_dim,
+                  end = first_v + layer->kv_dim;
     ng_tensor *const qkv[] = {ng_linear(tape, in->x, ng_parameter_value(tape, layer->q_weight),
-                                        bias_part(layer, tape, 0, at_k)),
+                                        bias_part(layer, tape, 0, first_k)),
                               ng_linear(tape, in->keys, ng_parameter_value(tape, layer->k_weight),
-                                        bias_part(layer, tape, at_k, at_v)),
+                                        bias_part(layer, tape, first_k, first_v)),
                               ng_linear(tape, in->values, ng_parameter_value(tape, layer->v_weight),
-                                        bias_part(layer, tape, at_v, end))};
+                                        bias_part(layer, tape, first_v, end))};
     return attention_attend(layer, tape, qkv, in);
 }
 
@@ -157,10 +159,10 @@ static ng_tensor *attention_run(const attention_layer *layer, ng_tape *tape, con
 static ng_tensor *attention_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const attention_layer *layer = (const attention_layer *)self;
-    const sequences of = is_cross(layer)
-                             ? (sequences){in->x, in->memory, in->memory, in->memory_mask, NULL}
-                             : (sequences){in->x, in->x, in->x, in->mask, NULL};
-    return attention_run(layer, tape, &of);
+    const sequences inputs = is_cross(layer)
+                                 ? (sequences){in->x, in->memory, in->memory, in->memory_mask, NULL}
+                                 : (sequences){in->x, in->x, in->x, in->mask, NULL};
+    return attention_run(layer, tape, &inputs);
 }
 
 /* ---- Weights, settings ---------------------------------------------------------------------- */

@@ -98,7 +98,7 @@ static bool go_together(const char *function, const ng_setting *settings, const 
     return true;
 }
 
-/* ---- Defaults and ranges ---------------------------------------------------------------------- */
+/* ---- Defaults and ranges --------------------------------------------------------------------- */
 
 static bool count_ok(const char *function, const ng_setting *settings, const ng_setting *s,
                      const void *layer)
@@ -188,9 +188,9 @@ void *ng_layer_new(const char *function, const ng_module_class *type, const ng_s
     return self;
 }
 
-/* ---- Descriptions ----------------------------------------------------------------------------- */
+/* ---- Descriptions ---------------------------------------------------------------------------- */
 
-/* Whether the setting stands in the description: it has an effect, and there is something to say. */
+/* Whether the setting stands in the description: it has an effect, and a value worth a word. */
 static bool is_shown(const ng_setting *settings, const ng_setting *s, const void *layer)
 {
     const bool may_be_none = s->kind >= NG_IS_COUNT_OR_0 && s->kind <= NG_IS_POINTER;

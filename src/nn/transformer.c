@@ -52,8 +52,8 @@ static ng_tensor *times(ng_tape *tape, ng_tensor *x, double factor)
 }
 
 /* Adds y to the second stream too, if there is one. */
-static ng_tensor *through(const transformer_block *layer, const branch *b, ng_tape *tape,
-                          ng_tensor *x, const ng_inputs *in, ng_tensor **second)
+static ng_tensor *run_branch(const transformer_block *layer, const branch *b, ng_tape *tape,
+                             ng_tensor *x, const ng_inputs *in, ng_tensor **second)
 {
     ng_tensor *y = times(tape, normed(b->before, tape, x, in), layer->scale);
     y = normed(b->after, tape, ng_forward_child(b->f, tape, y, in), in);
@@ -83,8 +83,8 @@ static ng_tensor *block_forward(ng_module *self, ng_tape *tape, const ng_inputs 
         second = stream(tape, x, layer->dim, 1);
         x = stream(tape, x, layer->dim, 0);
     }
-    x = through(layer, &layer->attention, tape, x, in, &second);
-    x = through(layer, &layer->feed_forward, tape, x, in, &second);
+    x = run_branch(layer, &layer->attention, tape, x, in, &second);
+    x = run_branch(layer, &layer->feed_forward, tape, x, in, &second);
     return dual ? both_streams(tape, x, second) : x;
 }
 

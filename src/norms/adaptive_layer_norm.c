@@ -9,7 +9,7 @@ typedef struct {
     ng_adaptive_layer_norm_new_options options;
     ng_module *gamma, *beta; /* projected: Linear(dim, dim) each */
     ng_module *modulation;   /* conditioned: Linear(condition, 2 dim or 3 dim), from zero */
-    bool silu;               /* conditioned: what makes them is of silu(c) */
+    bool silu;               /* conditioned: the Linear gets silu(c) */
 } adaptive;
 
 static ng_tensor *adaptive_normalize(const adaptive *layer, ng_tape *tape, ng_tensor *x)
@@ -35,8 +35,7 @@ static const ng_module_class projected_class = {
 
 /* ---- Conditioned: y = ((1 + scale(c)) * xhat + shift(c)) [* gate(c)]. Peebles & Xie 2023 ---- */
 
-/* (1 + scale) xhat + shift, of what the Linear makes of c: shift, scale and, unless it is NULL,
- * *gate. */
+/* (1 + scale) xhat + shift. A Linear makes shift, scale and, unless it is NULL, *gate of c. */
 static ng_tensor *adapted(const adaptive *layer, ng_tape *tape, ng_tensor *x, ng_tensor *c,
                           ng_tensor **gate)
 {
@@ -44,10 +43,10 @@ static ng_tensor *adapted(const adaptive *layer, ng_tape *tape, ng_tensor *x, ng
     ng_tensor *xhat = adaptive_normalize(layer, tape, x);
     if (!xhat || !ng_condition_fits(&layer->base, c, layer->options.condition, x, -1)) return NULL;
     if (layer->silu) c = ng_silu(tape, c);
-    ng_tensor *made = c ? ng_forward(layer->modulation, tape, c) : NULL;
-    made = ng_condition_spread(tape, made, x, -1);
-    if (gate) *gate = ng_features(tape, made, 2, dim);
-    return ng_scale_and_shift(tape, xhat, made, dim, -1, false);
+    ng_tensor *modulation = c ? ng_forward(layer->modulation, tape, c) : NULL;
+    modulation = ng_condition_expand(tape, modulation, x, -1);
+    if (gate) *gate = ng_features(tape, modulation, 2, dim);
+    return ng_scale_and_shift(tape, xhat, modulation, dim, -1, false);
 }
 
 static ng_tensor *conditioned_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
@@ -83,7 +82,7 @@ static const ng_module_class adanorm_class = {
 
 /* ---- Make ---- */
 
-/* Registers the Linear that makes `parts` of a condition, all 0 at first. */
+/* Registers the Linear that makes so many parts of dim features of a condition, all 0 at first. */
 static ng_module *add_linear(adaptive *self, int64_t parts)
 {
     const ng_adaptive_layer_norm_new_options *o = &self->options;

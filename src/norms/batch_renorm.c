@@ -15,20 +15,21 @@ static double clip(double value, double low, double high)
 
 /* (xhat r + d) gamma + beta is batch normalization with gamma r for gamma and gamma d + beta for
  * beta; r and d are constants. */
-static bool correct(ng_tape *tape, ng_batch_call *call, ng_batch_moments *batch)
+static bool correct_affine(ng_tape *tape, ng_batch_call *call, ng_batch_moments *batch)
 {
-    const limits *most = call->with;
+    const limits *limit = call->with;
     const ng_tensor *mean = call->running_mean, *deviation = call->running_spread;
     ng_tensor *r = ng_result(tape, mean->dtype, mean->shape);
     ng_tensor *d = ng_result(tape, mean->dtype, mean->shape);
     if (!r || !d) return false;
     batch->factor = 1;
     for (int64_t c = 0; c < mean->size; c++) {
-        const double sigma = ng_tensor_load(deviation, c), own = sqrt(batch->spread[c] + call->eps);
-        const double off = (batch->mean[c] - ng_tensor_load(mean, c)) / sigma;
-        batch->spread[c] = own;
-        ng_tensor_store(r, c, clip(own / sigma, 1 / most->r_max, most->r_max));
-        ng_tensor_store(d, c, clip(off, -most->d_max, most->d_max));
+        const double sigma = ng_tensor_load(deviation, c),
+                     sigma_b = sqrt(batch->spread[c] + call->eps);
+        const double offset = (batch->mean[c] - ng_tensor_load(mean, c)) / sigma;
+        batch->spread[c] = sigma_b;
+        ng_tensor_store(r, c, clip(sigma_b / sigma, 1 / limit->r_max, limit->r_max));
+        ng_tensor_store(d, c, clip(offset, -limit->d_max, limit->d_max));
     }
     r = ng_detach(tape, r, .by_definition = true); /* the checker holds them fixed */
     d = ng_detach(tape, d, .by_definition = true);
@@ -43,7 +44,7 @@ ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, n
 {
     static const char function[] = "ng_batch_renorm";
     ng_batch_call call = NG_BATCH_CALL(function, options, running_deviation);
-    const limits most = {ng_option(options.r_max, 3), ng_option(options.d_max, 5)};
+    const limits limit = {ng_option(options.r_max, 3), ng_option(options.d_max, 5)};
     call.group = options.group;
     call.mask = options.mask;
     if (!ng_batch_accepts(tape, &call)) return NULL;
@@ -53,10 +54,10 @@ ng_tensor *ng_batch_renorm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, n
         return NULL;
     }
     if (call.training) {
-        if (!ng_option_range(function, "r_max", most.r_max, 1, HUGE_VAL) ||
-            !ng_option_range(function, "d_max", most.d_max, 0, HUGE_VAL))
+        if (!ng_option_range(function, "r_max", limit.r_max, 1, HUGE_VAL) ||
+            !ng_option_range(function, "d_max", limit.d_max, 0, HUGE_VAL))
             return NULL;
-        call.adapt = correct, call.with = &most;
+        call.adapt = correct_affine, call.with = &limit;
     } else {
         call.running_spread = ng_square(tape, call.running_spread);
         call.eps = 0;
@@ -73,8 +74,8 @@ typedef struct {
     ng_batch_state state; /* with a running deviation */
 } batch_renorm_layer;
 
-/* The share of r_max - 1 and d_max after `seen` batches: 0 during the warm-up, then rising to 1. */
-static double opening(const ng_batch_renorm_new_options *options, double seen)
+/* The fraction of r_max - 1 and d_max after `seen` batches: 0 in the warm-up, then rising to 1. */
+static double limit_fraction(const ng_batch_renorm_new_options *options, double seen)
 {
     const double past = seen - (double)options->warmup;
     if (past < 0) return 0;
@@ -87,13 +88,14 @@ static ng_tensor *batch_renorm_forward(ng_module *self, ng_tape *tape, const ng_
     const ng_batch_renorm_new_options *options = &layer->options;
     const bool training = self->training && !self->frozen;
     const ng_batch_state *state = &layer->state;
-    const double open = opening(options, ng_item(state->batches));
+    const double fraction = limit_fraction(options, ng_item(state->batches));
     if (!ng_channels_fit(self, in->x, options->channels)) return NULL;
     ng_tensor *y = ng_batch_renorm(
         tape, in->x, ng_parameter_value(tape, state->gamma), ng_parameter_value(tape, state->beta),
         state->mean, state->spread, .eps = options->eps, .momentum = options->momentum,
-        .r_max = 1 + open * (options->r_max - 1), .d_max = ng_exactly(open * options->d_max),
-        .training = training, .group = options->group, .mask = in->mask);
+        .r_max = 1 + fraction * (options->r_max - 1),
+        .d_max = ng_exactly(fraction * options->d_max), .training = training,
+        .group = options->group, .mask = in->mask);
     if (y && training) ng_batch_state_count(state, tape);
     return y;
 }

@@ -28,12 +28,14 @@ bool ng_batch_state_collect(const ng_batch_state *state, ng_tape *tape, const ng
     const double n = (double)(shape.outer * shape.inner);
     double *var = ng_tape_memory(tape, (size_t)shape.channels * sizeof *var);
     ng_moments *batch = ng_tape_memory(tape, (size_t)shape.channels * sizeof *batch);
-    ng_statistics of_x;
-    if (!var || !batch || !ng_statistics_new(tape, x, shape.channels, true, &of_x)) return false;
+    ng_statistics statistics;
+    if (!var || !batch || !ng_statistics_new(tape, x, shape.channels, true, &statistics))
+        return false;
     if (n == 0) return true;
-    ng_kernels_for(x->dtype)->column_statistics(&shape, x->data, of_x, var);
+    ng_kernels_for(x->dtype)->column_statistics(&shape, x->data, statistics, var);
     for (int64_t c = 0; c < shape.channels; c++)
-        batch[c] = (ng_moments){n, of_x.mean[c], of_x.low ? of_x.low[c] : 0, var[c] * n};
+        batch[c] =
+            (ng_moments){n, statistics.mean[c], statistics.low ? statistics.low[c] : 0, var[c] * n};
     ng_moments_add(batch, state->moments, shape.channels);
     return true;
 }

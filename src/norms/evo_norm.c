@@ -48,9 +48,10 @@ static ng_tensor *evo_b0_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     x = ng_by_positions(tape, x);
     if (!x) return NULL;
     ng_tensor *var = training ? ng_variance(tape, x, .axes = NG_AXES(0, 2)) : layer->running_var;
-    ng_tensor *own = ng_variance(tape, x, .axes = NG_AXES(-1), .keepdim = true);
+    ng_tensor *sample_var = ng_variance(tape, x, .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *batch = evo_deviation(layer, tape, ng_reshape(tape, var, NG_SHAPE(channels, 1)));
-    ng_tensor *sample = ng_add(tape, evo_slope(layer, tape, x), evo_deviation(layer, tape, own));
+    ng_tensor *sample =
+        ng_add(tape, evo_slope(layer, tape, x), evo_deviation(layer, tape, sample_var));
     ng_tensor *y = evo_affine(layer, tape, ng_div(tape, x, ng_maximum(tape, batch, sample)), s);
     if (!y || !training || !ng_tape_is_live(tape)) return y;
     ng_running_move(layer->running_var, var, (double)count / (double)(count - 1),

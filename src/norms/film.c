@@ -44,29 +44,29 @@ bool ng_condition_fits(const ng_module *self, const ng_tensor *c, int64_t k, con
     return fits;
 }
 
-ng_tensor *ng_condition_spread(ng_tape *tape, ng_tensor *made, const ng_tensor *x, int axis)
+ng_tensor *ng_condition_expand(ng_tape *tape, ng_tensor *modulation, const ng_tensor *x, int axis)
 {
-    if (!made || made->shape.rank == x->shape.rank) return made;
-    const int last = made->shape.rank - 1;
+    if (!modulation || modulation->shape.rank == x->shape.rank) return modulation;
+    const int last = modulation->shape.rank - 1;
     ng_shape wide = {.rank = x->shape.rank};
-    for (int i = 0; i < wide.rank; i++) wide.dim[i] = i < last ? made->shape.dim[i] : 1;
-    wide.dim[axis == 1 ? 1 : wide.rank - 1] = made->shape.dim[last];
-    return ng_reshape(tape, made, wide);
+    for (int i = 0; i < wide.rank; i++) wide.dim[i] = i < last ? modulation->shape.dim[i] : 1;
+    wide.dim[axis == 1 ? 1 : wide.rank - 1] = modulation->shape.dim[last];
+    return ng_reshape(tape, modulation, wide);
 }
 
-ng_tensor *ng_scale_and_shift(ng_tape *tape, ng_tensor *x, ng_tensor *made, int64_t n, int axis,
-                              bool no_shift)
+ng_tensor *ng_scale_and_shift(ng_tape *tape, ng_tensor *x, ng_tensor *modulation, int64_t n,
+                              int axis, bool no_shift)
 {
-    if (no_shift) return ng_mul(tape, ng_add_scalar(tape, made, 1), x);
-    ng_tensor *shift = ng_slice(tape, made, axis, 0, n);
-    ng_tensor *scale = ng_slice(tape, made, axis, n, 2 * n);
+    if (no_shift) return ng_mul(tape, ng_add_scalar(tape, modulation, 1), x);
+    ng_tensor *shift = ng_slice(tape, modulation, axis, 0, n);
+    ng_tensor *scale = ng_slice(tape, modulation, axis, n, 2 * n);
     return ng_add(tape, ng_mul(tape, ng_add_scalar(tape, scale, 1), x), shift);
 }
 
 /* ---- The layer ------------------------------------------------------------------------------ */
 
-/* x (N, channels, ...) with the channels last, and back. */
-static ng_tensor *film_turn(ng_tape *tape, ng_tensor *x, int axis)
+/* x (N, channels, ...) with the channels last, or back. */
+static ng_tensor *swap_channels(ng_tape *tape, ng_tensor *x, int axis)
 {
     return x && axis == 1 && x->shape.rank > 2 ? ng_transpose(tape, x, 1, -1) : x;
 }
@@ -81,11 +81,11 @@ static ng_tensor *film_forward(ng_module *self, ng_tape *tape, const ng_inputs *
                            : ng_channels_fit(self, x, o->channels)) ||
         !ng_condition_fits(self, c, o->condition, x, axis))
         return NULL;
-    ng_tensor *made =
-        ng_linear(tape, film_turn(tape, c, axis), ng_parameter_value(tape, layer->weight),
+    ng_tensor *modulation =
+        ng_linear(tape, swap_channels(tape, c, axis), ng_parameter_value(tape, layer->weight),
                   ng_parameter_value(tape, layer->bias));
-    made = ng_condition_spread(tape, film_turn(tape, made, axis), x, axis);
-    return ng_scale_and_shift(tape, x, made, o->channels, axis, o->no_shift);
+    modulation = ng_condition_expand(tape, swap_channels(tape, modulation, axis), x, axis);
+    return ng_scale_and_shift(tape, x, modulation, o->channels, axis, o->no_shift);
 }
 
 static const ng_module_class film_class = {.name = "FiLM",
@@ -105,10 +105,10 @@ ng_module *ng_film_new_with(ng_film_new_options options)
     film *self =
         ng_layer_new("ng_film_new", &film_class, film_settings, &(film){.options = options});
     if (!self) return NULL;
-    const int64_t made = (options.no_shift ? 1 : 2) * options.channels;
+    const int64_t rows = (options.no_shift ? 1 : 2) * options.channels;
     self->weight =
-        ng_module_add_parameter(&self->base, "weight", NG_SHAPE(made, options.condition));
-    self->bias = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(made));
+        ng_module_add_parameter(&self->base, "weight", NG_SHAPE(rows, options.condition));
+    self->bias = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(rows));
     return ng_module_built(&self->base);
 }
 

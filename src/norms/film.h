@@ -11,13 +11,13 @@
 bool ng_condition_fits(const ng_module *self, const ng_tensor *c, int64_t k, const ng_tensor *x,
                        int axis);
 
-/* What a Linear made of such a condition, in a shape that broadcasts against x. */
-ng_tensor *ng_condition_spread(ng_tape *tape, ng_tensor *made, const ng_tensor *x, int axis);
+/* Scale and shift that a Linear made of such a condition, in a shape that broadcasts against x. */
+ng_tensor *ng_condition_expand(ng_tape *tape, ng_tensor *modulation, const ng_tensor *x, int axis);
 
-/* (1 + scale) x + shift, where `made` has shift and scale, of n each, side by side along the axis;
- * without a shift only scale. */
-ng_tensor *ng_scale_and_shift(ng_tape *tape, ng_tensor *x, ng_tensor *made, int64_t n, int axis,
-                              bool no_shift);
+/* (1 + scale) x + shift, where `modulation` has shift and scale, of n each, side by side along the
+ * axis; without a shift only scale. */
+ng_tensor *ng_scale_and_shift(ng_tape *tape, ng_tensor *x, ng_tensor *modulation, int64_t n,
+                              int axis, bool no_shift);
 
 /* Registers a FiLM as the child modulation, so that self needs a condition; NULL, and nothing is
  * registered, if options.condition is 0. */

@@ -15,17 +15,17 @@ static ng_tensor *l2_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     const l2_norm *layer = (const l2_norm *)self;
     const ng_l2_norm_new_options *options = &layer->options;
     const double n = (double)options->dim, eps = ng_exactly(options->eps / n);
-    const bool turn = options->channels_first && x->shape.rank > 2;
+    const bool swap = options->channels_first && x->shape.rank > 2;
     if (options->channels_first ? !ng_channels_fit(self, x, options->dim)
                                 : !ng_features_fit(self, x, options->dim))
         return NULL;
-    if (turn) x = ng_transpose(tape, x, 1, -1);
+    if (swap) x = ng_transpose(tape, x, 1, -1);
     ng_tensor *gamma = ng_parameter_value(tape, layer->gamma), *y;
     if (ng_is_none(gamma))
         y = ng_mul_scalar(tape, ng_rms_norm(tape, x, NG_NONE, eps), 1 / sqrt(n));
     else
         y = ng_rms_norm(tape, x, ng_mul_scalar(tape, gamma, 1 / sqrt(n)), eps);
-    return turn ? ng_transpose(tape, y, 1, -1) : y;
+    return swap ? ng_transpose(tape, y, 1, -1) : y;
 }
 
 static const ng_module_class l2_norm_class = {

@@ -1,4 +1,4 @@
-/* What layers share that replace the parameter "weight" of a module by a function of it. */
+/* Shared by the layers that replace the parameter "weight" of a module by a function of it. */
 #ifndef NG_NORMS_REPARAMETERIZED_H
 #define NG_NORMS_REPARAMETERIZED_H
 

@@ -73,14 +73,14 @@ static ng_tensor *spectral_norm_forward(ng_module *self, ng_tape *tape, const ng
     if (self->training && !self->frozen &&
         !spectral_iterate(tape, weight, options->eps, options->iterations, &u, &v))
         return NULL;
-    const bool moved = u != layer->u;
-    if (moved) {
+    const bool iterated = u != layer->u;
+    if (iterated) {
         u = ng_detach(tape, u, .by_definition = true);
         v = ng_detach(tape, v, .by_definition = true);
     }
     ng_tensor *y =
         ng_forward_reparameterized(&layer->r, ng_spectral_norm(tape, weight, u, v), tape, in);
-    if (y && moved && ng_tape_is_live(tape)) {
+    if (y && iterated && ng_tape_is_live(tape)) {
         ng_copy_values(layer->u, u);
         ng_copy_values(layer->v, v);
     }

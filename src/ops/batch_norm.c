@@ -278,8 +278,9 @@ static ng_status batch_norm_backward(ng_tape *tape, const ng_node *node, const n
     return NG_OK;
 }
 
-/* (C): sum of dy xhat and of dy. Or the scale and shift that take xhat to what the means of all
- * ranks add to dx: -rstd (xhat sum(g xhat) + sum(g)) / m. */
+/* Per channel (C): dgamma = sum(dy xhat) and dbeta = sum(dy). A second pass holds a scale and a
+ * shift in them: scale xhat + shift = -rstd (xhat sum(g xhat) + sum(g)) / m, the part of dx that
+ * depends on the sums over all ranks. */
 typedef struct {
     ng_tensor *dgamma, *dbeta;
 } channel_sums;
