@@ -60,11 +60,11 @@ static ng_tensor *numbered_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 }
 
 static const ng_setting slope_settings[] = {
-    {NG_PLACE("slope", numbered, number), NG_IS_NOT_NEGATIVE, .bare = true}, {NULL}};
+    {NG_PLACE("slope", numbered, number), NG_IS_NOT_NEGATIVE, .bare = true}, {0}};
 static const ng_setting alpha_settings[] = {
-    {NG_PLACE("alpha", numbered, number), NG_IS_NOT_NEGATIVE, .bare = true}, {NULL}};
+    {NG_PLACE("alpha", numbered, number), NG_IS_NOT_NEGATIVE, .bare = true}, {0}};
 static const ng_setting celu_settings[] = {
-    {NG_PLACE("alpha", numbered, number), NG_IS_POSITIVE, .bare = true}, {NULL}};
+    {NG_PLACE("alpha", numbered, number), NG_IS_POSITIVE, .bare = true}, {0}};
 
 #define NUMBERED(op_name, shown, settings, parameter)                                              \
     static const numbered_class op_name##_class = {                                                \
@@ -97,7 +97,7 @@ static const ng_module_class prelu_class = {
 static const ng_setting prelu_settings[] = {
     {NG_OPTION(prelu, channels), NG_IS_COUNT, .unit = "channels", .bare = true},
     {NG_OPTION(prelu, slope), NG_IS_FINITE, .standard = 0.25, .quiet = true},
-    {NULL}};
+    {0}};
 
 ng_module *ng_prelu_new_with(ng_prelu_new_options options)
 {
@@ -129,7 +129,7 @@ static void print_function_name(const void *member, char *text, size_t bytes)
 
 static const ng_setting function_settings[] = {
     {NG_MEMBER(function_layer, name), NG_IS_OTHER, .print = print_function_name, .bare = true},
-    {NULL}};
+    {0}};
 
 static const ng_module_class function_class = {
     .name = "Function", .size = sizeof(function_layer), .forward = function_forward};

@@ -242,7 +242,7 @@ static const ng_setting attention_settings[] = {
     {NG_OPTION(attention_layer, dropout), NG_IS_PROBABILITY, .quiet = true},
     {NG_OPTION(attention_layer, no_bias), NG_IS_FLAG},
     {NG_OPTION(attention_layer, gain), NG_IS_NOT_NEGATIVE, .standard = 1, .quiet = true},
-    {NULL}};
+    {0}};
 
 /* Registers the weights of q, k and v: one matrix, or three for cross-attention. */
 static void add_in_weights(attention_layer *self)

@@ -93,7 +93,7 @@ static const ng_setting conv_settings[] = {
     {NG_MEMBER(conv, groups), NG_IS_COUNT, .standard = 1, .unit = "groups", .divides = "in out",
      .quiet = true},
     {NG_MEMBER(conv, no_bias), NG_IS_FLAG},
-    {NULL}};
+    {0}};
 
 /* A layer with the settings of `asked`, whose base is not set. */
 static ng_module *conv_create(const conv_class *type, conv asked)

@@ -15,7 +15,7 @@ static const ng_module_class dropout_class = {
     .name = "Dropout", .size = sizeof(dropout), .forward = dropout_forward};
 
 static const ng_setting dropout_settings[] = {
-    {NG_MEMBER(dropout, p), NG_IS_PROBABILITY, .bare = true}, {NULL}};
+    {NG_MEMBER(dropout, p), NG_IS_PROBABILITY, .bare = true}, {0}};
 
 ng_module *ng_dropout_new(double p)
 {

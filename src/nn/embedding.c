@@ -24,7 +24,7 @@ static const ng_setting embedding_settings[] = {
     {NG_OPTION(embedding, padded), NG_IS_FLAG},
     {NG_OPTION(embedding, padding), NG_IS_COUNT_OR_0, .unit = "ids", .needs = "padded"},
     {NG_OPTION(embedding, deviation), NG_IS_NOT_NEGATIVE, .standard = 1, .quiet = true},
-    {NULL}};
+    {0}};
 
 static ng_module *embedding_create(const char *function, const ng_module_class *type, int64_t count,
                                    ng_embedding_new_options options)

@@ -54,7 +54,7 @@ static const ng_setting feed_forward_settings[] = {
      .choices = activation_names, .bare = true},
     {NG_OPTION(feed_forward, no_bias), NG_IS_FLAG},
     {NG_OPTION(feed_forward, gain), NG_IS_NOT_NEGATIVE, .standard = 1, .quiet = true},
-    {NULL}};
+    {0}};
 
 ng_module *ng_feed_forward_new_with(ng_feed_forward_new_options options)
 {

@@ -41,7 +41,7 @@ static const ng_setting linear_settings[] = {
      .quiet = true},
     {NG_OPTION(linear, init_value), NG_IS_FINITE, .needs = "init",
      .when = 1 << NG_INIT_NORMAL | 1 << NG_INIT_CONSTANT},
-    {NULL}};
+    {0}};
 
 ng_module *ng_linear_new_with(int64_t in, ng_linear_new_options options)
 {

@@ -47,7 +47,7 @@ static const ng_setting pool_settings[] = {
     {NG_PLACE("ceil", pool_layer, call.window.ceil), NG_IS_FLAG},
     {NG_PLACE("exclude_padding", pool_layer, call.window.exclude_padding), NG_IS_FLAG},
     {NG_PLACE("size", pool_layer, call.size), NG_IS_SHAPE, .unit = "elements", .bare = true},
-    {NULL}};
+    {0}};
 
 #define POOL_CLASS(label)                                                                          \
     {                                                                                              \
@@ -127,7 +127,7 @@ static const ng_setting upsample_settings[] = {
     {NG_OPTION(upsample, mode), NG_IS_CHOICE, .unit = "ng_interpolation", .choices = mode_names,
      .bare = true},
     {NG_OPTION(upsample, align_corners), NG_IS_FLAG, .needs = "mode", .when = 1 << NG_LINEAR},
-    {NULL}};
+    {0}};
 
 ng_module *ng_upsample_new_with(ng_upsample_options options)
 {

@@ -221,7 +221,7 @@ static const ng_setting recurrent_settings[] = {
     {NG_OPTION(recurrent, relu), NG_IS_FLAG},
     {NG_OPTION(recurrent, dropout), NG_IS_PROBABILITY, .quiet = true},
     {NG_OPTION(recurrent, no_bias), NG_IS_FLAG},
-    {NULL}};
+    {0}};
 
 /* "weight_ih_l2_reverse" */
 typedef struct {

@@ -6,7 +6,7 @@
  *         {NG_OPTION(l2_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-10},
  *         {NG_OPTION(l2_norm, scale), NG_IS_FINITE, .standard = 1, .quiet = true},
  *         {NG_OPTION(l2_norm, no_affine), NG_IS_FLAG, .excludes = "scale"},
- *         {NULL}};
+ *         {0}};
  *
  *     l2_norm *self = ng_layer_new("ng_l2_norm_new", &l2_norm_class, l2_norm_settings,
  *                                  &(l2_norm){.options = options});
@@ -38,7 +38,7 @@ typedef enum {
 } ng_setting_kind;
 
 typedef struct {
-    const char *name; /* "eps", as a caller writes it; NULL ends the table */
+    const char *name; /* "eps", as a caller writes it; NULL, in {0}, ends the table */
     size_t place;     /* of the member in the layer's struct */
     ng_setting_kind kind;
     double standard;            /* what 0 selects; 0: 0 is a value like others (or missing) */

@@ -100,7 +100,7 @@ static const ng_setting block_settings[] = {
      .needs = "placement", .when = 1 << NG_NORM_DEEP},
     {NG_OPTION(transformer_block, layer), NG_IS_COUNT, .standard = 1, .unit = "layers",
      .needs = "placement", .when = 1 << NG_NORM_SCALED},
-    {NULL}};
+    {0}};
 
 /* Whether the placement is one of a block, and leaves the norms of q and k to the caller. */
 static bool placement_ok(const char *function, const ng_transformer_block_new_options *o)
@@ -254,7 +254,7 @@ static const ng_setting transformer_settings[] = {
     {NG_OPTION(transformer, layers), NG_IS_COUNT, .standard = 4, .most = NG_MAX_LAYERS,
      .unit = "layers", .hidden = true},
     {NG_OPTION(transformer, dropout), NG_IS_PROBABILITY, .hidden = true},
-    {NULL}};
+    {0}};
 
 ng_module *ng_transformer_new_with(ng_transformer_new_options options)
 {

@@ -105,7 +105,7 @@ static const ng_setting adaptive_settings[] = {
     {NG_OPTION(adaptive, raw), NG_IS_FLAG, .needs = "form", .when = IF_ADANORM},
     {NG_OPTION(adaptive, differentiate), NG_IS_FLAG, .needs = "form", .when = IF_ADANORM},
     {NG_OPTION(adaptive, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
-    {NULL}};
+    {0}};
 
 ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options options)
 {
@@ -156,7 +156,7 @@ static const ng_setting adaptive_residual_settings[] = {
     {NG_OPTION(adaptive, dim), NG_IS_COUNT, .unit = "features", .bare = true},
     {NG_OPTION(adaptive, condition), NG_IS_COUNT, .unit = "features"},
     {NG_OPTION(adaptive, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-6},
-    {NULL}};
+    {0}};
 
 ng_module *ng_adaptive_residual_new_with(ng_adaptive_residual_new_options options)
 {

@@ -107,7 +107,7 @@ static const ng_setting batch_norm_settings[] = {
     {NG_OPTION(batch_norm, group), NG_IS_POINTER, .label = "synchronized"},
     {NG_OPTION(batch_norm, condition), NG_IS_COUNT_OR_0, .unit = "features",
      .excludes = "no_affine"},
-    {NULL}};
+    {0}};
 
 ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options)
 {

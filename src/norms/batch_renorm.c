@@ -116,7 +116,7 @@ static const ng_setting batch_renorm_settings[] = {
     {NG_OPTION(batch_renorm_layer, ramp), NG_IS_COUNT_OR_0, .unit = "batches"},
     {NG_OPTION(batch_renorm_layer, no_affine), NG_IS_FLAG},
     {NG_OPTION(batch_renorm_layer, group), NG_IS_POINTER, .label = "synchronized"},
-    {NULL}};
+    {0}};
 
 ng_module *ng_batch_renorm_new_with(ng_batch_renorm_new_options options)
 {

@@ -27,7 +27,7 @@ static const ng_setting derf_settings[] = {
     {NG_OPTION(derf, dim), NG_IS_COUNT, .unit = "features", .bare = true},
     {NG_OPTION(derf, alpha), NG_IS_FINITE, .standard = 0.5},
     {NG_OPTION(derf, no_affine), NG_IS_FLAG},
-    {NULL}};
+    {0}};
 
 ng_module *ng_derf_new_with(ng_dynamic_tanh_new_options options)
 {

@@ -22,7 +22,7 @@ static const ng_setting detach_norm_settings[] = {
     {NG_OPTION(detach_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
     {NG_OPTION(detach_norm, mean_flows), NG_IS_FLAG},
     {NG_OPTION(detach_norm, deviation_flows), NG_IS_FLAG},
-    {NULL}};
+    {0}};
 
 ng_module *ng_detach_norm_new_with(ng_detach_norm_new_options options)
 {

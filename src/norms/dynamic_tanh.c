@@ -24,7 +24,7 @@ static const ng_setting dynamic_tanh_settings[] = {
     {NG_OPTION(dynamic_tanh_layer, dim), NG_IS_COUNT, .unit = "features", .bare = true},
     {NG_OPTION(dynamic_tanh_layer, alpha), NG_IS_FINITE, .standard = 0.5},
     {NG_OPTION(dynamic_tanh_layer, no_affine), NG_IS_FLAG},
-    {NULL}};
+    {0}};
 
 ng_module *ng_dynamic_tanh_new_with(ng_dynamic_tanh_new_options options)
 {

@@ -89,7 +89,7 @@ static const ng_setting evo_norm_settings[] = {
      .excludes = "momentum"},
     {NG_OPTION(evo_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
     {NG_OPTION(evo_norm, momentum), NG_IS_FRACTION, .standard = 0.1},
-    {NULL}};
+    {0}};
 
 ng_module *ng_evo_norm_new_with(ng_evo_norm_new_options options)
 {

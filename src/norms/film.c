@@ -98,7 +98,7 @@ static const ng_setting film_settings[] = {
     {NG_OPTION(film, condition), NG_IS_COUNT, .unit = "features"},
     {NG_OPTION(film, features_last), NG_IS_FLAG},
     {NG_OPTION(film, no_shift), NG_IS_FLAG},
-    {NULL}};
+    {0}};
 
 ng_module *ng_film_new_with(ng_film_new_options options)
 {

@@ -42,7 +42,7 @@ static const ng_setting filter_response_norm_settings[] = {
     {NG_OPTION(filter_response_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-6},
     {NG_OPTION(filter_response_norm, learned_eps), NG_IS_FLAG},
     {NG_OPTION(filter_response_norm, no_threshold), NG_IS_FLAG},
-    {NULL}};
+    {0}};
 
 ng_module *ng_filter_response_norm_new_with(ng_filter_response_norm_new_options options)
 {

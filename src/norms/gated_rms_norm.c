@@ -44,7 +44,7 @@ static const ng_setting gated_rms_norm_settings[] = {
      .divides = "dim"},
     {NG_OPTION(gated_rms_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
     {NG_OPTION(gated_rms_norm, norm_first), NG_IS_FLAG},
-    {NULL}};
+    {0}};
 
 ng_module *ng_gated_rms_norm_new_with(ng_gated_rms_norm_new_options options)
 {

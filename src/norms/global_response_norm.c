@@ -30,7 +30,7 @@ static const ng_module_class global_response_norm_class = {.name = "GlobalRespon
 static const ng_setting global_response_norm_settings[] = {
     {NG_OPTION(global_response_norm, channels), NG_IS_COUNT, .unit = "channels", .bare = true},
     {NG_OPTION(global_response_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-6},
-    {NULL}};
+    {0}};
 
 ng_module *ng_global_response_norm_new_with(ng_global_response_norm_new_options options)
 {

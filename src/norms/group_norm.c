@@ -29,7 +29,7 @@ static const ng_setting group_norm_settings[] = {
     {NG_OPTION(group_norm_layer, no_affine), NG_IS_FLAG},
     {NG_OPTION(group_norm_layer, condition), NG_IS_COUNT_OR_0, .unit = "features",
      .excludes = "no_affine"},
-    {NULL}};
+    {0}};
 
 ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_options options)
 {

@@ -70,7 +70,7 @@ static const ng_setting instance_norm_settings[] = {
     {NG_OPTION(instance_norm_layer, condition), NG_IS_COUNT_OR_0, .unit = "features",
      .excludes = "affine"},
     {NG_OPTION(instance_norm_layer, style), NG_IS_FLAG, .excludes = "affine condition"},
-    {NULL}};
+    {0}};
 
 ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
 {

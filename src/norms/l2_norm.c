@@ -37,7 +37,7 @@ static const ng_setting l2_norm_settings[] = {
     {NG_OPTION(l2_norm, scale), NG_IS_FINITE, .standard = 1, .quiet = true},
     {NG_OPTION(l2_norm, no_affine), NG_IS_FLAG, .excludes = "scale"},
     {NG_OPTION(l2_norm, channels_first), NG_IS_FLAG},
-    {NULL}};
+    {0}};
 
 ng_module *ng_l2_norm_new_with(ng_l2_norm_new_options options)
 {

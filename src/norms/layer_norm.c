@@ -50,7 +50,7 @@ static const ng_setting layer_norm_settings[] = {
     {NG_OPTION(layer_norm, unit_offset), NG_IS_FLAG, .excludes = "no_affine"},
     {NG_OPTION(layer_norm, unbiased), NG_IS_FLAG},
     {NG_OPTION(layer_norm, channels_first), NG_IS_FLAG, .excludes = "unbiased"},
-    {NULL}};
+    {0}};
 
 ng_module *ng_layer_norm_new_with(ng_layer_norm_new_options options)
 {

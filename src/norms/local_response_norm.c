@@ -21,7 +21,7 @@ static const ng_setting local_response_norm_settings[] = {
     {NG_OPTION(local_response_norm, alpha), NG_IS_NOT_NEGATIVE, .standard = 1e-4},
     {NG_OPTION(local_response_norm, beta), NG_IS_NOT_NEGATIVE, .standard = 0.75},
     {NG_OPTION(local_response_norm, k), NG_IS_NOT_NEGATIVE, .standard = 1},
-    {NULL}};
+    {0}};
 
 ng_module *ng_local_response_norm_new_with(ng_local_response_norm_new_options options)
 {

@@ -31,7 +31,7 @@ static const ng_setting rms_norm_settings[] = {
     {NG_OPTION(rms_norm, no_affine), NG_IS_FLAG},
     {NG_OPTION(rms_norm, condition), NG_IS_COUNT_OR_0, .unit = "features",
      .excludes = "no_affine unit_offset"},
-    {NULL}};
+    {0}};
 
 ng_module *ng_rms_norm_new_with(ng_rms_norm_new_options options)
 {

@@ -22,7 +22,7 @@ static const ng_setting scale_norm_settings[] = {
     {NG_OPTION(scale_norm, dim), NG_IS_COUNT, .unit = "features", .bare = true},
     {NG_OPTION(scale_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-10},
     {NG_OPTION(scale_norm, length), NG_IS_FINITE, .quiet = true},
-    {NULL}};
+    {0}};
 
 ng_module *ng_scale_norm_new_with(ng_scale_norm_new_options options)
 {

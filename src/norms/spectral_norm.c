@@ -120,7 +120,7 @@ static const ng_module_class spectral_norm_class = {.name = "SpectralNorm",
 static const ng_setting spectral_norm_settings[] = {
     {NG_OPTION(spectral_norm, iterations), NG_IS_COUNT, .standard = 1, .unit = "iterations"},
     {NG_OPTION(spectral_norm, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-12},
-    {NULL}};
+    {0}};
 
 ng_module *ng_spectral_norm_new_with(ng_spectral_norm_new_options options)
 {

@@ -54,7 +54,7 @@ static const ng_module_class weight_norm_class = {.name = "WeightNorm",
 
 static const ng_setting weight_norm_settings[] = {{NG_OPTION(weight_norm, whole), NG_IS_FLAG},
                                                   {NG_OPTION(weight_norm, centred), NG_IS_FLAG},
-                                                  {NULL}};
+                                                  {0}};
 
 ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options)
 {

@@ -25,7 +25,7 @@ static const ng_module_class weight_standardization_class = {.name = "WeightStan
                                                                  weight_standardization_forward};
 
 static const ng_setting weight_standardization_settings[] = {
-    {NG_OPTION(weight_standardization, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5}, {NULL}};
+    {NG_OPTION(weight_standardization, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5}, {0}};
 
 ng_module *ng_weight_standardization_new_with(ng_weight_standardization_new_options options)
 {
