@@ -171,15 +171,6 @@ NG_API ng_tensor *ng_tensor_load_npy(const char *path);
  * as NumPy writes them. Of several arrays of one name the first is read. */
 NG_API ng_tensor *ng_tensor_load_npz(const char *path, const char *name);
 
-/* Saves tensors as an uncompressed archive of less than 4 GB:
- *     ng_tensors_save_npz(path, (ng_npz_array[]){{"x", x}, {"y", y}}, 2) */
-typedef struct {
-    const char *name;        /* without ".npy"; UTF-8 */
-    const ng_tensor *tensor; /* its values */
-} ng_npz_array;
-NG_API NG_MUST_CHECK ng_status ng_tensors_save_npz(const char *path, const ng_npz_array *arrays,
-                                                   int count);
-
 NG_END_C
 
 #endif

@@ -14,7 +14,8 @@ enum { NPY_MAGIC = 6, NPY_LINE = 64, NPY_HEADER_MOST = 1 << 16 };
 
 /* ---- Write --------------------------------------------------------------------------------- */
 
-void ng_npy_print_header(ng_text *text, const ng_tensor *x)
+/* Adds what stands before the elements. */
+static void npy_print_header(ng_text *text, const ng_tensor *x)
 {
     ng_text header = {.function = text->function};
     ng_text_print(&header, "{'descr': '<%s', 'fortran_order': False, 'shape': (",
@@ -41,7 +42,7 @@ ng_status ng_tensor_save_npy(const ng_tensor *x, const char *path)
         return ng_newest_status();
     const ng_stored stored = ng_stored_of(x);
     ng_text header = {.function = function};
-    ng_npy_print_header(&header, x);
+    npy_print_header(&header, x);
     ng_replacement file;
     ng_replacement_begin(&file, function, path);
     ng_replacement_text(&file, &header);

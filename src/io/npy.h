@@ -6,9 +6,6 @@
 #include "io/stored.h"
 #include "io/unpack.h"
 
-/* Adds what stands before the elements in a .npy file. */
-void ng_npy_print_header(ng_text *text, const ng_tensor *x);
-
 /* The dtype of the tensor: NG_NPY_OWN as ng_tensor_load_npy says; NG_NPY_FEATURES `dtype`;
  * NG_NPY_LABELS int64 for whole numbers and `dtype` for others. */
 typedef enum { NG_NPY_OWN, NG_NPY_FEATURES, NG_NPY_LABELS } ng_npy_role;

@@ -5,115 +5,12 @@
  *     the end: how many entries, where the directory stands, a comment
  */
 #include "io/dataset.h"
-#include "io/json.h"
 #include "io/npy.h"
 #include <stdio.h>
 #include <string.h>
 
 enum { ZIP_LOCAL = 30, ZIP_ENTRY = 46, ZIP_END = 22 };
 enum { ZIP_STORED = 0, ZIP_DEFLATED = 8 };
-
-/* ---- Write --------------------------------------------------------------------------------- */
-
-static void add_to_crc(void *crc, const void *bytes, int64_t count)
-{
-    uint32_t *const sum = crc;
-    *sum = ng_crc32(*sum, bytes, count);
-}
-
-/* Adds the fields that the local header and the directory's entry share. The date is always the
- * first one, so that equal tensors give equal files. */
-static void print_fields(ng_text *text, const char *name, uint32_t crc, int64_t size)
-{
-    enum { VERSION = 20, UTF8 = 0x800, FIRST_DAY = 0x21 };
-    ng_text_number(text, VERSION, 2);
-    ng_text_number(text, UTF8, 2);
-    ng_text_number(text, ZIP_STORED, 2);
-    ng_text_number(text, (uint64_t)FIRST_DAY << 16, 4);
-    ng_text_number(text, crc, 4);
-    ng_text_number(text, (uint64_t)size, 4);
-    ng_text_number(text, (uint64_t)size, 4);
-    ng_text_number(text, strlen(name) + 4, 2);
-    ng_text_number(text, 0, 2);
-}
-
-/* Writes one array, adds its entry to the directory and returns how many bytes the array took. */
-static int64_t write_array(ng_replacement *file, const ng_npz_array *array, int64_t offset,
-                           ng_text *directory)
-{
-    const ng_stored stored = ng_stored_of(array->tensor);
-    ng_text header = {.function = directory->function}, local = header;
-    ng_npy_print_header(&header, array->tensor);
-    uint32_t crc = ng_crc32(0, header.bytes, header.count);
-    ng_stored_pieces(&stored, add_to_crc, &crc);
-    const int64_t size = header.count + stored.size * ng_stored_width(stored.kind);
-
-    ng_text_print(&local, "PK\3\4");
-    print_fields(&local, array->name, crc, size);
-    ng_text_print(&local, "%s.npy", array->name);
-    ng_text_print(directory, "PK\1\2");
-    ng_text_number(directory, 20, 2);
-    print_fields(directory, array->name, crc, size);
-    ng_text_number(directory, 0, 8);
-    ng_text_number(directory, 0, 2);
-    ng_text_number(directory, (uint64_t)offset, 4);
-    ng_text_print(directory, "%s.npy", array->name);
-
-    const int64_t written = local.count + size;
-    ng_replacement_text(file, &local);
-    ng_replacement_text(file, &header);
-    ng_stored_write(&stored, file);
-    return written;
-}
-
-static ng_status check_arrays(const char *function, const ng_npz_array *arrays, int count)
-{
-    int64_t bytes = 0;
-    if (count < 1 || count > 0xfffe)
-        return ng_fail(NG_EVALUE, "%s: %d arrays, expected 1 to 65534", function, count);
-    for (int i = 0; i < count; i++) {
-        const ng_npz_array *array = &arrays[i];
-        if (!ng_given(function, "name", array->name) ||
-            !ng_given(function, "tensor", array->tensor) || !ng_readable(function, array->tensor))
-            return ng_newest_status();
-        const size_t length = strlen(array->name);
-        if (length < 1 || length > 1000 || !ng_is_utf8(array->name))
-            return ng_fail(NG_EVALUE,
-                           "%s: an array is named \"%.100s\", expected UTF-8, 1 to 1000 bytes",
-                           function, array->name);
-        for (int k = 0; k < i; k++)
-            if (strcmp(arrays[k].name, array->name) == 0)
-                return ng_fail(NG_EVALUE, "%s: two arrays are named \"%s\"", function, array->name);
-        bytes += array->tensor->size * (int64_t)ng_dtype_bytes(array->tensor->dtype) + 4096;
-        if (bytes > UINT32_MAX)
-            return ng_fail(NG_EVALUE, "%s: more than 4 GB, expected less", function);
-    }
-    return NG_OK;
-}
-
-ng_status ng_tensors_save_npz(const char *path, const ng_npz_array *arrays, int count)
-{
-    static const char function[] = "ng_tensors_save_npz";
-    if (!ng_given(function, "path", path) || !ng_given(function, "arrays", arrays))
-        return ng_newest_status();
-    const ng_status status = check_arrays(function, arrays, count);
-    if (status != NG_OK) return status;
-    ng_replacement file;
-    ng_text directory = {.function = function};
-    int64_t offset = 0;
-    ng_replacement_begin(&file, function, path);
-    for (int i = 0; i < count; i++) offset += write_array(&file, &arrays[i], offset, &directory);
-    const int64_t bytes = directory.count;
-    ng_text_print(&directory, "PK\5\6");
-    ng_text_number(&directory, 0, 4);
-    ng_text_number(&directory, (uint64_t)count, 2);
-    ng_text_number(&directory, (uint64_t)count, 2);
-    ng_text_number(&directory, (uint64_t)bytes, 4);
-    ng_text_number(&directory, (uint64_t)offset, 4);
-    ng_text_number(&directory, 0, 2);
-    ng_replacement_text(&file, &directory);
-    return ng_replacement_end(&file);
-}
 
 /* ---- The directory ------------------------------------------------------------------------- */
 

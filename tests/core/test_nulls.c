@@ -20,7 +20,6 @@ static ng_parallel *parallel;
 static ng_named_tensor named;
 static ng_batch batch;
 static ng_recurrent_state state;
-static ng_npz_array an_array, unnamed;
 static ng_check_report report;
 static ng_rng rng;
 static double numbers[1];
@@ -48,7 +47,6 @@ static void begin_calls(void)
     leaf = own(ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(2, 2), 0, 1, &rng)));
     result = ng_square(tape, leaf);
     fresh = ng_result_full(tape, NG_F64, NG_SHAPE(2, 2), 1);
-    an_array = (ng_npz_array){"x", leaf}, unnamed = (ng_npz_array){NULL, leaf};
     numbers[0] = 1e-3;
     layer = ng_linear_new(2, 2), norm = ng_batch_norm_new(2);
     assert_ok(ng_module_to(layer, NG_F64));
