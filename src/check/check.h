@@ -64,17 +64,17 @@
 #define CHECK_STEPS 26
 #define CHECK_POWERS 6
 #define CHECK_TINY 0x1p-20
-/* Shares of the first step, of few bits so that x + h is exact, and no fractions with a small
+/* Factors of the first step, of few bits so that x + h is exact, and no fractions with a small
  * denominator: a whole period of sin(2 pi 16 x) would show no slope. The others measure again. */
-#define CHECK_SHARE (3709 / 4096.0)
-#define CHECK_OTHER_SHARES                                                                         \
+#define CHECK_FACTOR (3709 / 4096.0)
+#define CHECK_OTHER_FACTORS                                                                        \
     {                                                                                              \
         2557 / 4096.0, 3331 / 4096.0                                                               \
     }
 
 /* The tolerance if the options have none. Right derivatives of the library are within 1e-10. */
 #define CHECK_TOLERANCE 1e-9
-/* The share of the tolerance at which the numeric derivative is refined no further. */
+/* The part of the tolerance at which the numeric derivative is refined no further. */
 #define CHECK_ENOUGH 1e-2
 /* Errors of the estimate that are allowed: it is the difference of two values, and may be small by
  * chance. */
@@ -83,7 +83,7 @@
  * cancel; and LOST of the tensor's largest derivative, in a sum. */
 #define CHECK_CANCELLED 0x1p12
 #define CHECK_LOST 1e-12
-/* The share of the tensor's largest derivative to which a derivative has to be known, unless 10
+/* The part of the tensor's largest derivative to which a derivative has to be known, unless 10
  * tolerances are more. A mistake of 1 % of a term that is 1000 times smaller than others shows. */
 #define CHECK_KNOWN 1e-5
 
@@ -240,8 +240,8 @@ typedef struct {
 } ng_estimate;
 
 /* The derivative, refined until its error is below `enough` times the larger of its own size and
- * `scale`, from a share of the largest step on. */
-bool ng_line_estimate(const ng_line *line, double share, double scale, double enough,
+ * `scale`, from the largest step times `factor` on. */
+bool ng_line_estimate(const ng_line *line, double factor, double scale, double enough,
                       ng_estimate *estimate);
 
 /* Whether the line has a kink or a jump at the base point, and `analytic` lies between the slopes

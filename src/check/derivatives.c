@@ -90,7 +90,7 @@ static bool measure(leaf_check *c)
         ng_comparison *d = &c->found[i];
         const ng_line line = line_at(c, i);
         d->analytic = analytic_along(&line);
-        if (!ng_line_estimate(&line, CHECK_SHARE, c->scale, CHECK_ENOUGH * c->tolerance,
+        if (!ng_line_estimate(&line, CHECK_FACTOR, c->scale, CHECK_ENOUGH * c->tolerance,
                               &d->numeric))
             return false;
         const double size = fabs(d->numeric.value);
@@ -103,10 +103,10 @@ static bool measure(leaf_check *c)
  * results differ. */
 static bool measure_again(const leaf_check *c, const ng_line *line, ng_comparison *d)
 {
-    static const double shares[] = CHECK_OTHER_SHARES;
+    static const double factors[] = CHECK_OTHER_FACTORS;
     for (int i = 0; i < 2; i++) {
         ng_estimate again;
-        if (!ng_line_estimate(line, shares[i], c->scale, CHECK_ENOUGH * c->tolerance, &again))
+        if (!ng_line_estimate(line, factors[i], c->scale, CHECK_ENOUGH * c->tolerance, &again))
             return false;
         const double apart = fabs(again.value - d->numeric.value);
         const double error = fmax(d->numeric.error, fmax(apart, again.error));

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Moves every leaf by a small share of its size, in directions of the seed times 1 or -1; by 0,
+/* Moves every leaf by a small part of its size, in directions of the seed times 1 or -1; by 0,
  * back. */
 static void displace(const ng_subject *subject, double scale)
 {

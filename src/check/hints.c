@@ -148,8 +148,8 @@ static bool hint_transposed(const hint_case *c)
     if (shape.rank < 2) return false;
     const int64_t rows = shape.dim[shape.rank - 2], columns = shape.dim[shape.rank - 1];
     for (int64_t e = 0; e < c->count; e++) {
-        const int64_t at = e % (rows * columns), i = at / columns, j = at % columns;
-        const double other = c->found[e - at + j * rows + i].numeric.value;
+        const int64_t place = e % (rows * columns), i = place / columns, j = place % columns;
+        const double other = c->found[e - place + j * rows + i].numeric.value;
         if (!(fabs(c->found[e].analytic - other) <= CHECK_PATTERN * c->largest)) return false;
     }
     return hint(c->worst->subject->report, "it is transposed");

@@ -137,13 +137,13 @@ static ng_estimate best_estimate(const refinement *r)
     return best;
 }
 
-bool ng_line_estimate(const ng_line *line, double share, double scale, double enough,
+bool ng_line_estimate(const ng_line *line, double factor, double scale, double enough,
                       ng_estimate *estimate)
 {
     const ng_subject *subject = line->subject;
     const double step = subject->options->step, h = step > 0 ? step : CHECK_FIRST_STEP;
     refinement r = {0};
-    if (!refine(line, share * h * line->length, scale, enough, &r)) return false;
+    if (!refine(line, factor * h * line->length, scale, enough, &r)) return false;
     *estimate = r.good ? r.rows[r.count - 1] : best_estimate(&r);
     /* Outputs that stand still at small steps: a derivative of 0 beside a kink, which moves them on
      * one side only; or arithmetic coarser than double, where larger steps agree on a slope. */
@@ -155,7 +155,7 @@ bool ng_line_estimate(const ng_line *line, double share, double scale, double en
         ng_line wide = *line;
         ng_estimate other;
         wide.length = CHECK_TINY;
-        if (!ng_line_estimate(&wide, share, scale, enough, &other)) return false;
+        if (!ng_line_estimate(&wide, factor, scale, enough, &other)) return false;
         if (estimate->step == 0 || other.error < estimate->error) *estimate = other;
         return true;
     }

@@ -15,14 +15,14 @@ typedef struct {
     double *before;
 } recomputed;
 
-/* Finds the layers of the network, with `to` not NULL, and returns their number. */
-static int find_batch_norms(const ng_module *net, recomputed *to)
+/* Finds the layers of the network, with `found` not NULL, and returns their number. */
+static int find_batch_norms(const ng_module *net, recomputed *found)
 {
     int count = 0;
     const ng_module *module;
     for (int i = 0; (module = ng_module_layer(net, i)); i++) {
         ng_batch_state *state = ng_batch_norm_state(module);
-        if (state && to) to[count].state = state;
+        if (state && found) found[count].state = state;
         count += state != NULL;
     }
     return count;

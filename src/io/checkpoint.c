@@ -19,27 +19,27 @@ ng_status ng_module_save(const ng_module *module, const char *path)
 
 static const char module_load[] = "ng_module_load";
 
-/* The length of `from` if the whole parts at `at` equal it, else 0. */
-static size_t match_parts(const char *at, const char *from)
+/* The length of `parts` if the name begins with them, whole, else 0. */
+static size_t match_parts(const char *name, const char *parts)
 {
-    const size_t length = strlen(from);
-    const bool same = strncmp(at, from, length) == 0;
-    return same && (at[length] == '.' || at[length] == '\0') ? length : 0;
+    const size_t length = strlen(parts);
+    const bool same = strncmp(name, parts, length) == 0;
+    return same && (name[length] == '.' || name[length] == '\0') ? length : 0;
 }
 
-/* Returns a copy of `name` with `to` in place of each run of parts that equals `from`, and sets
+/* Returns a copy of `name` with `other` in place of each run of parts that equals `old`, and sets
  * *any if there was one. ng_free the copy. */
-static char *renamed(const char *name, const char *from, const char *to, bool *any)
+static char *renamed(const char *name, const char *old, const char *other, bool *any)
 {
     ng_text text = {.function = module_load};
     ng_text_add(&text, "", 0);
-    for (const char *at = name; *at; at += *at == '.') {
-        const size_t found = match_parts(at, from), part = found ? found : strcspn(at, ".");
-        const size_t length = found ? strlen(to) : part;
+    for (const char *rest = name; *rest; rest += *rest == '.') {
+        const size_t found = match_parts(rest, old), part = found ? found : strcspn(rest, ".");
+        const size_t length = found ? strlen(other) : part;
         *any = *any || found;
         if (length > 0 && text.count > 0) ng_text_add(&text, ".", 1);
-        ng_text_add(&text, found ? to : at, (int64_t)length);
-        at += part;
+        ng_text_add(&text, found ? other : rest, (int64_t)length);
+        rest += part;
     }
     if (!text.failed) return text.bytes;
     ng_free(text.bytes);

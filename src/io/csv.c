@@ -38,19 +38,19 @@ static int64_t csv_columns_of(const csv_reader *csv)
 }
 
 /* Quotes at most 40 characters of a cell, with '?' for those that are not printable. */
-static bool csv_fail_cell(const csv_reader *csv, int64_t column, const char *at, const char *stop,
+static bool csv_fail_cell(const csv_reader *csv, int64_t column, const char *text, const char *stop,
                           const char *expected, const char *hint)
 {
-    char text[44] = "";
+    char shown[44] = "";
     int n = 0;
-    for (; at < stop && n < 40; at++) text[n++] = (*at < ' ' || *at > '~') ? '?' : *at;
+    for (; text < stop && n < 40; text++) shown[n++] = (*text < ' ' || *text > '~') ? '?' : *text;
     return ng_refuse(csv->lines.origin, NG_EPARSE, "line %lld: column %lld: \"%s%s\" is not %s%s",
-                     (long long)csv->lines.line, (long long)column, text, at < stop ? "..." : "",
+                     (long long)csv->lines.line, (long long)column, shown, text < stop ? "..." : "",
                      expected, hint);
 }
 
 /* A setting for a text that has a character which separates columns elsewhere, or "". */
-static const char *csv_delimiter_hint(const csv_reader *csv, const char *at, const char *stop)
+static const char *csv_delimiter_hint(const csv_reader *csv, const char *text, const char *stop)
 {
     static const char *const hints[] = {"; set .delimiter = ';' if that separates the columns",
                                         "; set .delimiter = '\\t' if tabs separate the columns",
@@ -60,47 +60,47 @@ static const char *csv_delimiter_hint(const csv_reader *csv, const char *at, con
     static const char separators[] = ";\t|, ";
     for (int i = 0; separators[i]; i++)
         if (separators[i] != csv->options->delimiter &&
-            memchr(at, separators[i], (size_t)(stop - at)))
+            memchr(text, separators[i], (size_t)(stop - text)))
             return hints[i];
     return "";
 }
 
-static bool csv_is_missing(const char *at, const char *stop)
+static bool csv_is_missing(const char *text, const char *stop)
 {
     static const char *const missing[] = {"", "?", "na", "nan", "inf", "-inf", "null"};
-    const size_t length = (size_t)(stop - at);
+    const size_t length = (size_t)(stop - text);
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
-        if (strlen(missing[i]) == length && strncasecmp(missing[i], at, length) == 0) return true;
+        if (strlen(missing[i]) == length && strncasecmp(missing[i], text, length) == 0) return true;
     return false;
 }
 
 /* What mends a cell that holds no number, or "". */
-static const char *csv_hint(const csv_reader *csv, const char *at, const char *stop)
+static const char *csv_hint(const csv_reader *csv, const char *text, const char *stop)
 {
-    const char *delimiter = csv_delimiter_hint(csv, at, stop);
-    if (*delimiter && strchr("+-.0123456789", *at)) return delimiter;
-    if (csv_is_missing(at, stop)) return "; fill the value in, or leave the sample out";
+    const char *delimiter = csv_delimiter_hint(csv, text, stop);
+    if (*delimiter && strchr("+-.0123456789", *text)) return delimiter;
+    if (csv_is_missing(text, stop)) return "; fill the value in, or leave the sample out";
     const bool first = csv->x_stored + csv->y_stored == 0 && !csv->options->header;
     return first ? "; .header = true skips a first line of names" : "";
 }
 
-/* Stores the number in the cell from `at` to `stop`. */
-static bool csv_store_cell(csv_reader *csv, int64_t column, const char *at, const char *stop)
+/* Stores the number in the cell from `text` to `stop`. */
+static bool csv_store_cell(csv_reader *csv, int64_t column, const char *text, const char *stop)
 {
     double value = 0;
-    while (at < stop && is_space(*at)) at++;
-    while (at < stop && is_space(stop[-1])) stop--;
-    if (!ng_parse_number(at, stop, &value))
-        return csv_fail_cell(csv, column, at, stop, "a number", csv_hint(csv, at, stop));
+    while (text < stop && is_space(*text)) text++;
+    while (text < stop && is_space(stop[-1])) stop--;
+    if (!ng_parse_number(text, stop, &value))
+        return csv_fail_cell(csv, column, text, stop, "a number", csv_hint(csv, text, stop));
     if (column == csv->label && (value != floor(value) || fabs(value) >= 0x1p53))
-        return csv_fail_cell(csv, column, at, stop, "a label (a whole number below 2^53)",
+        return csv_fail_cell(csv, column, text, stop, "a label (a whole number below 2^53)",
                              "; .targets = 1 reads numbers");
     const bool feature = column != csv->label && column < csv->first_target;
-    ng_tensor *to = feature ? csv->x : csv->y;
+    ng_tensor *tensor = feature ? csv->x : csv->y;
     const int64_t i = feature ? csv->x_stored++ : csv->y_stored++;
-    ng_tensor_store(to, i, feature ? value * csv->options->scale : value);
-    return isfinite(ng_tensor_load(to, i)) ||
-           csv_fail_cell(csv, column, at, stop, "within the dtype's range",
+    ng_tensor_store(tensor, i, feature ? value * csv->options->scale : value);
+    return isfinite(ng_tensor_load(tensor, i)) ||
+           csv_fail_cell(csv, column, text, stop, "within the dtype's range",
                          feature ? ", once scaled" : "");
 }
 
@@ -110,12 +110,12 @@ static bool csv_store_row(csv_reader *csv)
     if (columns != csv->columns)
         return ng_refuse(csv->lines.origin, NG_EPARSE, "line %lld: %lld columns, expected %lld",
                          (long long)csv->lines.line, (long long)columns, (long long)csv->columns);
-    const char *at = csv->lines.at;
+    const char *text = csv->lines.at;
     for (int64_t column = 1; column <= columns; column++) {
-        const char *stop = at;
+        const char *stop = text;
         while (stop < csv->lines.stop && *stop != csv->options->delimiter) stop++;
-        if (!csv_store_cell(csv, column, at, stop)) return false;
-        at = stop + 1;
+        if (!csv_store_cell(csv, column, text, stop)) return false;
+        text = stop + 1;
     }
     return true;
 }

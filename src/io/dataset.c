@@ -124,20 +124,21 @@ static ng_shape rows_shape(const ng_tensor *x, int64_t count)
     return shape;
 }
 
-/* Copies from[order[i]] for `count` samples to a tensor of the tape or, if that is NULL, of
+/* Copies source[order[i]] for `count` samples to a tensor of the tape or, if that is NULL, of
  * yours. */
-static ng_tensor *gathered(const char *function, ng_tape *tape, const ng_tensor *from,
+static ng_tensor *gathered(const char *function, ng_tape *tape, const ng_tensor *source,
                            const int64_t *order, int64_t count)
 {
-    if (ng_is_none(from)) return NG_NONE;
-    const ng_shape shape = rows_shape(from, count);
-    ng_tensor *to =
-        tape ? ng_result(tape, from->dtype, shape) : ng_tensor_make(function, from->dtype, shape);
-    const size_t bytes = (size_t)ng_shape_span(shape, 1, shape.rank) * ng_dtype_bytes(from->dtype);
-    for (int64_t i = 0; to && i < count; i++)
-        memcpy((char *)to->data + (size_t)i * bytes, (char *)from->data + (size_t)order[i] * bytes,
-               bytes);
-    return to;
+    if (ng_is_none(source)) return NG_NONE;
+    const ng_shape shape = rows_shape(source, count);
+    ng_tensor *result = tape ? ng_result(tape, source->dtype, shape)
+                             : ng_tensor_make(function, source->dtype, shape);
+    const size_t bytes =
+        (size_t)ng_shape_span(shape, 1, shape.rank) * ng_dtype_bytes(source->dtype);
+    for (int64_t i = 0; result && i < count; i++)
+        memcpy((char *)result->data + (size_t)i * bytes,
+               (char *)source->data + (size_t)order[i] * bytes, bytes);
+    return result;
 }
 
 /* ---- Split and shuffle --------------------------------------------------------------------- */
@@ -187,21 +188,21 @@ ng_dataset *ng_dataset_shard(const ng_dataset *dataset, int rank, int size)
     return shard;
 }
 
-/* Copies the samples from..from + count - 1 of a random order to *part and the others to *rest.
+/* Copies the samples first..first + count - 1 of a random order to *part and the others to *rest.
  * After an error neither is set. */
-static ng_status divide(const char *function, const ng_dataset *dataset, int64_t from,
+static ng_status divide(const char *function, const ng_dataset *dataset, int64_t first,
                         int64_t count, uint64_t seed, ng_dataset **part, ng_dataset **rest)
 {
     const int64_t all = ng_dataset_count(dataset);
-    int64_t *order = ng_calloc(function, 2 * all, sizeof *order), *turned = order + all;
+    int64_t *order = ng_calloc(function, 2 * all, sizeof *order), *parts = order + all;
     if (!order) return NG_ENOMEM;
     shuffle(order, all, seed);
     for (int64_t i = 0, others = count; i < all; i++) {
-        const bool inside = i >= from && i < from + count;
-        turned[inside ? i - from : others++] = order[i];
+        const bool inside = i >= first && i < first + count;
+        parts[inside ? i - first : others++] = order[i];
     }
-    ng_dataset *a = samples_new(function, dataset, turned, count);
-    ng_dataset *b = a ? samples_new(function, dataset, turned + count, all - count) : NULL;
+    ng_dataset *a = samples_new(function, dataset, parts, count);
+    ng_dataset *b = a ? samples_new(function, dataset, parts + count, all - count) : NULL;
     ng_free(order);
     if (!b) {
         ng_dataset_free(a);
@@ -239,8 +240,8 @@ ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t s
         return ng_fail(NG_EVALUE,
                        "%s: fold is %d and k %d, expected 0 <= fold < k, and 2 <= k <= %lld",
                        function, fold, k, (long long)all);
-    const int64_t from = all / k * fold + (all % k < fold ? all % k : fold);
-    return divide(function, dataset, from, all / k + (fold < all % k), seed, validate, train);
+    const int64_t first = all / k * fold + (all % k < fold ? all % k : fold);
+    return divide(function, dataset, first, all / k + (fold < all % k), seed, validate, train);
 }
 
 ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed)
@@ -299,15 +300,15 @@ ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *referenc
     if (!ng_given(function, "dataset", dataset) || !ng_given(function, "reference", reference))
         return ng_newest_status();
     ng_tensor *x = dataset->x;
-    const ng_tensor *from = reference->x;
-    if (!is_floating(x) || !is_floating(from))
+    const ng_tensor *known = reference->x;
+    if (!is_floating(x) || !is_floating(known))
         return ng_fail(NG_EDTYPE,
                        "ng_dataset_standardize: features in %s and %s, expected floating",
-                       ng_dtype_name(x->dtype), ng_dtype_name(from->dtype));
-    if (!ng_shape_equal(rows_shape(x, 1), rows_shape(from, 1)))
+                       ng_dtype_name(x->dtype), ng_dtype_name(known->dtype));
+    if (!ng_shape_equal(rows_shape(x, 1), rows_shape(known, 1)))
         return ng_fail(NG_ESHAPE, "ng_dataset_standardize: samples %s and %s, expected one shape",
                        ng_shape_print(rows_shape(x, 1)).text,
-                       ng_shape_print(rows_shape(from, 1)).text);
+                       ng_shape_print(rows_shape(known, 1)).text);
     if (reference->standardized && !dataset->standardized)
         return ng_fail(NG_ESTATE,
                        "ng_dataset_standardize: the reference has been standardized and the data "
@@ -318,7 +319,7 @@ ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *referenc
     ng_tensor *made = mean ? ng_tensor_make(function, x->dtype, x->shape) : NULL;
     ng_status status = made ? NG_OK : ng_newest_status();
     if (made) {
-        feature_statistics(from, features, mean, deviation);
+        feature_statistics(known, features, mean, deviation);
         status = standardize(x, mean, deviation, features, made);
     }
     if (status == NG_OK) {

@@ -13,8 +13,8 @@ static void mark_graph(const ng_tensor *root, bool *leads)
             if (node->inputs[i]->node) leads[node->inputs[i]->node->index] = true;
 }
 
-/* An operand that is a leaf. Its first place among these names the leaf: addresses would differ from
- * run to run. */
+/* An operand that is a leaf. Its first place among these names the leaf: an address would differ
+ * from run to run. */
 typedef struct {
     const ng_tensor *leaf;
     int64_t place, first;

@@ -36,13 +36,13 @@ bool ng_lines_next(ng_lines *lines)
     return true;
 }
 
-bool ng_parse_number(const char *at, const char *stop, double *value)
+bool ng_parse_number(const char *text, const char *stop, double *value)
 {
     char *end = NULL;
-    for (const char *c = at; c < stop; c++)
+    for (const char *c = text; c < stop; c++)
         if (!*c || !strchr("+-.0123456789eE", *c)) return false;
-    if (at < stop) *value = strtod(at, &end);
-    return at < stop && end == stop;
+    if (text < stop) *value = strtod(text, &end);
+    return text < stop && end == stop;
 }
 
 void *ng_reserve(const char *function, void *array, int64_t count, int64_t more, int64_t *room,
@@ -165,11 +165,11 @@ void ng_replacement_begin(ng_replacement *file, const char *function, const char
 
 void ng_replacement_write(ng_replacement *file, const void *bytes, int64_t count)
 {
-    for (const char *at = bytes; count > 0 && file->status == NG_OK;) {
-        const ssize_t written = write(file->fd, at, (size_t)count);
+    for (const char *next = bytes; count > 0 && file->status == NG_OK;) {
+        const ssize_t written = write(file->fd, next, (size_t)count);
         if (written < 0 && errno != EINTR) replacement_fail(file, strerror(errno));
         if (written < 0) continue;
-        at += written;
+        next += written;
         count -= written;
     }
 }

@@ -41,9 +41,9 @@ typedef struct {
 } ng_lines;
 bool ng_lines_next(ng_lines *lines);
 
-/* Reads the decimal number from `at` to `stop`. False for nan, inf, hexadecimal digits and blanks.
+/* Reads the decimal number from `text` to `stop`. False for nan, inf, hexadecimal digits, blanks.
  * The byte at `stop` must not continue a number. Infinite if it is beyond a double's range. */
-bool ng_parse_number(const char *at, const char *stop, double *value);
+bool ng_parse_number(const char *text, const char *stop, double *value);
 
 /* Whether a checksum is right. Fuzzers cannot guess checksums, so their build accepts any. */
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION

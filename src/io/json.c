@@ -63,9 +63,9 @@ bool ng_json_object(ng_json *json, bool (*member)(ng_json *json, const char *key
 
 static const char json_letters[] = "btnfr\"\\/", json_escaped[] = "\b\t\n\f\r\"\\/";
 
-/* Writes the character of four hexadecimal digits to `to` in UTF-8, which takes at most three
+/* Writes the character of four hexadecimal digits to `out` in UTF-8, which takes at most three
  * bytes. Returns where it ends, or NULL. */
-static char *json_unicode(ng_json *json, char *to)
+static char *json_unicode(ng_json *json, char *out)
 {
     char digits[5] = "";
     if (json->end - json->at >= 4) memcpy(digits, json->at, 4);
@@ -75,40 +75,40 @@ static char *json_unicode(ng_json *json, char *to)
         return ng_json_expected(json, "four digits of a character, and no surrogate"), NULL;
     json->at += 4;
     if (code < 0x80) {
-        *to++ = (char)code;
-        return to;
+        *out++ = (char)code;
+        return out;
     }
     if (code < 0x800) {
-        *to++ = (char)(0xc0 | code >> 6);
+        *out++ = (char)(0xc0 | code >> 6);
     } else {
-        *to++ = (char)(0xe0 | code >> 12);
-        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
+        *out++ = (char)(0xe0 | code >> 12);
+        *out++ = (char)(0x80 | (code >> 6 & 0x3f));
     }
-    *to++ = (char)(0x80 | (code & 0x3f));
-    return to;
+    *out++ = (char)(0x80 | (code & 0x3f));
+    return out;
 }
 
 bool ng_json_string(ng_json *json, const char **text)
 {
     if (!ng_json_need(json, '"')) return false;
-    char *to = json->at;
-    *text = to;
+    char *out = json->at;
+    *text = out;
     while (json->at < json->end && *json->at != '"') {
         const char c = *json->at++;
         const char *found = c == '\\' && *json->at ? strchr(json_letters, *json->at) : NULL;
         if (c != '\\') {
-            *to++ = c;
+            *out++ = c;
         } else if (found) {
-            *to++ = json_escaped[found - json_letters];
+            *out++ = json_escaped[found - json_letters];
             json->at++;
         } else if (*json->at++ != 'u') {
             return ng_json_expected(json, "a character after '\\'");
-        } else if (!(to = json_unicode(json, to))) {
+        } else if (!(out = json_unicode(json, out))) {
             return false;
         }
     }
     if (json->at >= json->end) return ng_json_expected(json, "the end of a string");
-    *to = '\0';
+    *out = '\0';
     json->at++;
     return true;
 }
@@ -116,14 +116,14 @@ bool ng_json_string(ng_json *json, const char **text)
 void ng_json_print_string(ng_text *text, const char *string)
 {
     ng_text_add(text, "\"", 1);
-    for (const char *at = string; *at; at++) {
-        const char *found = *at == '/' ? NULL : strchr(json_escaped, *at);
+    for (const char *c = string; *c; c++) {
+        const char *found = *c == '/' ? NULL : strchr(json_escaped, *c);
         if (found)
             ng_text_print(text, "\\%c", json_letters[found - json_escaped]);
-        else if ((unsigned char)*at < 0x20)
-            ng_text_print(text, "\\u%04x", (unsigned)*at);
+        else if ((unsigned char)*c < 0x20)
+            ng_text_print(text, "\\u%04x", (unsigned)*c);
         else
-            ng_text_add(text, at, 1);
+            ng_text_add(text, c, 1);
     }
     ng_text_add(text, "\"", 1);
 }
@@ -131,13 +131,13 @@ void ng_json_print_string(ng_text *text, const char *string)
 int ng_utf8_bytes(const char *text)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-    const unsigned char *at = (const unsigned char *)text;
-    const int more = *at < 0x80 ? 0 : *at < 0xe0 ? 1 : *at < 0xf0 ? 2 : 3;
-    if (*at == 0 || (more > 0 && (*at < 0xc0 || *at > 0xf4))) return 0;
-    uint32_t code = *at & (more > 0 ? 0x3fu >> more : 0x7fu);
+    const unsigned char *byte = (const unsigned char *)text;
+    const int more = *byte < 0x80 ? 0 : *byte < 0xe0 ? 1 : *byte < 0xf0 ? 2 : 3;
+    if (*byte == 0 || (more > 0 && (*byte < 0xc0 || *byte > 0xf4))) return 0;
+    uint32_t code = *byte & (more > 0 ? 0x3fu >> more : 0x7fu);
     for (int i = 1; i <= more; i++) {
-        if ((at[i] & 0xc0) != 0x80) return 0;
-        code = code << 6 | (at[i] & 0x3f);
+        if ((byte[i] & 0xc0) != 0x80) return 0;
+        code = code << 6 | (byte[i] & 0x3f);
     }
     const bool surrogate = code >= 0xd800 && code < 0xe000;
     return code < least[more] || code > 0x10ffff || surrogate ? 0 : more + 1;

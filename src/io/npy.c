@@ -71,18 +71,19 @@ static bool npy_seek(ng_json *json, const char *key)
 /* '<f4': order of bytes, kind and width. */
 static bool parse_descr(ng_json *json, npy_header *h)
 {
-    const char *at = json->at;
+    const char *text = json->at;
     uint16_t one = 1;
     ng_little_endian(&one, 1, 2);
-    if (at[0] == '\'' && at[1] && strchr("<>=|", at[1]) && at[2] && at[3] && at[4] == '\'') {
-        const char code[] = {at[2], at[3], '\0'};
+    if (text[0] == '\'' && text[1] && strchr("<>=|", text[1]) && text[2] && text[3] &&
+        text[4] == '\'') {
+        const char code[] = {text[2], text[3], '\0'};
         h->kind = ng_stored_kind_named(code);
-        h->swapped = at[1] == (one == 1 ? '>' : '<');
+        h->swapped = text[1] == (one == 1 ? '>' : '<');
     }
     return h->kind != NG_STORED_OTHER ||
            ng_refuse(json->origin, NG_EPARSE,
                      "dtype %.*s, expected bool, integers or float16 to float64",
-                     (int)strcspn(at, ",}\n"), at);
+                     (int)strcspn(text, ",}\n"), text);
 }
 
 /* (), (3,), (3, 4). Python 2 wrote (3L, 4L). */
@@ -131,17 +132,17 @@ static int64_t read_header(ng_source *source, int64_t size, npy_header *h)
 
 /* ---- The elements -------------------------------------------------------------------------- */
 
-/* Goes to the next element in an order in which the first dimension runs fastest. `at` is the
+/* Goes to the next element in an order in which the first dimension runs fastest. `element` is the
  * element's index in row-major order. */
-static int64_t next_in_columns(ng_shape shape, int64_t index[NG_MAX_RANK], int64_t at)
+static int64_t next_in_columns(ng_shape shape, int64_t index[NG_MAX_RANK], int64_t element)
 {
     for (int axis = 0; axis < shape.rank; axis++) {
         const int64_t stride = ng_shape_span(shape, axis + 1, shape.rank);
-        if (++index[axis] < shape.dim[axis]) return at + stride;
-        at -= stride * (shape.dim[axis] - 1);
+        if (++index[axis] < shape.dim[axis]) return element + stride;
+        element -= stride * (shape.dim[axis] - 1);
         index[axis] = 0;
     }
-    return at;
+    return element;
 }
 
 /* Reads elements of x's dtype straight into x, and converts others in pieces. */
@@ -155,15 +156,15 @@ static bool read_elements(ng_source *source, const npy_header *h, const char *na
     }
     unsigned char bytes[8192];
     ng_stored piece = {.name = name, .kind = h->kind, .bytes = bytes};
-    int64_t index[NG_MAX_RANK] = {0}, at = 0;
+    int64_t index[NG_MAX_RANK] = {0}, element = 0;
     for (int64_t left = x->size; left > 0; left -= piece.size, piece.first += piece.size) {
         piece.size = (int64_t)sizeof bytes / width < left ? (int64_t)sizeof bytes / width : left;
         if (!ng_source_all(source, bytes, piece.size * width)) return false;
         if (h->swapped) ng_swap_bytes(bytes, piece.size, width);
         if (!ng_stored_fits(source->origin, &piece, x)) return false;
         for (int64_t i = 0; i < piece.size; i++) {
-            ng_stored_store(&piece, i, x, at);
-            at = h->fortran_order ? next_in_columns(h->shape, index, at) : at + 1;
+            ng_stored_store(&piece, i, x, element);
+            element = h->fortran_order ? next_in_columns(h->shape, index, element) : element + 1;
         }
     }
     return true;

@@ -49,11 +49,11 @@ static bool find_directory(archive *a)
     return true;
 }
 
-/* Reads the entry at `*at` and goes to the next one. */
-static bool read_entry(const archive *a, int64_t *at, zip_entry *e)
+/* Reads the entry at `*next` and goes to the next one. */
+static bool read_entry(const archive *a, int64_t *next, zip_entry *e)
 {
-    const bool inside = a->size - *at >= ZIP_ENTRY;
-    const unsigned char *b = a->bytes + (inside ? *at : 0);
+    const bool inside = a->size - *next >= ZIP_ENTRY;
+    const unsigned char *b = a->bytes + (inside ? *next : 0);
     if (!inside || memcmp(b, "PK\1\2", 4) != 0)
         return ng_refuse(a->origin, NG_EPARSE, "the directory is damaged");
     *e = (zip_entry){.name = (const char *)b + ZIP_ENTRY,
@@ -63,8 +63,8 @@ static bool read_entry(const archive *a, int64_t *at, zip_entry *e)
                      .packed = zip_number(b + 20, 4),
                      .size = zip_number(b + 24, 4),
                      .offset = zip_number(b + 42, 4)};
-    *at += ZIP_ENTRY + e->name_length + zip_number(b + 30, 2) + zip_number(b + 32, 2);
-    if (*at > a->size) return ng_refuse(a->origin, NG_EPARSE, "the directory is damaged");
+    *next += ZIP_ENTRY + e->name_length + zip_number(b + 30, 2) + zip_number(b + 32, 2);
+    if (*next > a->size) return ng_refuse(a->origin, NG_EPARSE, "the directory is damaged");
     if (e->packed == UINT32_MAX || e->size == UINT32_MAX || e->offset == UINT32_MAX)
         return ng_refuse(a->origin, NG_EPARSE, "an array of 4 GB or more, expected less");
     if (zip_number(b + 8, 2) & 1)
@@ -83,9 +83,9 @@ static int base_length(const zip_entry *e)
 static bool find_array(const archive *a, const char *name, zip_entry *found)
 {
     char names[256] = "";
-    int64_t at = a->directory;
+    int64_t next = a->directory;
     for (int64_t i = 0; i < a->count; i++) {
-        if (!read_entry(a, &at, found)) return false;
+        if (!read_entry(a, &next, found)) return false;
         const int length = base_length(found);
         const size_t used = strlen(names);
         if (strlen(name) == (size_t)length && memcmp(found->name, name, (size_t)length) == 0)

@@ -188,17 +188,17 @@ static int by_offset(const void *a, const void *b)
 static bool data_filled(const reading *r)
 {
     const ng_stored_list *list = &r->file->list;
-    const char *at = r->data, *end = r->data + r->data_bytes;
+    const char *next = r->data, *end = r->data + r->data_bytes;
     if (list->count > 0) qsort(list->arrays, (size_t)list->count, sizeof *list->arrays, by_offset);
     for (int64_t i = 0; i < list->count; i++) {
         const ng_stored *array = &list->arrays[i];
-        if (array->bytes != at)
+        if (array->bytes != next)
             return ng_refuse(r->file->origin, NG_EPARSE,
                              "\"%s\" does not begin where the array before it ends", array->name);
-        at += array->size * ng_stored_width(array->kind);
+        next += array->size * ng_stored_width(array->kind);
     }
-    return at == end || ng_refuse(r->file->origin, NG_EPARSE, "%lld bytes that no array has",
-                                  (long long)(end - at));
+    return next == end || ng_refuse(r->file->origin, NG_EPARSE, "%lld bytes that no array has",
+                                    (long long)(end - next));
 }
 
 /* Reads an array's entry. Its offsets must hold the bytes that its shape needs, which is unknown

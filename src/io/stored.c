@@ -47,12 +47,12 @@ ng_stored_kind ng_stored_kind_of(ng_dtype dtype)
 
 void ng_swap_bytes(void *bytes, int64_t count, int width)
 {
-    unsigned char *at = bytes;
-    for (int64_t i = 0; i < count; i++, at += width)
+    unsigned char *element = bytes;
+    for (int64_t i = 0; i < count; i++, element += width)
         for (int k = 0; k < width / 2; k++) {
-            const unsigned char byte = at[k];
-            at[k] = at[width - 1 - k];
-            at[width - 1 - k] = byte;
+            const unsigned char byte = element[k];
+            element[k] = element[width - 1 - k];
+            element[width - 1 - k] = byte;
         }
 }
 
@@ -101,7 +101,7 @@ const char *ng_stored_twice(const ng_stored_list *list)
 }
 
 void ng_stored_pieces(const ng_stored *stored,
-                      void (*take)(void *to, const void *bytes, int64_t count), void *to)
+                      void (*take)(void *sink, const void *bytes, int64_t count), void *sink)
 {
     const int width = ng_stored_width(stored->kind);
     unsigned char piece[8192];
@@ -110,7 +110,7 @@ void ng_stored_pieces(const ng_stored *stored,
         count = stored->size - i < most ? stored->size - i : most;
         memcpy(piece, (const char *)stored->bytes + i * width, (size_t)(count * width));
         ng_little_endian(piece, count, width);
-        take(to, piece, count * width);
+        take(sink, piece, count * width);
     }
 }
 
@@ -212,13 +212,13 @@ bool ng_stored_fits(ng_origin origin, const ng_stored *stored, const ng_tensor *
     return true;
 }
 
-void ng_stored_store(const ng_stored *stored, int64_t i, ng_tensor *x, int64_t at)
+void ng_stored_store(const ng_stored *stored, int64_t i, ng_tensor *x, int64_t element)
 {
     const stored_element e = stored_element_at(stored, i);
     if (x->dtype == NG_I64)
-        ((int64_t *)x->data)[at] = e.is_float ? (int64_t)e.real : e.whole;
+        ((int64_t *)x->data)[element] = e.is_float ? (int64_t)e.real : e.whole;
     else
-        ng_tensor_store(x, at, e.is_float ? e.real : (double)e.whole);
+        ng_tensor_store(x, element, e.is_float ? e.real : (double)e.whole);
 }
 
 void ng_stored_load(const ng_stored *stored, ng_tensor *x)

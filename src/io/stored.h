@@ -79,7 +79,7 @@ ng_stored ng_stored_of(const ng_tensor *x);
 
 /* Calls `take` with pieces of an array's elements, little-endian. */
 void ng_stored_pieces(const ng_stored *stored,
-                      void (*take)(void *to, const void *bytes, int64_t count), void *to);
+                      void (*take)(void *sink, const void *bytes, int64_t count), void *sink);
 
 /* Writes the elements to a file. */
 void ng_stored_write(const ng_stored *stored, ng_replacement *file);
@@ -91,8 +91,8 @@ int64_t ng_stored_bytes(ng_stored_kind kind, ng_shape shape);
  * rounded. The error names the array and the first element that does not fit. */
 bool ng_stored_fits(ng_origin origin, const ng_stored *stored, const ng_tensor *x);
 
-/* Writes element i to x[at]. Call ng_stored_fits first. */
-void ng_stored_store(const ng_stored *stored, int64_t i, ng_tensor *x, int64_t at);
+/* Writes element i to x[element]. Call ng_stored_fits first. */
+void ng_stored_store(const ng_stored *stored, int64_t i, ng_tensor *x, int64_t element);
 
 /* Fills x, which has the array's shape. Call ng_stored_fits first. */
 void ng_stored_load(const ng_stored *stored, ng_tensor *x);

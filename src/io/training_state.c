@@ -164,11 +164,11 @@ static older_path older_of(const char *path, int64_t number)
     return name;
 }
 
-static ng_status copy_file(const char *function, const char *from, const char *to)
+static ng_status copy_file(const char *function, const char *path, const char *copy)
 {
     int64_t size;
-    char *bytes = ng_file_read(function, from, &size);
-    const ng_status status = bytes ? ng_file_write(to, bytes, size) : ng_newest_status();
+    char *bytes = ng_file_read(function, path, &size);
+    const ng_status status = bytes ? ng_file_write(copy, bytes, size) : ng_newest_status();
     ng_free(bytes);
     return status;
 }
@@ -228,10 +228,10 @@ static bool match_state(training_state *s)
     return true;
 }
 
-/* Reads the arrays from..to - 1. */
-static void read_arrays(const training_state *s, int64_t from, int64_t to)
+/* Reads the arrays first..end - 1. */
+static void read_arrays(const training_state *s, int64_t first, int64_t end)
 {
-    for (int64_t i = from; i < to; i++) {
+    for (int64_t i = first; i < end; i++) {
         const ng_stored *own = &s->list.arrays[i];
         const size_t bytes = (size_t)(own->size * ng_stored_width(own->kind));
         if (bytes > 0) memcpy(own->bytes, own->pair->bytes, bytes);

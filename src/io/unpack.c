@@ -25,14 +25,14 @@ static void unpack_end(ng_source *source)
 }
 
 /* zlib counts bytes in 32 bits, so each call gets at most a megabyte. */
-static int64_t unpack_some(ng_source *source, void *to, int64_t count)
+static int64_t unpack_some(ng_source *source, void *out, int64_t count)
 {
     const int64_t most = 1 << 20, left = source->end - source->next;
     z_stream *z = source->zlib;
     const uInt room = (uInt)(count < most ? count : most);
     z->next_in = (unsigned char *)(uintptr_t)source->next;
     z->avail_in = (uInt)(left < most ? left : most);
-    z->next_out = to;
+    z->next_out = out;
     z->avail_out = room;
     const int result = inflate(z, Z_NO_FLUSH);
     source->next = z->next_in;
@@ -63,18 +63,18 @@ static bool unpack_begin(ng_source *source, ng_packing packing)
 
 static void unpack_end(ng_source *source) { (void)source; }
 
-static int64_t unpack_some(ng_source *source, void *to, int64_t count)
+static int64_t unpack_some(ng_source *source, void *out, int64_t count)
 {
-    (void)source, (void)to, (void)count;
+    (void)source, (void)out, (void)count;
     return -1;
 }
 
 uint32_t ng_crc32(uint32_t crc, const void *bytes, int64_t count)
 {
-    const unsigned char *at = bytes;
+    const unsigned char *byte = bytes;
     crc = ~crc;
     for (int64_t i = 0; i < count; i++) {
-        crc ^= at[i];
+        crc ^= byte[i];
         for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
     }
     return ~crc;
@@ -87,8 +87,8 @@ uint32_t ng_crc32(uint32_t crc, const void *bytes, int64_t count)
 bool ng_source_begin(ng_source *source, ng_origin origin, const void *bytes, int64_t count,
                      ng_packing packing)
 {
-    const unsigned char *from = bytes;
-    *source = (ng_source){.origin = origin, .next = from, .end = from + count};
+    const unsigned char *first = bytes;
+    *source = (ng_source){.origin = origin, .next = first, .end = first + count};
     return packing == NG_PACKED_NOT || unpack_begin(source, packing);
 }
 
@@ -98,29 +98,29 @@ void ng_source_end(ng_source *source)
     ng_free(source->zlib);
 }
 
-int64_t ng_source_some(ng_source *source, void *to, int64_t count)
+int64_t ng_source_some(ng_source *source, void *out, int64_t count)
 {
     const int64_t left = source->end - source->next;
     int64_t made = 0;
     if (source->zlib) {
-        while (made == 0 && count > 0 && !source->ended) made = unpack_some(source, to, count);
+        while (made == 0 && count > 0 && !source->ended) made = unpack_some(source, out, count);
     } else {
         made = count < left ? count : left;
-        if (made > 0) memcpy(to, source->next, (size_t)made);
+        if (made > 0) memcpy(out, source->next, (size_t)made);
         source->next += made;
     }
-    if (made > 0) source->crc = ng_crc32(source->crc, to, made);
+    if (made > 0) source->crc = ng_crc32(source->crc, out, made);
     return made;
 }
 
-bool ng_source_all(ng_source *source, void *to, int64_t count)
+bool ng_source_all(ng_source *source, void *out, int64_t count)
 {
-    unsigned char *at = to;
+    unsigned char *next = out;
     while (count > 0) {
-        const int64_t made = ng_source_some(source, at, count);
+        const int64_t made = ng_source_some(source, next, count);
         if (made < 0) return false;
         if (made == 0) return ng_refuse(source->origin, NG_EPARSE, "cut short");
-        at += made;
+        next += made;
         count -= made;
     }
     return true;
@@ -128,19 +128,21 @@ bool ng_source_all(ng_source *source, void *to, int64_t count)
 
 /* ---- gzip ---------------------------------------------------------------------------------- */
 
-static bool is_gzip(const char *at, const char *end)
+static bool is_gzip(const char *packed, const char *end)
 {
-    return end - at >= 2 && (unsigned char)at[0] == 0x1f && (unsigned char)at[1] == 0x8b;
+    return end - packed >= 2 && (unsigned char)packed[0] == 0x1f &&
+           (unsigned char)packed[1] == 0x8b;
 }
 
 /* Adds the content of one member and returns where the member ends, or NULL. zlib compares the
  * checksum. */
-static const char *gunzip_member(ng_origin origin, const char *at, const char *end, ng_text *out)
+static const char *gunzip_member(ng_origin origin, const char *packed, const char *end,
+                                 ng_text *out)
 {
     unsigned char piece[1 << 14];
     ng_source source;
     int64_t made = -1;
-    if (ng_source_begin(&source, origin, at, end - at, NG_PACKED_GZIP))
+    if (ng_source_begin(&source, origin, packed, end - packed, NG_PACKED_GZIP))
         while ((made = ng_source_some(&source, piece, sizeof piece)) > 0 && !out->failed)
             ng_text_add(out, piece, made);
     ng_source_end(&source);
@@ -149,18 +151,19 @@ static const char *gunzip_member(ng_origin origin, const char *at, const char *e
 
 /* Returns the content of a gzip file: of all its members, one after the other. Zero bytes at the
  * end are padding. */
-static char *gunzip(ng_origin origin, const char *at, int64_t count, int64_t *size)
+static char *gunzip(ng_origin origin, const char *packed, int64_t count, int64_t *size)
 {
     ng_text out = {.function = origin.function};
     ng_text_add(&out, "", 0);
-    const char *const end = at + count;
+    const char *const end = packed + count;
     do {
-        at = gunzip_member(origin, at, end, &out);
-        while (at && at < end && *at == '\0') at++;
-    } while (at && is_gzip(at, end));
-    if (at && at < end) ng_refuse(origin, NG_EPARSE, "bytes after its end that are not gzip's");
+        packed = gunzip_member(origin, packed, end, &out);
+        while (packed && packed < end && *packed == '\0') packed++;
+    } while (packed && is_gzip(packed, end));
+    if (packed && packed < end)
+        ng_refuse(origin, NG_EPARSE, "bytes after its end that are not gzip's");
     *size = out.count;
-    if (at == end) return out.bytes;
+    if (packed == end) return out.bytes;
     ng_free(out.bytes);
     return NULL;
 }

@@ -23,10 +23,10 @@ void ng_source_end(ng_source *source);
 
 /* Hands out at most `count` bytes and returns how many: 0 at the end, -1 with NG_EPARSE if they are
  * damaged. */
-int64_t ng_source_some(ng_source *source, void *to, int64_t count);
+int64_t ng_source_some(ng_source *source, void *out, int64_t count);
 
 /* Hands out `count` bytes. NG_EPARSE if there are fewer. */
-bool ng_source_all(ng_source *source, void *to, int64_t count);
+bool ng_source_all(ng_source *source, void *out, int64_t count);
 
 /* CRC-32 of gzip and zip, continued from an earlier one or from 0. */
 uint32_t ng_crc32(uint32_t crc, const void *bytes, int64_t count);

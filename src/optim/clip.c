@@ -36,8 +36,8 @@ static norm norm_without_overflow(ng_module *module, measured *of)
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
         const ng_tensor *g = of(&parameter);
         for (int64_t j = 0; g && j < g->size; j++) {
-            const double share = ng_tensor_load(g, j) / n.most;
-            squares += share * share;
+            const double scaled = ng_tensor_load(g, j) / n.most;
+            squares += scaled * scaled;
         }
     }
     return (norm){n.most, sqrt(squares)};

@@ -30,13 +30,13 @@ static void *state_new(const char *function, const ng_optimizer *self, ng_moved 
         if (own > scratch) scratch = own;
     }
     char *const slab = ng_calloc(function, bytes + scratch, 1);
-    char *at = slab;
+    char *next = slab;
     for (int i = 0; slab && i < count; i++) {
         list[i].dtype = list[i].weight->dtype;
         list[i].scratch = slab + bytes;
         for (int k = 0; k < self->states; k++) {
-            list[i].state[k] = at;
-            at += state_bytes(list[i].weight);
+            list[i].state[k] = next;
+            next += state_bytes(list[i].weight);
         }
     }
     return slab;

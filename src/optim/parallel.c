@@ -63,7 +63,7 @@ static bool same_network(const ng_parallel *p)
     return ng_group_call(p->group, maker, "with no more layers") == NG_OK;
 }
 
-static bool share_values(const ng_parallel *p)
+static bool send_values(const ng_parallel *p)
 {
     for (ng_tree_walk w = ng_tree_begin(p->module); ng_tree_next(&w);) {
         const ng_entry_kind kind = w.entry->kind;
@@ -81,7 +81,7 @@ ng_parallel *ng_parallel_new(ng_module *module, ng_group *group)
     if (!ng_given(maker, "group", group)) return NULL;
     ng_parallel *p = ng_given(maker, "module", module) ? ng_calloc(maker, 1, sizeof *p) : NULL;
     if (p) *p = (ng_parallel){module, group};
-    if (ng_group_agree(group) == NG_OK && same_network(p) && share_values(p)) return p;
+    if (ng_group_agree(group) == NG_OK && same_network(p) && send_values(p)) return p;
     ng_free(p);
     return NULL;
 }
@@ -122,13 +122,13 @@ static bool make_slots(const ng_parallel *p, ng_tape *tape, own_pass *pass)
     slot *s = pass->slots = ng_tape_memory(tape, (size_t)pass->count * sizeof *s);
     pass->all = ng_result(tape, dtype, NG_SHAPE(room));
     if (!pass->slots || !pass->all) return false;
-    char *at = pass->all->data;
+    char *next = pass->all->data;
     for (ng_tree_walk w = ng_tree_begin(p->module); ng_tree_next(&w);) {
         const ng_tensor *weight = w.entry->tensor;
         if (!has_gradient(w.entry)) continue;
         *s = (slot){.weight = w.entry->tensor, .grad = &s->own};
-        s->own = (ng_tensor){dtype, .shape = weight->shape, .size = weight->size, .data = at};
-        at += (size_t)weight->size * ng_dtype_bytes(dtype);
+        s->own = (ng_tensor){dtype, .shape = weight->shape, .size = weight->size, .data = next};
+        next += (size_t)weight->size * ng_dtype_bytes(dtype);
         s++;
     }
     return true;
@@ -145,10 +145,10 @@ static void exchange_gradients(const own_pass *pass)
     }
 }
 
-static bool own_backward(const own_pass *pass, ng_tape *tape, ng_tensor *loss, double share)
+static bool own_backward(const own_pass *pass, ng_tape *tape, ng_tensor *loss, double weight)
 {
     exchange_gradients(pass);
-    const bool well = ng_backward(tape, ng_mul_scalar(tape, loss, share)) == NG_OK;
+    const bool well = ng_backward(tape, ng_mul_scalar(tape, loss, weight)) == NG_OK;
     exchange_gradients(pass);
     return well;
 }
@@ -185,10 +185,10 @@ ng_status ng_parallel_backward_with(ng_parallel *p, ng_tape *tape,
                                     ng_parallel_backward_options options)
 {
     if (!ng_given(function, "parallel", p)) return ng_newest_status();
-    const double share = ng_option(options.share, 1.0 / ng_group_size(p->group));
+    const double weight = ng_option(options.share, 1.0 / ng_group_size(p->group));
     own_pass pass = {0};
     if (ng_accepts(function, tape, 1, &options.loss) && !ng_failed() &&
-        make_slots(p, tape, &pass) && own_backward(&pass, tape, options.loss, share))
+        make_slots(p, tape, &pass) && own_backward(&pass, tape, options.loss, weight))
         mark_reached(&pass);
     ng_status status = ng_group_call(p->group, function, "of %d parameters, %lld numbers",
                                      pass.count, (long long)pass.numbers);
