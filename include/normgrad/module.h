@@ -114,8 +114,8 @@ NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape,
  * If something that the pass has read was changed before the gradient is taken (a parameter, an
  * input, running statistics in evaluation, the layers, the dtype), or if the second run gives
  * another output, the gradient is NG_ESTATE. Functions and layers of your own must do the same in
- * both runs: they must not keep results of a pass, nor call ng_backward. Modules that they call
- * must not be freed before the gradient is taken. */
+ * both runs and must not keep results of a pass; ng_backward is NG_ESTATE there. Modules that they
+ * call must not be freed before the gradient is taken. */
 #define ng_recompute(tape, module, ...) ng_recompute_with(tape, module, NG_INPUTS(__VA_ARGS__))
 NG_API ng_tensor *ng_recompute_with(ng_tape *tape, ng_module *module, ng_inputs inputs);
 

@@ -692,6 +692,11 @@ const char *ng_why_no_gradient(const ng_tape *tape)
 
 static ng_status backward(const char *function, ng_tape *tape, ng_tensor *y, ng_tensor *dy)
 {
+    if (tape->passes || tape->replay.again)
+        return ng_fail(NG_ESTATE,
+                       "%s: called inside ng_recompute, which would add the gradients twice: "
+                       "ng_gradients adds none",
+                       function);
     if (!y->requires_grad)
         return ng_fail(NG_EGRAD, "%s: the output depends on nothing that requires a gradient: %s",
                        function, ng_why_no_gradient(tape));

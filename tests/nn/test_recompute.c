@@ -286,6 +286,43 @@ TEST(a_failure_in_either_run_is_an_error)
     assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESTATE);
 }
 
+static ng_tensor *taking_a_pass(ng_tape *on, ng_tensor *x)
+{
+    ng_tensor *y = ng_square(on, ng_variable(on, x));
+    return ng_backward(on, ng_sum(on, y)) == NG_OK ? y : NULL;
+}
+
+/* It would add to the gradients of leaves in both runs. */
+TEST(a_backward_pass_inside_is_an_error)
+{
+    ng_module *net = own(ng_function_new("taking_a_pass", taking_a_pass));
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(3), 1);
+    assert_ok(ng_forward(net, tape, x));
+    assert_fails(ng_recompute(tape, net, x), NG_ESTATE, "ng_backward");
+}
+
+/* Wherever memory ends, buffers are those of one pass, or of none. */
+TEST(without_memory_nothing_is_lost)
+{
+    ng_tensor *x = normal(NG_F32, NG_SHAPE(6, DIM), 1);
+    ng_status status = NG_ENOMEM;
+    for (int64_t count = 0; status != NG_OK; count++) {
+        ng_module *net = two_mixed(true), *same = two_mixed(false);
+        ng_tape *on = ng_tape_new();
+        assert_ok(ng_module_init(net, 1)), assert_ok(ng_module_init(same, 1));
+        allocations_fail_after(count);
+        ng_tensor *y = ng_forward(net, on, x), *loss = ng_sum(on, y);
+        status = loss ? ng_backward(on, loss) : ng_error_status();
+        allocations_succeed();
+        ng_clear_error();
+        if (y) assert_ok(ng_forward(same, tape, x)), assert_same_module(net, same);
+        if (status != NG_OK) ck_assert_int_eq(status, NG_ENOMEM);
+        ng_tape_free(on), ng_module_free(net), ng_module_free(same);
+        ng_tape_reset(tape);
+        ng_tape_seed(tape, 0);
+    }
+}
+
 /* ---- Changes that the output does not show -------------------------------------------------- */
 
 static ng_tensor *factor;
