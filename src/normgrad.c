@@ -103,8 +103,10 @@
 #include "ops/derivatives.c"
 
 /* Modules. */
+#include "nn/tree.c"
 #include "nn/module.c"
 #include "nn/settings.c"
+#include "nn/forward.c"
 #include "nn/init.c"
 #include "nn/copy.c"
 #include "nn/using.c"

@@ -1,5 +1,6 @@
-/* Copies values into another network of the same structure; moving averages. */
+/* Copies values into another network of the same structure; moving averages; conversion. */
 #include "nn/module.h"
+#include <math.h>
 #include <string.h>
 
 /* The next tensor of a tree; NULL after the last. */
@@ -100,4 +101,69 @@ ng_status ng_module_average(ng_module *to, const ng_module *from, double decay)
     if (!(decay >= 0 && decay <= 1))
         return ng_fail(NG_EVALUE, "%s: decay is %g, expected 0 <= decay <= 1", name, decay);
     return copy_or_average(name, to, from, decay);
+}
+
+/* ---- Convert ------------------------------------------------------------------------------ */
+
+bool ng_range_fits(const char *function, const char *name, const ng_tensor *x, ng_dtype dtype)
+{
+    if (x->dtype != NG_F64 || dtype != NG_F32) return true;
+    const double *value = x->data;
+    for (int64_t i = 0; i < x->size; i++) {
+        if (!isfinite(value[i]) || isfinite((float)value[i])) continue;
+        ng_fail(NG_EVALUE, "%s: %s has %g at index %lld, beyond the range of float32", function,
+                name, value[i], (long long)i);
+        return false;
+    }
+    return true;
+}
+
+/* Converts all tensors of a tree into `converted` ones, which drop_converted frees. */
+static bool convert_tree(const ng_module *root, ng_dtype dtype)
+{
+    for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);) {
+        const ng_tensor *x = w.entry->tensor;
+        if (!x || x->dtype == dtype || x->dtype == NG_I64) continue; /* counters stay int64 */
+        if (!ng_range_fits("ng_module_to", ng_entry_path(root, w.entry), x, dtype)) return false;
+        w.entry->converted = ng_tensor_make("ng_module_to", dtype, x->shape);
+        if (!w.entry->converted) return false;
+        ng_copy_values(w.entry->converted, x);
+    }
+    return true;
+}
+
+static void drop_converted(ng_module *root)
+{
+    for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);) {
+        ng_tensor_destroy(w.entry->converted);
+        w.entry->converted = NULL;
+    }
+}
+
+/* Exchanges the elements with those of `converted`, so that pointers to the tensor stay valid. */
+static void trade_converted(ng_entry *entry)
+{
+    ng_tensor *x = entry->tensor, *converted = entry->converted;
+    void *data = x->data;
+    x->data = converted->data;
+    x->dtype = converted->dtype;
+    converted->data = data;
+    ng_tensor_destroy(x->leaf->grad);
+    x->leaf->grad = NULL;
+    x->leaf->grad_state = NG_GRAD_NONE;
+    ng_touch(x);
+}
+
+ng_status ng_module_to(ng_module *module, ng_dtype dtype)
+{
+    if (!ng_given("ng_module_to", "module", module) || !ng_module_ready(module))
+        return ng_newest_status();
+    if (dtype != NG_F32 && dtype != NG_F64)
+        return ng_fail(NG_EDTYPE, "ng_module_to: dtype %s, expected float32 or float64",
+                       ng_dtype_name(dtype));
+    const bool converted = convert_tree(module, dtype);
+    for (ng_tree_walk w = ng_tree_begin(module); converted && ng_tree_next(&w);)
+        if (w.entry->converted) trade_converted(w.entry);
+    drop_converted(module);
+    return converted ? NG_OK : ng_newest_status();
 }

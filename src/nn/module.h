@@ -30,24 +30,12 @@ typedef struct {
     double initial;       /* the initial value of all elements */
 } ng_entry;
 
-/* A network whose layers' outputs are on a tape, for ng_watch (plot/watch.c). They can be read
- * until the tape is reset. */
-typedef struct ng_watcher {
-    ng_listener listener; /* first */
-    uint64_t pass;        /* counts the passes: an output of an earlier one is gone */
-    const double *rstd;   /* of the newest norm, until a watched layer has taken it */
-    int64_t n_rstd;
-    void (*destroy)(struct ng_watcher *watcher);
-} ng_watcher;
-
-/* What a network that is watched notes of a module. */
-typedef struct {
-    ng_watcher *watcher;
-    uint64_t pass;      /* that of the watcher in which the module was called last */
-    ng_tensor *output;  /* in that pass */
-    const double *rstd; /* of a norm */
-    int64_t n_rstd;
-} ng_seen;
+/* Hears of a module, for ng_watch (plot/watch.c). `called` may be NULL. */
+typedef struct ng_watched {
+    struct ng_watched *next; /* that hears of the same module */
+    void (*called)(struct ng_watched *self, ng_tape *tape, ng_tensor *y); /* it gave y */
+    void (*freed)(struct ng_watched *self); /* the module is being freed; leaves its list */
+} ng_watched;
 
 struct ng_registry {
     ng_module *parent;
@@ -62,8 +50,7 @@ struct ng_registry {
     bool failed;        /* something could not be registered */
     bool drawn;         /* its class's init has run */
     bool complete;      /* so has that of all modules below */
-    ng_seen *seen;      /* or NULL: a slot of the watcher of this module or one above */
-    ng_watcher *watcher; /* or NULL: this module is the root of what is watched */
+    ng_watched *watched; /* or NULL */
 };
 
 /* A walk over the entries of a tree, in the order of registration, a child before what it holds:
@@ -79,6 +66,9 @@ typedef struct {
 } ng_tree_walk;
 ng_tree_walk ng_tree_begin(const ng_module *root);
 bool ng_tree_next(ng_tree_walk *w);
+
+/* The outermost module. */
+ng_module *ng_module_root(const ng_module *module);
 
 /* The path of an entry as `root`, the module or one above it, names it. */
 const char *ng_entry_path(const ng_module *root, const ng_entry *entry);

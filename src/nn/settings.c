@@ -254,3 +254,27 @@ void ng_module_describe(const ng_module *module, char *text, size_t bytes)
         if (*one) snprintf(text + used, bytes - used, "%s%s", comma, one);
     }
 }
+
+/* The description, in a buffer that is doubled until the text fits. */
+static char *describe_whole(const char *function, const ng_module *module)
+{
+    enum { MOST = 1 << 20 };
+    for (int64_t bytes = 256; bytes <= MOST; bytes *= 2) {
+        char *text = ng_calloc(function, bytes, 1);
+        if (!text) return NULL;
+        ng_module_describe(module, text, (size_t)bytes);
+        if ((int64_t)strlen(text) < bytes - 1) return text;
+        ng_free(text);
+    }
+    ng_fail(NG_EVALUE, "%s: the settings of a %s take more than %d characters", function,
+            module->type->name, MOST);
+    return NULL;
+}
+
+char *ng_module_settings(const char *function, const ng_module *module)
+{
+    const locale_t locale = ng_c_locale_begin();
+    char *text = describe_whole(function, module);
+    ng_c_locale_end(locale);
+    return text;
+}

@@ -80,7 +80,6 @@ bool ng_statistics_new(ng_tape *tape, const ng_tensor *x, int64_t count, bool ce
     *statistics = (ng_statistics){.rstd = memory,
                                   .mean = memory && center ? memory + count : NULL,
                                   .low = memory && low ? memory + 2 * count : NULL};
-    if (memory) ng_tape_normalized(tape, memory, count);
     return memory != NULL;
 }
 

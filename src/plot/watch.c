@@ -1,7 +1,7 @@
 /* ng_watch: what the layers of a network compute, and how their parameters move.
  *
  * The first call gives each layer a slot, in which ng_forward notes the layer's output
- * (nn/module.c). The tape forgets them when it is reset. */
+ * (nn/forward.c). The tape forgets them when it is reset. */
 #include "nn/module.h"
 #include "plot/plot.h"
 #include <math.h>
@@ -16,16 +16,23 @@ typedef struct {
     ng_tensor *before;
 } watched_parameter;
 
+typedef struct watcher watcher;
 typedef struct {
+    ng_watched base; /* first: in the module's list */
+    watcher *watcher;
     const ng_module *module;
-    ng_seen seen;
-    int n_parameters; /* its own: the next ones of the watcher's */
-    size_t length;    /* of the path and the '/' in the name */
-    char *name;       /* of a series */
+    const ng_tensor *output; /* of the module's last call */
+    uint64_t pass;           /* in which that was */
+    int n_parameters;        /* its own: the next ones of the watcher's */
+    size_t length;           /* of the path and the '/' in the name */
+    char *name;              /* of a series */
 } watched_layer;
 
-typedef struct {
-    ng_watcher base;    /* first: the module frees it as that */
+struct watcher {
+    ng_watched base; /* first: in the net's list */
+    ng_listener listener;
+    ng_module *net;
+    uint64_t pass;      /* counts the passes: an output of an earlier one is gone */
     uint64_t structure; /* of the net when this was made */
     uint64_t number;    /* of the network, from 1 */
     watched_layer *layers;
@@ -33,26 +40,60 @@ typedef struct {
     int64_t n_layers, layers_room, n_parameters, parameters_room;
     int64_t step; /* of the last call */
     bool begun;   /* the values of a call are known */
-} watcher;
+};
 
 /* ---- The layers ----------------------------------------------------------------------------- */
 
 /* The outputs are gone. */
 static void watcher_reset(ng_listener *listener)
 {
+    watcher *w = (watcher *)((char *)listener - offsetof(watcher, listener));
     ng_tape_unlisten(listener);
-    ((ng_watcher *)listener)->pass++;
+    w->pass++;
 }
 
-static void watcher_free(ng_watcher *base)
+/* Notes the output of a layer, which can be read until the tape is reset. */
+static void layer_called(ng_watched *base, ng_tape *tape, ng_tensor *y)
+{
+    watched_layer *l = (watched_layer *)base;
+    watcher *w = l->watcher;
+    if (w->listener.tape != tape) {
+        ng_tape_listen(tape, &w->listener);
+        w->pass++;
+    }
+    l->output = y;
+    l->pass = w->pass;
+}
+
+static void enter_list(const ng_module *module, ng_watched *item)
+{
+    item->next = module->registry->watched;
+    module->registry->watched = item;
+}
+
+static void leave_list(const ng_module *module, ng_watched *item)
+{
+    ng_watched **at = &module->registry->watched;
+    while (*at && *at != item) at = &(*at)->next;
+    if (*at) *at = item->next;
+}
+
+/* The net is being freed, or has changed; what it holds is there still. */
+static void watcher_free(ng_watched *base)
 {
     watcher *w = (watcher *)base;
-    ng_tape_unlisten(&base->listener);
+    ng_tape_unlisten(&w->listener);
+    leave_list(w->net, base);
     for (int64_t i = 0; i < w->n_parameters; i++) ng_tensor_free(w->parameters[i].before);
-    for (int64_t i = 0; i < w->n_layers; i++) ng_free(w->layers[i].name);
+    for (int64_t i = 0; i < w->n_layers; i++) {
+        leave_list(w->layers[i].module, &w->layers[i].base);
+        ng_free(w->layers[i].name);
+    }
     ng_free(w->parameters), ng_free(w->layers);
     ng_free(w);
 }
+
+static void layer_freed(ng_watched *base) { watcher_free(&((watched_layer *)base)->watcher->base); }
 
 /* Names the layer by its path, with the type after a number: "0.Linear". */
 static bool name_layer(watched_layer *l, const ng_module *net)
@@ -101,18 +142,28 @@ static bool is_current(const watcher *w, const ng_module *net)
     return true;
 }
 
-/* A watcher of all modules that are no containers, or of the net itself if it has none. */
-static watcher *watcher_new(const ng_module *net)
+/* A watcher of all modules of the net that are no containers, or of the net itself if it has none. */
+static watcher *watcher_new(ng_module *net)
 {
     watcher *w = ng_calloc(watch_name, 1, sizeof *w);
+    if (!w) return NULL;
+    w->net = net;
     const ng_module *layer;
-    bool made = w != NULL;
+    bool made = true;
     for (int i = 0; made && (layer = ng_module_layer(net, i)); i++)
         if (!ng_is_container(layer) && (layer != net || !ng_module_child(net, 0)))
             made = add_layer(w, net, layer);
-    if (!made) return w ? watcher_free(&w->base), NULL : NULL;
-    w->base.listener.reset = watcher_reset, w->base.destroy = watcher_free;
+    if (!made) return watcher_free(&w->base), NULL;
+    w->base.freed = watcher_free;
+    w->listener.reset = watcher_reset;
     w->structure = net->registry->structure;
+    enter_list(net, &w->base);
+    for (watched_layer *l = w->layers; l < w->layers + w->n_layers; l++) {
+        l->watcher = w;
+        l->base.called = layer_called;
+        l->base.freed = layer_freed;
+        enter_list(l->module, &l->base);
+    }
     return w;
 }
 
@@ -120,17 +171,14 @@ static watcher *watcher_new(const ng_module *net)
 static watcher *watcher_of(ng_module *net)
 {
     static _Atomic uint64_t networks;
-    watcher *old = (watcher *)net->registry->watcher, *w = old;
-    if (!w || !is_current(w, net)) {
-        if (!(w = watcher_new(net))) return NULL;
-        w->number = old ? old->number : ++networks;
-        if (old) watcher_free(&old->base);
-        net->registry->watcher = &w->base;
-    }
-    for (int64_t i = 0; i < w->n_layers; i++) {
-        w->layers[i].seen.watcher = &w->base;
-        w->layers[i].module->registry->seen = &w->layers[i].seen;
-    }
+    ng_watched *base = net->registry->watched;
+    while (base && base->freed != watcher_free) base = base->next;
+    watcher *old = (watcher *)base;
+    if (old && is_current(old, net)) return old;
+    watcher *w = watcher_new(net);
+    if (!w) return NULL;
+    w->number = old ? old->number : ++networks;
+    if (old) watcher_free(&old->base);
     return w;
 }
 
@@ -157,9 +205,8 @@ static double square(double x) { return x * x; }
 /* The mean and deviation of an output, and the shares of its elements that are 0 or saturated. */
 static bool log_output(const watch_log *log, watched_layer *l)
 {
-    const ng_seen *seen = &l->seen;
-    const ng_tensor *y = seen->output;
-    if (seen->pass != seen->watcher->pass || !y || y->size == 0) return true;
+    const ng_tensor *y = l->output;
+    if (l->pass != l->watcher->pass || !y || y->size == 0) return true;
     if (y->dtype != NG_F32 && y->dtype != NG_F64) return true;
     const double size = (double)y->size;
     double low, high, mean = 0, var = 0, zeros = 0, saturated = 0;

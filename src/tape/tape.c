@@ -54,12 +54,6 @@ void ng_tape_listen(ng_tape *tape, ng_listener *listener)
     tape->listeners = listener;
 }
 
-void ng_tape_normalized(const ng_tape *tape, const double *rstd, int64_t count)
-{
-    for (ng_listener *l = tape->listeners; l && tape->scopes == 0; l = l->next)
-        if (l->normalized) l->normalized(l, rstd, count);
-}
-
 static void tell_reset(const ng_tape *tape)
 {
     for (ng_listener *l = tape->listeners, *next; l; l = next) {

@@ -21,13 +21,11 @@ typedef struct ng_listener {
     ng_tape *tape; /* NULL: none */
     struct ng_listener *next;
     void (*recorded)(struct ng_listener *self, const ng_node *node);
-    void (*normalized)(struct ng_listener *self, const double *rstd, int64_t count); /* by a norm */
     void (*swept)(struct ng_listener *self); /* a gradient is taken */
     void (*reset)(struct ng_listener *self); /* the tape is reset or freed */
 } ng_listener;
 void ng_tape_listen(ng_tape *tape, ng_listener *listener);
 void ng_tape_unlisten(ng_listener *listener);
-void ng_tape_normalized(const ng_tape *tape, const double *rstd, int64_t count);
 
 /* The arrays of a sweep and of those inside it (sweep.c). */
 typedef struct ng_sweep ng_sweep;
