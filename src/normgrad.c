@@ -57,6 +57,7 @@
 /* Recording, the reverse sweep, replay. */
 #include "tape/tape.c"
 #include "tape/sweep.c"
+#include "tape/gradients.c"
 #include "tape/replay.c"
 
 /* Primitive ops. */

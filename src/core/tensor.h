@@ -61,6 +61,11 @@ static inline bool ng_is_stale(const ng_tensor *x)
     return x->base && (x->data != x->base->data || x->dtype != x->base->dtype);
 }
 
+static inline size_t ng_bytes_of(const ng_tensor *x)
+{
+    return (size_t)x->size * ng_dtype_bytes(x->dtype);
+}
+
 /* Whether two tensors have one shape. Looks at both in place: copies of their shapes, which
  * ng_shape_equal takes, take longer. */
 static inline bool ng_same_shape(const ng_tensor *a, const ng_tensor *b)
