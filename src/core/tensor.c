@@ -427,7 +427,7 @@ bool ng_requires_grad(const ng_tensor *x)
 
 bool ng_has_grad(const ng_tensor *x)
 {
-    return ng_given("ng_has_grad", "x", x) && x->leaf && x->leaf->grad_state != NG_GRAD_NONE;
+    return ng_given("ng_has_grad", "x", x) && x->leaf && x->leaf->has_grad;
 }
 
 ng_tensor *ng_grad(ng_tensor *x)
@@ -453,8 +453,8 @@ ng_tensor *ng_tensor_grad_slot(ng_tensor *x)
 
 void ng_tensor_grad_arrived(ng_tensor *x)
 {
-    x->leaf->grad_state = NG_GRAD_NEW;
-    x->leaf->grad_epoch++;
+    x->leaf->has_grad = true;
+    x->leaf->arrived++;
     ng_touch(x->leaf->grad);
 }
 
@@ -479,5 +479,5 @@ void ng_zero_grad(ng_tensor *x)
     if (!ng_given("ng_zero_grad", "x", x) || !ng_has_grad(x)) return;
     memset(x->leaf->grad->data, 0, (size_t)x->size * dtypes[x->dtype].bytes);
     ng_touch(x->leaf->grad);
-    x->leaf->grad_state = NG_GRAD_NEW;
+    if (!ng_grad_is_new(x->leaf)) x->leaf->used--; /* for an optimizer that is made later */
 }

@@ -6,31 +6,16 @@
 #include "core/shape.h"
 #include <normgrad/tape.h>
 
-/* What a leaf has beside its values. The memory of its gradient, `grad`, is made once and kept.
- * `grad_state` says whether it counts:
- *
- *     NG_GRAD_NONE  nothing: no backward pass has reached the leaf, or one that failed has
- *                   overwritten what was there. ng_has_grad is false
- *     NG_GRAD_NEW   no optimizer has used it. The next backward pass adds to it
- *     NG_GRAD_USED  an optimizer has used it. ng_grad still shows it, the next pass overwrites it:
- *                   so a training loop need not zero gradients
- *
- * `grad_epoch` is the one clock. It counts the gradients that have arrived: one for each backward
- * pass that reached the leaf, and each ng_set_grad. It never goes back, not even when the gradient
- * is dropped. An optimizer notes the epoch of each parameter that it moves. At its next step it
- * moves those with a gradient and another epoch, and uses up their gradients. So
- *
- *     a step without a new gradient is an error (no epoch has changed);
- *     two backward passes before a step accumulate (the state was NG_GRAD_NEW);
- *     two optimizers of one parameter both use one gradient (each has noted an epoch of its own);
- *     a change of dtype, which drops the gradient, leaves nothing for a step to use. */
-typedef enum { NG_GRAD_NONE = 0, NG_GRAD_NEW, NG_GRAD_USED } ng_grad_state;
-
+/* What a leaf has beside its values. Its gradient is new while `arrived` and `used` differ: a backward
+ * pass adds to it, and an optimizer moves the leaf by it. Once it is used the next pass overwrites
+ * it. Each optimizer notes `arrived` at its step: so several may use one gradient, each once. */
 typedef struct {
-    ng_tensor *grad;
-    ng_grad_state grad_state;
-    uint32_t grad_epoch;
-    bool shown;      /* ng_grad has handed the gradient out: a pass changes it only when it ends */
+    ng_tensor *grad; /* the memory, made once and kept */
+    bool has_grad;   /* it holds a gradient */
+    bool shown;      /* ng_grad has handed it out: a pass changes it only when it ends */
+    uint32_t
+        arrived;     /* counts gradients: one for each pass that reached the leaf, or ng_set_grad */
+    uint32_t used;   /* what `arrived` was at the newest step of an optimizer */
     ng_tensor *tied; /* or NULL: the parameter that is read in place of this one */
     ng_tensor *next_owned; /* after ng_tape_own: the tensor that the tape got before this one */
 } ng_leaf;
@@ -54,6 +39,11 @@ static inline bool ng_is_none(const ng_tensor *x) { return x == NG_NONE; }
 
 /* The parameter that x is tied to, or NULL. */
 static inline ng_tensor *ng_tied_to(const ng_tensor *x) { return x->leaf ? x->leaf->tied : NULL; }
+
+static inline bool ng_grad_is_new(const ng_leaf *leaf)
+{
+    return leaf->has_grad && leaf->arrived != leaf->used;
+}
 
 /* Whether x is a view of memory that its base no longer has since ng_module_to. */
 static inline bool ng_is_stale(const ng_tensor *x)
@@ -91,10 +81,10 @@ ng_status ng_writable(const char *function, const ng_tensor *x);
 /* A tensor of ng_calloc's memory, zeroed: ng_zeros_new, with the caller's name in errors. */
 ng_tensor *ng_tensor_make(const char *function, ng_dtype dtype, ng_shape shape);
 
-/* The memory of the leaf's gradient, made if there is none yet; no state changes. */
+/* The memory of the leaf's gradient, made if there is none yet. */
 ng_tensor *ng_tensor_grad_slot(ng_tensor *x);
 
-/* A gradient has arrived in that memory: the state is NG_GRAD_NEW, the epoch goes on. */
+/* A gradient has arrived in that memory. */
 void ng_tensor_grad_arrived(ng_tensor *x);
 
 /* Frees whoever owns it. */

@@ -268,11 +268,8 @@ static void commit_optimizer(const training_state *s, ng_optimizer *optimizer, b
         ng_moved *moved = &optimizer->moved[i];
         ng_tensor *weight = moved->weight;
         moved->steps = s->steps[i];
-        moved->grad_epoch = weight->leaf->grad_epoch;
-        if (s->waits[i])
-            ng_tensor_grad_arrived(weight);
-        else if (ng_has_grad(weight))
-            weight->leaf->grad_state = NG_GRAD_USED;
+        moved->arrived = weight->leaf->used = weight->leaf->arrived;
+        if (s->waits[i]) ng_tensor_grad_arrived(weight);
     }
 }
 

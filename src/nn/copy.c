@@ -150,7 +150,7 @@ static void trade_converted(ng_entry *entry)
     converted->data = data;
     ng_tensor_destroy(x->leaf->grad);
     x->leaf->grad = NULL;
-    x->leaf->grad_state = NG_GRAD_NONE;
+    x->leaf->has_grad = false;
     ng_touch(x);
 }
 

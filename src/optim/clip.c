@@ -6,7 +6,7 @@
 static ng_tensor *fresh_gradient(const ng_named_tensor *parameter)
 {
     const ng_tensor *weight = parameter->tensor;
-    return weight->leaf->grad_state == NG_GRAD_NEW ? weight->leaf->grad : NULL;
+    return ng_grad_is_new(weight->leaf) ? weight->leaf->grad : NULL;
 }
 
 /* sqrt(sum g^2) = most * root, so that no square leaves the range of double; most is the largest

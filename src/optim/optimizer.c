@@ -127,10 +127,8 @@ ng_status ng_optimizer_group_with(ng_optimizer *optimizer, ng_optimizer_group_op
 static ng_moved moved_new(const ng_named_tensor *parameter)
 {
     const ng_tensor *weight = parameter->tensor;
-    return (ng_moved){.weight = parameter->tensor,
-                      .name = parameter->name,
-                      .grad_epoch =
-                          weight->leaf->grad_epoch - (weight->leaf->grad_state == NG_GRAD_NEW)};
+    return (ng_moved){
+        .weight = parameter->tensor, .name = parameter->name, .arrived = weight->leaf->used};
 }
 
 static const ng_moved *find_moved(const ng_optimizer *self, const ng_tensor *weight, int hint)
@@ -251,7 +249,7 @@ bool ng_optimizer_current(const char *function, ng_optimizer *self)
 
 bool ng_has_new_gradient(const ng_moved *moved)
 {
-    return ng_has_grad(moved->weight) && moved->weight->leaf->grad_epoch != moved->grad_epoch;
+    return ng_has_grad(moved->weight) && moved->weight->leaf->arrived != moved->arrived;
 }
 
 static bool any_new_gradient(const ng_optimizer *self)
@@ -267,8 +265,7 @@ static bool move(ng_optimizer *self, ng_moved *moved, double lr)
 {
     ng_tensor *weight = moved->weight;
     if (!ng_has_new_gradient(moved)) return false;
-    moved->grad_epoch = weight->leaf->grad_epoch;
-    weight->leaf->grad_state = NG_GRAD_USED;
+    moved->arrived = weight->leaf->used = weight->leaf->arrived;
     if (!weight->requires_grad) return false;
     moved->steps++;
     self->type->move(self, ng_kernels_for(moved->dtype), moved, lr * moved->lr_scale);

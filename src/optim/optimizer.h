@@ -18,7 +18,7 @@ typedef struct {
     ng_dtype dtype;
     int64_t steps;                 /* of this parameter, the present one included */
     double lr_scale, weight_decay; /* of its group; NaN: those of the optimizer */
-    uint32_t grad_epoch;           /* of `weight` at the last step (core/tensor.h) */
+    uint32_t arrived;              /* at the last step: how many gradients (core/tensor.h) */
     void *state[NG_OPTIMIZER_STATES];
     void *scratch; /* type->scratch(weight) elements, which all parameters share */
 } ng_moved;

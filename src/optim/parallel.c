@@ -12,13 +12,11 @@ struct ng_parallel {
     ng_group *group;
 };
 
-/* A parameter that requires a gradient, and its own gradient, with what a leaf says of one. */
+/* A parameter that requires a gradient, and its own gradient. */
 typedef struct {
     ng_tensor *weight;
     ng_tensor own;
-    ng_tensor *grad; /* &own; during the pass the parameter's gradient */
-    ng_grad_state state;
-    uint32_t epoch;
+    ng_leaf leaf; /* of `own`; during the pass the parameter's */
 } slot;
 
 /* The own gradients of a pass lie one after the other in `all`, which is added up. Behind them is a
@@ -126,7 +124,7 @@ static bool make_slots(const ng_parallel *p, ng_tape *tape, own_pass *pass)
     for (ng_tree_walk w = ng_tree_begin(p->module); ng_tree_next(&w);) {
         const ng_tensor *weight = w.entry->tensor;
         if (!has_gradient(w.entry)) continue;
-        *s = (slot){.weight = w.entry->tensor, .grad = &s->own};
+        *s = (slot){.weight = w.entry->tensor, .leaf = {.grad = &s->own}};
         s->own = (ng_tensor){dtype, .shape = weight->shape, .size = weight->size, .data = next};
         next += (size_t)weight->size * ng_dtype_bytes(dtype);
         s++;
@@ -138,10 +136,9 @@ static bool make_slots(const ng_parallel *p, ng_tape *tape, own_pass *pass)
 static void exchange_gradients(const own_pass *pass)
 {
     for (slot *s = pass->slots; s < pass->slots + pass->count; s++) {
-        ng_leaf *leaf = s->weight->leaf;
-        const slot before = *s;
-        s->grad = leaf->grad, s->state = leaf->grad_state, s->epoch = leaf->grad_epoch;
-        leaf->grad = before.grad, leaf->grad_state = before.state, leaf->grad_epoch = before.epoch;
+        const ng_leaf before = *s->weight->leaf;
+        *s->weight->leaf = s->leaf;
+        s->leaf = before;
     }
 }
 
@@ -160,7 +157,7 @@ static void mark_reached(const own_pass *pass)
 {
     for (int i = 0; i < pass->count; i++) {
         const ng_tensor *own = &pass->slots[i].own;
-        const bool reached = pass->slots[i].state == NG_GRAD_NEW;
+        const bool reached = pass->slots[i].leaf.has_grad;
         if (!reached) memset(own->data, 0, (size_t)own->size * ng_dtype_bytes(own->dtype));
         ng_tensor_store(pass->all, pass->numbers + i, reached);
     }
@@ -172,7 +169,7 @@ static void add_to_gradients(const own_pass *pass)
         const ng_tensor *sum = &pass->slots[i].own;
         const ng_leaf *leaf = pass->slots[i].weight->leaf;
         if (ng_tensor_load(pass->all, pass->numbers + i) == 0) continue;
-        if (leaf->grad_state == NG_GRAD_NEW)
+        if (ng_grad_is_new(leaf))
             ng_kernels_for(sum->dtype)->add_to(sum->data, leaf->grad->data, sum->size);
         else
             memcpy(leaf->grad->data, sum->data, (size_t)sum->size * ng_dtype_bytes(sum->dtype));

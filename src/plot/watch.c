@@ -228,7 +228,7 @@ static bool log_parameters(const watch_log *log, watched_layer *l, watched_param
     bool has_gradient = false;
     for (int k = 0; k < l->n_parameters; k++) {
         const ng_tensor *x = p[k].tensor;
-        const bool counts = x->leaf->grad_state != NG_GRAD_NONE;
+        const bool counts = x->leaf->has_grad;
         has_gradient = has_gradient || counts;
         for (int64_t i = 0; i < x->size; i++) {
             const double value = ng_tensor_load(x, i);

@@ -32,14 +32,14 @@ static void finish_leaves(ng_sweep *s, bool well)
         const ng_tensor *dx = ng_swept_gradient(e);
         ng_leaf *leaf = x->leaf;
         if (!dx) continue;
-        if (well && dx != leaf->grad && (leaf->grad_state == NG_GRAD_NEW || is_begun(s, x)))
+        if (well && dx != leaf->grad && (ng_grad_is_new(leaf) || is_begun(s, x)))
             ng_kernels_for(dx->dtype)->add_to(dx->data, leaf->grad->data, dx->size);
         else if (well && dx != leaf->grad)
             memcpy(leaf->grad->data, dx->data, ng_bytes_of(dx));
         if (well)
             ng_tensor_grad_arrived(x);
         else if (dx == leaf->grad)
-            leaf->grad_state = NG_GRAD_NONE;
+            leaf->has_grad = false;
     }
 }
 

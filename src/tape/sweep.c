@@ -175,7 +175,7 @@ static void spare(ng_sweep *s, ng_tensor *gradient)
 }
 
 /* Memory for the gradient of an entry. That of a leaf is the leaf's own gradient, unless it is
- * NG_GRAD_NEW, was shown, or an outer pass may write to it: then it is separate memory, which
+ * new, was shown, or an outer pass may write to it: then it is separate memory, which
  * finish_leaves adds to it after a success. */
 static ng_tensor *first_memory(ng_sweep *s, const ng_swept *e)
 {
@@ -183,7 +183,7 @@ static ng_tensor *first_memory(ng_sweep *s, const ng_swept *e)
     if (!goes_to_leaf(s, x)) return new_memory(s, x);
     if (!ng_tensor_grad_slot(x)) return NULL;
     const ng_leaf *leaf = x->leaf;
-    const bool apart = leaf->grad_state == NG_GRAD_NEW || leaf->shown || s->depth > 1;
+    const bool apart = ng_grad_is_new(leaf) || leaf->shown || s->depth > 1;
     return apart ? new_memory(s, x) : leaf->grad;
 }
 
