@@ -52,8 +52,8 @@ typedef struct {
 
     /* The output for x, if neither the layer nor a child of it takes another input. */
     ng_tensor *(*forward)(ng_module *self, ng_tape *tape, ng_tensor *x);
-    /* In its place: the output for x and the other inputs, which are NG_NONE if they were left out.
-     * A container passes them on with ng_forward_child. */
+    /* Instead of .forward: the output for x and the other inputs. Those left out are NG_NONE. A
+     * container passes them on with ng_forward_child. */
     ng_tensor *(*forward_with)(ng_module *self, ng_tape *tape, const ng_inputs *inputs);
     unsigned takes; /* the inputs that it uses if they are given, NG_INPUT_MASK | ... */
     unsigned needs; /* the inputs without which a call is an error */

@@ -148,8 +148,8 @@ NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
 /* Makes one parameter of two of the same shape: the layer with the parameter `name` uses `to`
  * instead, which gets the gradients of both.
  *     ng_module_tie(net, "head.weight", "embedding.weight")    Press & Wolf 2017
- * From then on `name` is no parameter: optimizers, files and ng_module_init do not see it, and
- * ng_module_find(net, name) gives `to`. Tie before the network is used: g, u and v of WeightNorm
+ * Then `name` is not listed as a parameter: optimizers, files and ng_module_init do not see it, and
+ * ng_module_find(net, name) returns `to`. Tie before the network is used: g, u and v of WeightNorm
  * and SpectralNorm follow a later tie only at the next ng_module_init. */
 NG_API ng_status ng_module_tie(ng_module *module, const char *name, const char *to);
 

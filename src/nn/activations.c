@@ -24,12 +24,12 @@ static ng_tensor *activation_forward(ng_module *self, ng_tape *tape, ng_tensor *
     return ((const activation_class *)self->type)->op(tape, x);
 }
 
-#define ACTIVATION_CLASS(op_name, shown)                                                           \
+#define ACTIVATION_CLASS(op_name, label)                                                           \
     static const activation_class op_name##_class = {                                              \
-        {.name = shown, .size = sizeof(ng_module), .forward = activation_forward}, ng_##op_name};
+        {.name = label, .size = sizeof(ng_module), .forward = activation_forward}, ng_##op_name};
 ACTIVATIONS(ACTIVATION_CLASS)
 
-#define CONSTRUCTOR(op_name, shown)                                                                \
+#define CONSTRUCTOR(op_name, label)                                                                \
     ng_module *ng_##op_name##_new(void)                                                            \
     {                                                                                              \
         return ng_module_built(ng_module_new(&op_name##_class.base));                              \
@@ -66,9 +66,9 @@ static const ng_setting alpha_settings[] = {
 static const ng_setting celu_settings[] = {
     {NG_PLACE("alpha", numbered, number), NG_IS_POSITIVE, .bare = true}, {0}};
 
-#define NUMBERED(op_name, shown, settings, parameter)                                              \
+#define NUMBERED(op_name, label, settings, parameter)                                              \
     static const numbered_class op_name##_class = {                                                \
-        {.name = shown, .size = sizeof(numbered), .forward = numbered_forward}, ng_##op_name};     \
+        {.name = label, .size = sizeof(numbered), .forward = numbered_forward}, ng_##op_name};     \
     ng_module *ng_##op_name##_new(double parameter)                                                \
     {                                                                                              \
         return ng_module_built(ng_layer_new("ng_" #op_name "_new", &op_name##_class.base,          \

@@ -59,10 +59,10 @@ static void conv_init(ng_module *self, ng_rng *rng)
     ng_fill_uniform(layer->bias, -1 / sqrt(fan_in), 1 / sqrt(fan_in), rng);
 }
 
-#define CONV_CLASS(label, op_name, length, turned)                                                 \
+#define CONV_CLASS(label, op_name, length, is_transposed)                                          \
     {                                                                                              \
         {.name = label, .size = sizeof(conv), .forward = conv_forward, .init = conv_init},         \
-            op_name "_new", op_name, length, turned                                                \
+            op_name "_new", op_name, length, is_transposed                                         \
     }
 
 static const conv_class conv2d_class = CONV_CLASS("Conv2d", "ng_conv2d", 2, false);
@@ -95,26 +95,27 @@ static const ng_setting conv_settings[] = {
     {NG_MEMBER(conv, no_bias), NG_IS_FLAG},
     {0}};
 
-/* A layer with the settings of `asked`, whose base is not set. */
-static ng_module *conv_create(const conv_class *type, conv asked)
+/* A layer like `prototype`, whose base is not set. */
+static ng_module *conv_create(const conv_class *type, conv prototype)
 {
     ng_windows settings;
-    ng_window_options *w = &asked.window;
+    ng_window_options *w = &prototype.window;
     if (!ng_window_settings(type->maker, w, &settings)) return NULL;
     for (int axis = 0; axis < 2; axis++)
-        if (!ng_output_padding_ok(type->maker, asked.output_padding[axis], settings.stride[axis]))
+        if (!ng_output_padding_ok(type->maker, prototype.output_padding[axis],
+                                  settings.stride[axis]))
             return NULL;
     if (w->kernel_h == 0) w->kernel_h = w->kernel;
     if (w->kernel_w == 0) w->kernel_w = w->kernel;
-    conv *self = ng_layer_new(type->maker, &type->base, conv_settings, &asked);
+    conv *self = ng_layer_new(type->maker, &type->base, conv_settings, &prototype);
     if (!self) return NULL;
-    const int64_t first = type->transposed ? asked.in : asked.out;
-    const int64_t second = (type->transposed ? asked.out : asked.in) / asked.groups;
+    const int64_t first = type->transposed ? prototype.in : prototype.out;
+    const int64_t second = (type->transposed ? prototype.out : prototype.in) / prototype.groups;
     const ng_shape shape = type->axes == 2 ? NG_SHAPE(first, second, w->kernel_h, w->kernel_w)
                                            : NG_SHAPE(first, second, w->kernel);
     self->weight = ng_module_add_parameter(&self->base, "weight", shape);
-    self->bias = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(asked.out),
-                                         .left_out = asked.no_bias);
+    self->bias = ng_module_add_parameter(&self->base, "bias", NG_SHAPE(prototype.out),
+                                         .left_out = prototype.no_bias);
     return ng_module_built(&self->base);
 }
 

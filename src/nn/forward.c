@@ -71,17 +71,17 @@ static ng_tensor *run_module(ng_module *module, ng_tape *tape, const ng_inputs *
 }
 
 /* The inputs that the module uses where they are given, or one to which it passes them on. */
-static unsigned taken_by(const ng_module *module)
+static unsigned inputs_used(const ng_module *module)
 {
-    unsigned taken = module->takes | module->needs;
+    unsigned used = module->takes | module->needs;
     for (int i = 0; i < module->registry->count && module->type->forward_with; i++)
         if (module->registry->entries[i].child)
-            taken |= taken_by(module->registry->entries[i].child);
-    return taken;
+            used |= inputs_used(module->registry->entries[i].child);
+    return used;
 }
 
 /* The module in the tree whose .forward keeps this input from a layer below it, or NULL. */
-static const ng_module *kept_by(const ng_module *root, unsigned input)
+static const ng_module *module_that_blocks(const ng_module *root, unsigned input)
 {
     for (ng_tree_walk w = ng_tree_begin(root); ng_tree_next(&w);) {
         const ng_module *layer = w.entry->child;
@@ -95,15 +95,15 @@ static const ng_module *kept_by(const ng_module *root, unsigned input)
 }
 
 /* Fails, for no layer gets this input. */
-static bool refuse_idle(const char *function, const ng_module *module, int index)
+static bool refuse_unused(const char *function, const ng_module *module, int index)
 {
     const char *name = named_inputs[index].name;
-    const ng_module *keeper = kept_by(module, 1u << index);
-    if (keeper)
+    const ng_module *blocking = module_that_blocks(module, 1u << index);
+    if (blocking)
         ng_fail(NG_EVALUE,
                 "%s: .%s is given, but the .forward of %s passes no inputs on to its children: "
                 "use .forward_with and ng_forward_child",
-                function, name, keeper->type->name);
+                function, name, blocking->type->name);
     else
         ng_fail(NG_EVALUE,
                 "%s: the input .%s is given, but no layer of the %s takes it "
@@ -132,9 +132,9 @@ static bool inputs_accepted(const char *function, const ng_module *module, const
             ng_fail(NG_ENULL, "%s: a named input is NULL; NG_NONE leaves it out", function);
         return false;
     }
-    const unsigned idle = set ? set & ~taken_by(module) : 0;
+    const unsigned unused = set ? set & ~inputs_used(module) : 0;
     for (int i = 0; i < NAMED_INPUTS; i++)
-        if (idle >> i & 1) return refuse_idle(function, module, i);
+        if (unused >> i & 1) return refuse_unused(function, module, i);
     return true;
 }
 

@@ -17,7 +17,7 @@ typedef struct ng_path {
     char text[];
 } ng_path;
 
-/* A tied parameter is no parameter any more: tensor->tied is read in its place. */
+/* An entry that is tied does not count as a parameter: passes read leaf->tied of its tensor. */
 typedef enum { NG_ENTRY_PARAMETER, NG_ENTRY_BUFFER, NG_ENTRY_CHILD, NG_ENTRY_TIED } ng_entry_kind;
 
 typedef struct {
@@ -59,7 +59,7 @@ struct ng_registry {
  */
 typedef struct {
     const ng_module *root;
-    ng_module *at; /* whose entry `next` comes next */
+    ng_module *module; /* whose entry `next` comes next */
     int next;
     ng_module *owner; /* of the entry */
     ng_entry *entry;
@@ -149,7 +149,7 @@ ng_tensor **ng_input_named(ng_inputs *inputs, const char *name);
 ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, const ng_inputs *inputs,
                                ng_tensor *parameter, ng_tensor *value);
 
-/* Notes for ng_recompute what a module is that is about to run. False without memory. */
+/* Notes for ng_recompute the state of a module that is about to run. False without memory. */
 bool ng_pass_notes(ng_tape *tape, ng_module *module);
 
 /* NULL, for a pass that has failed; `failures_before` is ng_failures_ever() from before it. Puts the

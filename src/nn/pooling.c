@@ -15,17 +15,17 @@ void ng_print_window(const void *window, char *text, size_t bytes)
                     {"stride", w->stride, w->stride_h, w->stride_w},
                     {"padding", w->padding, w->padding_h, w->padding_w},
                     {"dilation", w->dilation, w->dilation_h, w->dilation_w}};
-    size_t at = 0;
+    size_t length = 0;
     for (int i = 0; i < 4; i++) {
         const long long rows = settings[i].rows != 0 ? settings[i].rows : settings[i].both;
         const long long columns = settings[i].columns != 0 ? settings[i].columns : settings[i].both;
         if (rows == 0 && columns == 0) continue;
-        char *end = text + at;
-        const size_t left = bytes - at;
-        const char *comma = at > 0 ? ", " : "", *name = settings[i].name;
-        at += (size_t)(rows == columns
-                           ? snprintf(end, left, "%s%s=%lld", comma, name, rows)
-                           : snprintf(end, left, "%s%s=%lld x %lld", comma, name, rows, columns));
+        char *end = text + length;
+        const size_t left = bytes - length;
+        const char *comma = length > 0 ? ", " : "", *name = settings[i].name;
+        length += (size_t)(rows == columns ? snprintf(end, left, "%s%s=%lld", comma, name, rows)
+                                           : snprintf(end, left, "%s%s=%lld x %lld", comma, name,
+                                                      rows, columns));
     }
 }
 

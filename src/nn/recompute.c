@@ -6,20 +6,20 @@
 #include <string.h>
 
 /* A module as it was when the pass called it; with a parameter or buffer of its own, or NULL. */
-typedef struct noted {
-    struct noted *older;
+typedef struct module_note {
+    struct module_note *older;
     ng_module *module, module_was;
     uint64_t structure;
     ng_tensor *tensor, tensor_was;
     size_t bytes;  /* of a buffer, else 0 */
     char values[]; /* of a buffer */
-} noted;
+} module_note;
 
 /* The first run of a pass. */
 typedef struct ng_pass {
     struct ng_pass *outer;
     ng_scope scope;
-    noted *modules; /* the newest first */
+    module_note *modules; /* the newest first */
 } ng_pass;
 
 /* What the second run needs to be as the first. */
@@ -27,7 +27,7 @@ typedef struct {
     ng_module *module;
     ng_inputs inputs;
     ng_replaced *replaced; /* by the calls around this one */
-    const noted *modules;
+    const module_note *modules;
     ng_rng rng;
     ng_tape_mode mode; /* the detached values that the checker holds fixed, from this one on */
     int64_t detached;
@@ -35,12 +35,13 @@ typedef struct {
 
 static size_t bytes_of(const ng_tensor *x) { return (size_t)x->size * ng_dtype_bytes(x->dtype); }
 
-static bool note(ng_tape *tape, ng_module *module, ng_tensor *x, bool is_buffer, noted **newest)
+static bool note(ng_tape *tape, ng_module *module, ng_tensor *x, bool is_buffer,
+                 module_note **newest)
 {
     const size_t bytes = is_buffer ? bytes_of(x) : 0;
-    noted *n = ng_tape_memory(tape, sizeof *n + bytes);
+    module_note *n = ng_tape_memory(tape, sizeof *n + bytes);
     if (!n) return false;
-    *n = (noted){*newest, module, *module, module->registry->structure, x, .bytes = bytes};
+    *n = (module_note){*newest, module, *module, module->registry->structure, x, .bytes = bytes};
     if (x) n->tensor_was = *x;
     if (bytes > 0) memcpy(n->values, x->data, bytes);
     *newest = n;
@@ -62,10 +63,10 @@ bool ng_pass_notes(ng_tape *tape, ng_module *module)
     return well;
 }
 
-/* Makes the modules what they were. Of those that were noted twice, the older note holds. */
-static void restore(const noted *modules)
+/* Makes the modules what they were. Of those with two notes, the older note holds. */
+static void restore(const module_note *modules)
 {
-    for (const noted *n = modules; n; n = n->older) {
+    for (const module_note *n = modules; n; n = n->older) {
         *n->module = n->module_was;
         if (!n->tensor) continue;
         n->tensor->requires_grad = n->tensor_was.requires_grad;
@@ -75,9 +76,9 @@ static void restore(const noted *modules)
 }
 
 /* Notes what the same modules are now; false without memory, or if they cannot be restored. */
-static bool note_again(ng_tape *tape, const noted *modules, noted **now)
+static bool note_again(ng_tape *tape, const module_note *modules, module_note **now)
 {
-    for (const noted *n = modules; n; n = n->older) {
+    for (const module_note *n = modules; n; n = n->older) {
         if (n->module->registry->structure != n->structure ||
             (n->tensor && n->tensor->dtype != n->tensor_was.dtype)) {
             ng_fail(NG_ESTATE, "ng_recompute: the %s was changed before its gradient was taken",
@@ -109,7 +110,7 @@ static ng_tensor *recompute_definition(ng_tape *tape, const ng_node *node)
     const ng_replay replay = tape->replay;
     ng_replaced *const replaced = tape->replaced;
     ng_pass *const passes = tape->passes;
-    noted *now = NULL;
+    module_note *now = NULL;
     if (!note_again(tape, a->modules, &now)) return NULL;
     restore(a->modules);
     tape->replaced = a->replaced;
@@ -164,21 +165,21 @@ static ng_tensor *first_run(ng_tape *tape, recompute_attributes *a, ng_tensor **
     ng_pass pass = {.outer = tape->passes};
     if (!ng_tape_enter(tape, &pass.scope)) return NULL;
     tape->passes = &pass;
-    ng_tensor *y = ng_forward_with(a->module, tape, a->inputs), *kept = y;
+    ng_tensor *y = ng_forward_with(a->module, tape, a->inputs), *output = y;
     tape->passes = pass.outer;
     a->modules = pass.modules;
     if (y && !ng_is_older(tape, &pass.scope, y)) {
         const int count = y->requires_grad ? list_operands(tape, &pass.scope, &a->inputs, NULL) : 0;
         ng_tape_keep(tape, &pass.scope);
-        kept = ng_result_like(tape, y);
+        output = ng_result_like(tape, y);
         *operands = ng_tape_memory(tape, (size_t)count * sizeof **operands);
         ng_tape_keep(tape, &pass.scope);
-        if (!*operands) kept = NULL;
-        if (kept) memcpy(kept->data, y->data, bytes_of(y));
-        if (kept && count > 0) *n = list_operands(tape, &pass.scope, &a->inputs, *operands);
+        if (!*operands) output = NULL;
+        if (output) memcpy(output->data, y->data, bytes_of(y));
+        if (output && count > 0) *n = list_operands(tape, &pass.scope, &a->inputs, *operands);
     }
     ng_tape_leave(tape, &pass.scope);
-    return kept;
+    return output;
 }
 
 ng_tensor *ng_recompute_with(ng_tape *tape, ng_module *module, ng_inputs inputs)

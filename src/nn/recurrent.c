@@ -66,15 +66,15 @@ static ng_tensor *recurrent_run(const recurrent *layer, ng_tape *tape, ng_tensor
     const bool reverse = which % directions_in(layer);
     const ng_recurrent_weights weights = weights_in_use(tape, &d->weights);
     if (layer->options.norm) {
-        const ng_recurrent_composition of = {.cell = layer->cell,
-                                             .reverse = reverse,
-                                             .weights = weights,
-                                             .first = *state,
-                                             .lengths = lengths,
-                                             .norm = normalized,
-                                             .layer = d};
-        const bool fits = ng_recurrent_fits(layer->base.type->name, tape, x, &of);
-        return fits ? ng_recurrent_composed(tape, x, &of, state) : NULL;
+        const ng_recurrent_composition composition = {.cell = layer->cell,
+                                                      .reverse = reverse,
+                                                      .weights = weights,
+                                                      .first = *state,
+                                                      .lengths = lengths,
+                                                      .norm = normalized,
+                                                      .layer = d};
+        const bool fits = ng_recurrent_fits(layer->base.type->name, tape, x, &composition);
+        return fits ? ng_recurrent_composed(tape, x, &composition, state) : NULL;
     }
     const ng_recurrent_options options = {.reverse = reverse,
                                           .relu = layer->cell == NG_CELL_RELU,

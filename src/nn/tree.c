@@ -21,20 +21,20 @@ const char *ng_entry_path(const ng_module *root, const ng_entry *entry)
 
 ng_tree_walk ng_tree_begin(const ng_module *root)
 {
-    return (ng_tree_walk){.root = root, .at = (ng_module *)root};
+    return (ng_tree_walk){.root = root, .module = (ng_module *)root};
 }
 
 bool ng_tree_next(ng_tree_walk *w)
 {
-    while (w->next == w->at->registry->count) {
-        if (w->at == w->root) return false;
-        w->next = w->at->registry->place + 1;
-        w->at = w->at->registry->parent;
+    while (w->next == w->module->registry->count) {
+        if (w->module == w->root) return false;
+        w->next = w->module->registry->place + 1;
+        w->module = w->module->registry->parent;
     }
-    w->owner = w->at;
-    w->entry = &w->at->registry->entries[w->next++];
+    w->owner = w->module;
+    w->entry = &w->module->registry->entries[w->next++];
     if (w->entry->child) {
-        w->at = w->entry->child;
+        w->module = w->entry->child;
         w->next = 0;
     }
     return true;

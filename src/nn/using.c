@@ -32,19 +32,20 @@ static bool tie_end(const ng_module *module, const char *name, ng_tree_walk *w)
 
 ng_status ng_module_tie(ng_module *module, const char *name, const char *to)
 {
-    ng_tree_walk from, into;
+    ng_tree_walk tied, target;
     if (!ng_given(tying, "module", module) || !ng_given(tying, "name", name) ||
-        !ng_given(tying, "to", to) || !tie_end(module, name, &from) || !tie_end(module, to, &into))
+        !ng_given(tying, "to", to) || !tie_end(module, name, &tied) ||
+        !tie_end(module, to, &target))
         return ng_newest_status();
-    ng_tensor *own = from.entry->tensor, *shared = ng_untied(into.entry->tensor);
+    ng_tensor *own = tied.entry->tensor, *shared = ng_untied(target.entry->tensor);
     if (ng_tied_to(own) || own == shared)
         return ng_fail(NG_ESTATE, "%s: %s and %s, expected two parameters, the first not tied yet",
                        tying, name, to);
     if (!ng_has_type(tying, name, own, shared->dtype, shared->shape)) return ng_newest_status();
-    from.entry->kind = NG_ENTRY_TIED;
+    tied.entry->kind = NG_ENTRY_TIED;
     own->leaf->tied = shared;
     own->requires_grad = false;
-    ng_module_restructured(from.owner, -1);
+    ng_module_restructured(tied.owner, -1);
     return NG_OK;
 }
 
