@@ -96,8 +96,8 @@ NG_API ng_module *ng_function_new(const char *name, ng_function *function);
 NG_API ng_module *ng_dropout_new(double p);
 
 /* FiLM: (1 + scale) x + shift, where (shift, scale) = weight c + bias for a condition c of samples
- * or of positions, as norms.h has it (of positions: SPADE, Park et al. 2019). weight (2 channels, condition) and bias (2 channels) start at 0, so at first y = x. Perez
- * et al. 2018. */
+ * or of positions, as norms.h has it (of positions: SPADE, Park et al. 2019). weight (2 channels,
+ * condition) and bias (2 channels) start at 0, so at first y = x. Perez et al. 2018. */
 typedef struct {
     int64_t condition;  /* features of c */
     bool features_last; /* x is (N, ..., channels), and c of positions (N, ..., condition) */

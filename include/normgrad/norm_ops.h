@@ -91,9 +91,9 @@ NG_API ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *r
  * Salazar 2019, whose formula has an eps of zero. */
 NG_API ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps);
 
-/* DetachNorm, xhat over the last dimension, with the mean and the deviation sqrt(var + eps) constant
- * in the gradient: dx = dy / sqrt(var + eps). Xu et al. 2019. If the gradient flows through both,
- * it is their LayerNorm-simple, LayerNorm without gamma and beta. */
+/* DetachNorm, xhat over the last dimension, with the mean and the deviation sqrt(var + eps)
+ * constant in the gradient: dx = dy / sqrt(var + eps). Xu et al. 2019. If the gradient flows
+ * through both, it is their LayerNorm-simple, LayerNorm without gamma and beta. */
 typedef struct {
     double eps;                       /* default 1e-5 */
     bool mean_flows, deviation_flows; /* the gradient flows through the mean; the deviation */

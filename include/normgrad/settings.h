@@ -84,8 +84,8 @@ template <typename type> type &ng_some(); /* not defined */
 #define NG_EACH_19(t, x, s, ...) NG_ONE(t, s), NG_EACH_18(t, x, __VA_ARGS__)
 #define NG_EACH_20(t, x, s, ...) NG_ONE(t, s), NG_EACH_19(t, x, __VA_ARGS__)
 
-/* Lists, shapes and axes in a call. NG_ELEMENT is the size in bytes of an array's elements, negative
- * for whole numbers; 0 for a void pointer. */
+/* Lists, shapes and axes in a call. NG_ELEMENT is the size in bytes of an array's elements,
+ * negative for whole numbers; 0 for a void pointer. */
 #ifndef __cplusplus
 #define NG_LIST(type, ...) ((type const[]){__VA_ARGS__})
 #define NG_LENGTH(type, ...) (sizeof((type[]){__VA_ARGS__}) / sizeof(type))

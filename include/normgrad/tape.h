@@ -184,8 +184,8 @@ struct ng_op {
 
     /* Sets dx[i] to the gradient of each input for which ng_requires_grad(node->inputs[i]), made of
      * dy, inputs and output by ng_ ops; NG_NONE is a gradient of zero. Leave a dx[i] that is
-     * NG_NONE already: it is not wanted. A rule fails by ng_fail, or by a dx[i] that it leaves NULL.
-     * Recording is off, unless the gradient is recorded: a rule that takes a gradient itself
+     * NG_NONE already: it is not wanted. A rule fails by ng_fail, or by a dx[i] that it leaves
+     * NULL. Recording is off, unless the gradient is recorded: a rule that takes a gradient itself
      * switches it on for the ops that it differentiates. */
     void (*gradient)(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx);
 

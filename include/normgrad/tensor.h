@@ -120,8 +120,8 @@ NG_API int64_t ng_dim(const ng_tensor *x, int axis); /* axis -1 is the last; -1 
 NG_API ng_shape ng_shape_of(const ng_tensor *x);     /* NG_SCALAR for NULL */
 
 /* The elements, row by row, to read and to write; NULL with NG_EDTYPE if the tensor has another
- * dtype. After writing call ng_touch(x): if x, or a tensor that shares its memory as a view does, is
- * an operand of a recorded op, a backward pass through that op is then an error. */
+ * dtype. After writing call ng_touch(x): if x, or a tensor that shares its memory as a view does,
+ * is an operand of a recorded op, a backward pass through that op is then an error. */
 NG_API float *ng_data_f32(const ng_tensor *x);
 NG_API double *ng_data_f64(const ng_tensor *x);
 NG_API int64_t *ng_data_i64(const ng_tensor *x);

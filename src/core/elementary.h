@@ -86,8 +86,8 @@ NG_INLINE double expm1_reduced_f64(double x, double tail, double *n)
     return r + r * r * exp_polynomial(r);
 }
 
-/* c e^(x + tail) for a small tail, where c is not rounded to the places of a small e^x, and *power =
- * e^(x + tail). 2^n comes in two factors, neither of which overflows by itself. */
+/* c e^(x + tail) for a small tail, where c is not rounded to the places of a small e^x, and *power
+ * = e^(x + tail). 2^n comes in two factors, neither of which overflows by itself. */
 NG_INLINE double exp_sum_times(double x, double tail, double c, double *power)
 {
     double n;

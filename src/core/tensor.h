@@ -6,9 +6,10 @@
 #include "core/shape.h"
 #include <normgrad/tape.h>
 
-/* What a leaf has beside its values. Its gradient is new while `arrived` and `used` differ: a backward
- * pass adds to it, and an optimizer moves the leaf by it. Once it is used the next pass overwrites
- * it. Each optimizer notes `arrived` at its step: so several may use one gradient, each once. */
+/* What a leaf has beside its values. Its gradient is new while `arrived` and `used` differ: a
+ * backward pass adds to it, and an optimizer moves the leaf by it. Once it is used the next pass
+ * overwrites it. Each optimizer notes `arrived` at its step: so several may use one gradient, each
+ * once. */
 typedef struct {
     ng_tensor *grad; /* the memory, made once and kept */
     bool has_grad;   /* it holds a gradient */

@@ -152,9 +152,9 @@ ng_tensor *ng_forward_replaced(ng_module *module, ng_tape *tape, const ng_inputs
 /* Notes for ng_recompute the state of a module that is about to run. False without memory. */
 bool ng_pass_notes(ng_tape *tape, ng_module *module);
 
-/* NULL, for a pass that has failed; `failures_before` is ng_failures_ever() from before it. Puts the
- * module's path before the error, unless that is older than the pass. The innermost module returns
- * first, so that the path is its own. */
+/* NULL, for a pass that has failed; `failures_before` is ng_failures_ever() from before it. Puts
+ * the module's path before the error, unless that is older than the pass. The innermost module
+ * returns first, so that the path is its own. */
 ng_tensor *ng_failed_in(const ng_module *module, int64_t failures_before);
 
 /* Frees a child that `self` does not take, unless it belongs to another module or contains self. */

@@ -131,8 +131,8 @@ static ng_tensor *recompute_definition(ng_tape *tape, const ng_node *node)
 static const ng_op recompute_op = {
     .built_in = true, .name = "recompute", .definition = recompute_definition};
 
-/* What an op of the pass reads that is older than the pass: its operand, or the tensor of which that
- * is a view; or NULL. */
+/* What an op of the pass reads that is older than the pass: its operand, or the tensor of which
+ * that is a view; or NULL. */
 static ng_tensor *older_operand(const ng_tape *tape, const ng_scope *scope, ng_tensor *x)
 {
     if (ng_is_none(x) || ng_is_older(tape, scope, x)) return ng_is_none(x) ? NULL : x;

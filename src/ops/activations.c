@@ -25,16 +25,16 @@ ACTIVATION(sigmoid, NG_MAP_SIGMOID, sigmoid_gradient, NULL)
 NG_UNARY_RULE(softplus, ng_mul(tape, dy, ng_sigmoid(tape, x)))
 ACTIVATION(softplus, NG_MAP_SOFTPLUS, softplus_gradient, NULL)
 
-/* y = x f(u), f from 0 to 1, u = u(x clamped to `bound`). Where |x| is larger, f is 0 or 1 and has no
- * slope: so neither value nor gradient multiplies 0 by something infinite. */
+/* y = x f(u), f from 0 to 1, u = u(x clamped to `bound`). Where |x| is larger, f is 0 or 1 and has
+ * no slope: so neither value nor gradient multiplies 0 by something infinite. */
 static ng_tensor *gated(ng_tape *tape, ng_tensor *x, double bound, ng_tensor *f)
 {
     return ng_mul(tape, ng_clamp(tape, x, -bound, (double)INFINITY), f);
 }
 
-/* The fused activations, at 256x128 with their backward pass: gelu takes 0.4 of its definition's time
- * with AVX-512 and 0.6 with AVX2; mish 0.5 and 0.4; gelu_tanh 0.6 and 0.9, and an eighth of the
- * memory; silu 0.9 and 1.1, and a quarter of the memory.
+/* The fused activations, at 256x128 with their backward pass: gelu takes 0.4 of its definition's
+ * time with AVX-512 and 0.6 with AVX2; mish 0.5 and 0.4; gelu_tanh 0.6 and 0.9, and an eighth of
+ * the memory; silu 0.9 and 1.1, and a quarter of the memory.
  *
  * A step of an MLP with a gradient penalty takes 0.7 of what it takes by the gradients of the
  * definitions, with AVX2 0.8; by silu's 0.75 and 0.9. Therefore the rules. */

@@ -12,8 +12,8 @@
  *     dx = fold(W^T dy)                            conv_transpose2d (conv_transpose.c)
  *     dW = sum over images of dy columns(x)^T      conv2d_dweight
  *
- * The definition takes the same time, but keeps the columns: 44 MB in place of 6.6 for a 3x3 window.
- */
+ * The definition takes the same time, but keeps the columns: 44 MB in place of 6.6 for a 3x3
+ * window. */
 #include "ops/op.h"
 
 /* ---- The gradient to the weight ------------------------------------------------------------ */

@@ -91,8 +91,8 @@ static ng_tensor *windows_apart(ng_tape *tape, ng_tensor *x, const ng_windows *w
                                w->out[0] * w->out[1]));
 }
 
-/* y = max of each window, where what lies outside the image is -Inf. For images (16, 16, 16, 16) with
- * its backward pass it takes 0.7 of its definition's time, and less memory. */
+/* y = max of each window, where what lies outside the image is -Inf. For images (16, 16, 16, 16)
+ * with its backward pass it takes 0.7 of its definition's time, and less memory. */
 static ng_tensor *max_pool_definition(ng_tape *tape, const ng_node *node)
 {
     const ng_windows *w = node->attributes;

@@ -142,7 +142,8 @@ static bool is_current(const watcher *w, const ng_module *net)
     return true;
 }
 
-/* A watcher of all modules of the net that are no containers, or of the net itself if it has none. */
+/* A watcher of all modules of the net that are no containers, or of the net itself if it has none.
+ */
 static watcher *watcher_new(ng_module *net)
 {
     watcher *w = ng_calloc(watch_name, 1, sizeof *w);

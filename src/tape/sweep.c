@@ -244,9 +244,9 @@ typedef struct {
     };
 } inputs_scratch;
 
-/* The entry of an input whose gradient is wanted, or NULL; *failed without memory. A gradient is not
- * wanted of an input that was frozen at recording, since ops that used it then may not be on the
- * tape, nor in ng_backward of one that is frozen now. */
+/* The entry of an input whose gradient is wanted, or NULL; *failed without memory. A gradient is
+ * not wanted of an input that was frozen at recording, since ops that used it then may not be on
+ * the tape, nor in ng_backward of one that is frozen now. */
 static inline ng_swept *wanted_input(ng_sweep *s, const ng_node *node, int i, bool *failed)
 {
     ng_tensor *x = node->inputs[i];
@@ -412,8 +412,8 @@ static bool copy_with_constants(ng_tape *tape, const ng_node *node, ng_node *cop
 static bool walk(ng_sweep *s, int64_t oldest, ng_tensor *const *outputs, int n_outputs,
                  ng_tensor *const *cotangents);
 
-/* Goes over a definition, which is recorded from the node `oldest` on, from y with cotangent dy back
- * to those inputs of the node whose gradient is wanted. */
+/* Goes over a definition, which is recorded from the node `oldest` on, from y with cotangent dy
+ * back to those inputs of the node whose gradient is wanted. */
 static bool walk_definition(ng_sweep *s, const ng_node *node, ng_tensor *y, ng_tensor *dy,
                             ng_swept *const *to, int64_t oldest)
 {
@@ -466,8 +466,8 @@ static bool run_definition(ng_sweep *s, const ng_node *node, ng_tensor *dy, inpu
     return well;
 }
 
-/* Visits the node of an entry, which is reached. A gradient of zero is handed on without running the
- * op. Once a kernel has used a gradient, its memory is free. */
+/* Visits the node of an entry, which is reached. A gradient of zero is handed on without running
+ * the op. Once a kernel has used a gradient, its memory is free. */
 static bool run_node(ng_sweep *s, ng_swept *e)
 {
     ng_tensor *dy = ng_swept_gradient(e);

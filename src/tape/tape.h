@@ -6,8 +6,8 @@
 #include "core/tensor.h"
 #include "tape/replay.h"
 
-/* Tensors that a forward pass uses instead of parameters. In the tape's memory, because ng_recompute
- * runs the pass again after the call that replaces them. */
+/* Tensors that a forward pass uses instead of parameters. In the tape's memory, because
+ * ng_recompute runs the pass again after the call that replaces them. */
 typedef struct ng_replaced {
     struct ng_replaced *older;
     int count;

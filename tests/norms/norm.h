@@ -59,11 +59,12 @@ void expect_orthogonal(ng_tensor *a, ng_tensor *b);
 /* The suites. */
 /* clang-format off */
 #define NORM_SUITES(X)                                                                             \
-    X(adaptive_layer_norm) X(batch_norm) X(batch_renorm) X(conditions) X(derf) X(detach_norm) X(dynamic_tanh)    \
-    X(evo_norm) X(film) X(filter_response_norm) X(gated_rms_norm) X(global_response_norm)          \
-    X(group_norm) X(instance_norm) X(invariances) X(l2_norm) X(layer_norm) X(local_response_norm)  \
-    X(norm_masks) X(norm_ops) X(norm_settings) X(reparameterized) X(rms_norm) X(scale_norm)        \
-    X(spectral_norm) X(weight_norm) X(weight_standardization)
+    X(adaptive_layer_norm) X(batch_norm) X(batch_renorm) X(conditions) X(derf) X(detach_norm)      \
+    X(dynamic_tanh) X(evo_norm) X(film) X(filter_response_norm) X(gated_rms_norm)                  \
+    X(global_response_norm) X(group_norm) X(instance_norm) X(invariances) X(l2_norm)               \
+    X(layer_norm) X(local_response_norm) X(norm_masks) X(norm_ops) X(norm_settings)                \
+    X(reparameterized) X(rms_norm) X(scale_norm) X(spectral_norm) X(weight_norm)                   \
+    X(weight_standardization)
 /* clang-format on */
 #define X(name) Suite *name##_suite(void);
 NORM_SUITES(X)
