@@ -30,34 +30,23 @@ static double train_epoch(ng_module *net, ng_optimizer *adam, ng_tape *tape, ng_
     return sum / count;
 }
 
-/* Counts in confusion[a][b] how many digits a the network takes for b. Returns the share that is
- * right. Layers that differ in training, such as BatchNorm, need ng_eval before; without recording
- * the tape keeps nothing for a backward pass. */
-static double evaluate(ng_module *net, ng_tape *tape, ng_dataset *data,
-                       int confusion[CLASSES][CLASSES])
+/* Prints how many digits a the network takes for b. Layers that differ in training, such as
+ * BatchNorm, need ng_eval before; without recording the tape keeps nothing for a backward pass.
+ * ng_evaluate does both. */
+static void print_confusion(ng_module *net, ng_tape *tape, ng_dataset *data)
 {
     ng_batch batch;
-    int right = 0;
-    for (int a = 0; a < CLASSES; a++)
-        for (int b = 0; b < CLASSES; b++) confusion[a][b] = 0;
+    int confusion[CLASSES][CLASSES] = {{0}};
     ng_eval(net);
     ng_tape_set_recording(tape, false);
     for (int i = 0; ng_dataset_batch(data, tape, i, BATCH, &batch); i++) {
         ng_tensor *guess = ng_argmax(tape, ng_forward(net, tape, batch.x));
-        for (int64_t k = 0; guess && k < batch.size; k++) {
-            const int digit = (int)ng_get(batch.y, k), taken = (int)ng_get(guess, k);
-            confusion[digit][taken]++;
-            right += taken == digit;
-        }
+        for (int64_t k = 0; guess && k < batch.size; k++)
+            confusion[(int)ng_get(batch.y, k)][(int)ng_get(guess, k)]++;
         ng_tape_reset(tape);
     }
     ng_tape_set_recording(tape, true);
     ng_train(net);
-    return (double)right / (double)ng_dataset_count(data);
-}
-
-static void print_confusion(int confusion[CLASSES][CLASSES])
-{
     printf("\na row for each digit, a column for what the network takes it for\n   ");
     for (int b = 0; b < CLASSES; b++) printf("%4d", b);
     for (int a = 0; a < CLASSES; a++) {
@@ -70,7 +59,6 @@ static void print_confusion(int confusion[CLASSES][CLASSES])
 
 int main(void)
 {
-    int confusion[CLASSES][CLASSES];
     /* A line of the file has 64 pixels from 0 to 16, and the digit. */
     ng_dataset *digits = ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16);
     if (!digits) return fprintf(stderr, "2_digits: %s\n", ng_error_text()), 1;
@@ -84,7 +72,7 @@ int main(void)
     puts("\nepoch    loss  test accuracy");
     for (int epoch = 1; epoch <= EPOCHS && !ng_failed(); epoch++) {
         const double loss = train_epoch(net, adam, tape, train, epoch);
-        const double right = evaluate(net, tape, test, confusion);
+        const double right = ng_evaluate(net, test).accuracy;
         if (epoch % 3 == 0) printf("%5d  %6.4f  %11.1f %%\n", epoch, loss, 100 * right);
     }
 
@@ -92,12 +80,12 @@ int main(void)
      * the same shapes begin with the same weights, so ng_module_init draws others to show it. */
     ng_module_init(loaded, 1);
     printf("\nanother network, weights drawn: %5.1f %%\n",
-           100 * evaluate(loaded, tape, test, confusion));
+           100 * ng_evaluate(loaded, test).accuracy);
     double right = 0;
     if (!ng_module_save(net, saved) && !ng_module_load(loaded, saved))
-        right = evaluate(loaded, tape, test, confusion);
+        right = ng_evaluate(loaded, test).accuracy;
     printf("the same, weights loaded:       %5.1f %%\n", 100 * right);
-    print_confusion(confusion);
+    print_confusion(loaded, tape, test);
 
     if (ng_failed()) fprintf(stderr, "2_digits: %s\n", ng_error_text());
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net), ng_module_free(loaded);

@@ -7,25 +7,10 @@
 
 enum { KINDS = 6, SEEDS = 5, EPOCHS = 20, BATCH = 64, WIDTH = 128 };
 
-static ng_module *group(int64_t dim) { return ng_group_norm_new(8, dim); }
-/* Its scale and shift are made of x by two Linear layers, so it has the most parameters. */
-static ng_module *adaptive(int64_t dim) { return ng_adaptive_layer_norm_new(dim); }
-
-static const char *const names[KINDS] = {"no norm", "BatchNorm", "LayerNorm",
-                                         "RMSNorm", "GroupNorm", "AdaptiveLayerNorm"};
-static ng_norm_maker *const makers[KINDS] = {ng_norm_none, ng_norm_batch, ng_norm_layer,
-                                             ng_norm_rms,  group,         adaptive};
-
-static double accuracy(ng_module *net, ng_tape *tape, const ng_dataset *data)
-{
-    ng_eval(net);
-    ng_tape_set_recording(tape, false);
-    const double share = ng_accuracy(ng_forward(net, tape, ng_dataset_x(data)), ng_dataset_y(data));
-    ng_tape_set_recording(tape, true);
-    ng_train(net);
-    ng_tape_reset(tape);
-    return 100 * share;
-}
+/* Any of ng_norm_names. The scale and shift of the last are made of x by two Linear layers, so it has
+ * the most parameters. */
+static const char *const names[KINDS] = {"none",     "batch_norm", "layer_norm",
+                                         "rms_norm", "group_norm", "adaptive_layer_norm"};
 
 /* Trains one network. Returns a history of its loss and accuracy by epoch; *last is the last
  * accuracy. The seed draws the split of the digits, the weights and the order of the samples. */
@@ -33,9 +18,10 @@ static ng_history *train(int kind, uint64_t seed, ng_dataset *digits, ng_tape *t
 {
     ng_dataset *part = NULL, *test = NULL;
     ng_dataset_split(digits, 1437, seed, &part, &test);
-    ng_module *net = ng_sequential_new(ng_linear_new(64, WIDTH), makers[kind](WIDTH), ng_relu_new(),
-                                       ng_linear_new(WIDTH, WIDTH), makers[kind](WIDTH),
-                                       ng_relu_new(), ng_linear_new(WIDTH, 10));
+    ng_norm_maker *norm = ng_norm_named(names[kind]);
+    ng_module *net = ng_sequential_new(ng_linear_new(64, WIDTH), norm(WIDTH), ng_relu_new(),
+                                       ng_linear_new(WIDTH, WIDTH), norm(WIDTH), ng_relu_new(),
+                                       ng_linear_new(WIDTH, 10));
     ng_module_init(net, seed);
     ng_optimizer *sgd = ng_sgd_new(net, .lr = 0.05);
     ng_history *history = ng_history_new(names[kind]);
@@ -51,7 +37,7 @@ static ng_history *train(int kind, uint64_t seed, ng_dataset *digits, ng_tape *t
             ng_tape_reset(tape);
         }
         ng_history_log(history, "training_loss", epoch, sum / count);
-        *last = accuracy(net, tape, test);
+        *last = 100 * ng_evaluate(net, test).accuracy;
         ng_history_log(history, "test_accuracy", epoch, *last);
     }
     ng_optimizer_free(sgd), ng_module_free(net), ng_dataset_free(part), ng_dataset_free(test);
@@ -68,7 +54,7 @@ int main(void)
     for (int kind = 0; kind < KINDS; kind++) {
         ng_history *runs[SEEDS];
         double last = 0;
-        printf("%-18s", names[kind]);
+        printf("%-19s", names[kind]);
         for (int seed = 0; seed < SEEDS; seed++) {
             runs[seed] = train(kind, (uint64_t)seed, digits, tape, &last);
             printf("%6.1f", last), fflush(stdout);

@@ -2,15 +2,10 @@
 #include <normgrad.h>
 #include <stdio.h>
 
-static double accuracy(ng_module *net, ng_tape *tape, ng_dataset *data)
+/* In per cent, in evaluation: BatchNorm uses its running statistics. */
+static double accuracy(ng_module *net, ng_dataset *data)
 {
-    ng_batch all;
-    if (!ng_dataset_batch(data, tape, 0, ng_dataset_count(data), &all)) return 0;
-    ng_eval(net);                       /* BatchNorm uses its running statistics */
-    ng_tape_set_recording(tape, false); /* no gradient is needed */
-    const double share = ng_accuracy(ng_forward(net, tape, all.x), all.y);
-    ng_tape_set_recording(tape, true), ng_train(net), ng_tape_reset(tape);
-    return 100 * share;
+    return 100 * ng_evaluate(net, data).accuracy;
 }
 
 int main(void)
@@ -32,12 +27,12 @@ int main(void)
             ng_history_log(history, "loss", ng_optimizer_steps(adam), ng_item(loss));
             ng_tape_reset(tape); /* frees every intermediate */
         }
-        if (epoch % 5 == 0) printf("epoch %2d: %.1f %%\n", epoch, accuracy(net, tape, test));
+        if (epoch % 5 == 0) printf("epoch %2d: %.1f %%\n", epoch, accuracy(net, test));
     }
     if (ng_module_save(net, "build/net.safetensors") == NG_OK) ng_module_init(net, 2);
-    printf("new weights: %.1f %%\n", accuracy(net, tape, test));
+    printf("new weights: %.1f %%\n", accuracy(net, test));
     if (ng_module_load(net, "build/net.safetensors") == NG_OK)
-        printf("loaded: %.1f %%\n", accuracy(net, tape, test));
+        printf("loaded: %.1f %%\n", accuracy(net, test));
     ng_rng rng = ng_rng_seeded(1);
     ng_tensor *x = ng_normal_new(NG_F64, NG_SHAPE(4, 64), 0, 1, &rng); /* double: the check's */
     ng_check_report report = ng_check_module(net, &x, 1);

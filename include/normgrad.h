@@ -21,6 +21,7 @@
  *     optim.h         optimizers, schedules, clipping
  *     data.h          data sets, batches, NumPy's files
  *     training.h      a training that can be stopped and resumed
+ *     evaluate.h      loss and accuracy over a data set, a layer that standardizes
  *     history.h       curves in files
  *     plot.h          figures of histories, and of what happens inside a network
  *     gradcheck.h     the gradient checker
@@ -54,6 +55,7 @@
 #include <normgrad/core.h>
 #include <normgrad/data.h>
 #include <normgrad/derivatives.h>
+#include <normgrad/evaluate.h>
 #include <normgrad/gradcheck.h>
 #include <normgrad/group.h>
 #include <normgrad/history.h>

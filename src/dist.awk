@@ -76,7 +76,7 @@ function put_introduction(    line, i, listed)
 }
 
 # Whether all of a header belongs to data sets, histories and files.
-function is_of_files(path) { return path ~ /\/(data|history|plot|training)\.h$/ }
+function is_of_files(path) { return path ~ /\/(data|evaluate|history|plot|training)\.h$/ }
 
 function put_header(    i)
 {

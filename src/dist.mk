@@ -6,7 +6,7 @@ DIST_HEADERS = $(addprefix include/normgrad/,core.h settings.h tensor.h tape.h g
     elementwise.h reductions.h shapes.h losses.h norm_ops.h images.h sequences.h ops.h \
     derivatives.h module.h layers.h norms.h \
     attention.h recurrent.h custom.h nn.h optim.h \
-    parallel.h gradcheck.h data.h history.h plot.h training.h)
+    parallel.h gradcheck.h data.h evaluate.h history.h plot.h training.h)
 
 ## dist: the library as two files, build/dist/normgrad.h and normgrad.c
 ## dist-sizes: compiles them with each option, and prints seconds and bytes

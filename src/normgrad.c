@@ -186,6 +186,8 @@
 #include "io/unpack.c"
 #include "io/dataset.c"
 #include "io/batch_statistics.c"
+#include "io/evaluate.c"
+#include "io/standardize.c"
 #include "io/csv.c"
 #include "io/idx.c"
 #include "io/npy.c"

@@ -5,6 +5,7 @@
 Suite *random_networks_suite(void);
 Suite *user_functions_suite(void);
 Suite *settings_suite(void);
+Suite *evaluate_suite(void);
 
 static test_entry entries[2000];
 static size_t entered;
@@ -69,6 +70,7 @@ int main(void)
 #define X(name) srunner_add_suite(runner, name##_suite());
     NORM_SUITES(X)
 #undef X
+    srunner_add_suite(runner, evaluate_suite());
     srunner_add_suite(runner, random_networks_suite());
     srunner_add_suite(runner, user_functions_suite());
     srunner_add_suite(runner, settings_suite());

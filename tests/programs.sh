@@ -77,7 +77,7 @@ awk '/^ +1 / { first = $3 } /^ +60 / { last = $3 } / \[\.\.\.\] / { written = 1 
     fail "5_transformer has not learned: $(cat "$folder/output")"
 if command -v gnuplot >/dev/null; then
     step 4_compare_norms
-    awk 'NF > 5 && $NF > 0 { if (/^no norm/) none = $(NF - 4); else if (/Norm/) { rows++; worse += $(NF - 4) < none } }
+    awk 'NF > 5 && $NF > 0 { if (/^none/) none = $(NF - 4); else if (/_norm/) { rows++; worse += $(NF - 4) < none } }
         END { exit !(none > 80 && rows == 5 && worse == 0) }' "$folder/output" ||
         fail "4_compare_norms: expected five norms better than none: $(cat "$folder/output")"
     step 6_second_order

@@ -123,17 +123,6 @@ static bool recompute_all(ng_module *net, recomputed *layers, int count, ng_data
     return ok;
 }
 
-/* Exchanges the modes of all modules with those in the list. */
-static void swap_modes(ng_module *net, bool *training)
-{
-    ng_module *module;
-    for (int i = 0; (module = (ng_module *)ng_module_layer(net, i)); i++) {
-        const bool was = module->training;
-        module->training = training[i];
-        training[i] = was;
-    }
-}
-
 ng_status ng_batch_norm_recompute(ng_module *net, ng_dataset *dataset, int64_t batch)
 {
     if (!ng_given(recomputing, "net", net) || !ng_given(recomputing, "dataset", dataset) ||
@@ -143,15 +132,13 @@ ng_status ng_batch_norm_recompute(ng_module *net, ng_dataset *dataset, int64_t b
     if (count == 0)
         return ng_fail(NG_EVALUE, "%s: no BatchNorm has running statistics that are not frozen",
                        recomputing);
-    int modules = 0;
-    while (ng_module_layer(net, modules)) modules++;
     recomputed *layers = ng_calloc(recomputing, count, sizeof *layers);
     if (!layers) return NG_ENOMEM;
-    bool *training = ng_calloc(recomputing, modules, sizeof *training);
     find_batch_norms(net, layers);
-    if (training) swap_modes(net, training);
-    const bool ok = recompute_all(net, layers, count, dataset, batch, training);
-    if (training) swap_modes(net, training);
-    ng_free(training), ng_free(layers);
+    ng_modes before;
+    const bool evaluates = ng_modes_evaluate(recomputing, net, &before);
+    const bool ok = recompute_all(net, layers, count, dataset, batch, evaluates);
+    ng_modes_restore(net, &before);
+    ng_free(layers);
     return ok ? NG_OK : ng_newest_status();
 }

@@ -255,12 +255,12 @@ ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed)
 
 static bool is_floating(const ng_tensor *x) { return x->dtype == NG_F32 || x->dtype == NG_F64; }
 
-/* mean[j] and deviation[j] of each feature of x (count, features). The mean is summed as a distance
- * from the first sample, so that the deviation is exactly 0 if all values are equal. */
-static void feature_statistics(const ng_tensor *x, int64_t features, double *mean,
-                               double *deviation)
+/* The mean is summed as a distance from the first row, so that the deviation is exactly 0 if all
+ * values are equal. */
+bool ng_feature_statistics(const char *function, const ng_tensor *x, int64_t features, double *mean,
+                           double *deviation)
 {
-    const double count = (double)x->shape.dim[0];
+    const double count = (double)(x->size / features);
     for (int64_t i = 0; i < x->size; i++)
         mean[i % features] += ng_tensor_load(x, i) - ng_tensor_load(x, i % features);
     for (int64_t j = 0; j < features; j++) mean[j] = ng_tensor_load(x, j) + mean[j] / count;
@@ -268,18 +268,20 @@ static void feature_statistics(const ng_tensor *x, int64_t features, double *mea
         const double centered = ng_tensor_load(x, i) - mean[i % features];
         deviation[i % features] += centered * centered;
     }
-    for (int64_t j = 0; j < features; j++) deviation[j] = sqrt(deviation[j] / count);
+    for (int64_t j = 0; j < features; j++) {
+        deviation[j] = sqrt(deviation[j] / count);
+        if (isfinite(mean[j]) && isfinite(deviation[j])) continue;
+        ng_fail(NG_EVALUE, "%s: feature %lld has mean %g and deviation %g", function, (long long)j,
+                mean[j], deviation[j]);
+        return false;
+    }
+    return true;
 }
 
 /* Writes the standardized values of x to `made`, a tensor of its shape. */
 static ng_status standardize(const ng_tensor *x, const double *mean, const double *deviation,
                              int64_t features, ng_tensor *made)
 {
-    for (int64_t j = 0; j < features; j++)
-        if (!isfinite(mean[j]) || !isfinite(deviation[j]))
-            return ng_fail(NG_EVALUE,
-                           "ng_dataset_standardize: feature %lld has mean %g and deviation %g",
-                           (long long)j, mean[j], deviation[j]);
     for (int64_t i = 0; i < x->size; i++) {
         const int64_t j = i % features;
         const double before = ng_tensor_load(x, i), constant = isfinite(before) ? 0 : before;
@@ -318,10 +320,10 @@ ng_status ng_dataset_standardize(ng_dataset *dataset, const ng_dataset *referenc
     double *mean = ng_calloc(function, 2 * features, sizeof *mean), *deviation = mean + features;
     ng_tensor *made = mean ? ng_tensor_make(function, x->dtype, x->shape) : NULL;
     ng_status status = made ? NG_OK : ng_newest_status();
-    if (made) {
-        feature_statistics(known, features, mean, deviation);
-        status = standardize(x, mean, deviation, features, made);
-    }
+    if (made)
+        status = ng_feature_statistics(function, known, features, mean, deviation)
+                     ? standardize(x, mean, deviation, features, made)
+                     : ng_newest_status();
     if (status == NG_OK) {
         memcpy(x->data, made->data, (size_t)x->size * ng_dtype_bytes(x->dtype));
         ng_touch(x);

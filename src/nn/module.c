@@ -327,6 +327,31 @@ static void set_training(ng_module *module, bool training)
         if (w.entry->child) w.entry->child->training = training;
 }
 
+bool ng_modes_evaluate(const char *function, ng_module *root, ng_modes *before)
+{
+    *before = (ng_modes){0};
+    const ng_module *module;
+    while (ng_module_layer(root, before->count)) before->count++;
+    before->training = ng_calloc(function, before->count, sizeof *before->training);
+    if (!before->training || !ng_module_ready(root)) {
+        ng_free(before->training);
+        *before = (ng_modes){0};
+        return false;
+    }
+    for (int i = 0; (module = ng_module_layer(root, i)); i++)
+        before->training[i] = module->training;
+    set_training(root, false);
+    return true;
+}
+
+void ng_modes_restore(ng_module *root, ng_modes *before)
+{
+    ng_module *module;
+    for (int i = 0; i < before->count && (module = (ng_module *)ng_module_layer(root, i)); i++)
+        module->training = before->training[i];
+    ng_free(before->training);
+}
+
 void ng_train(ng_module *module)
 {
     if (ng_given("ng_train", "module", module)) set_training(module, true);

@@ -86,6 +86,17 @@ bool ng_range_fits(const char *function, const char *name, const ng_tensor *x, n
  * the last. */
 const ng_module *ng_module_layer(const ng_module *root, int index);
 
+/* The modes of all modules of a tree. */
+typedef struct {
+    bool *training; /* in the order of ng_module_layer; NULL for none */
+    int count;
+} ng_modes;
+
+/* Puts the tree in evaluation and keeps its modes before; false with an error of `function`.
+ * ng_modes_restore gives them back. */
+bool ng_modes_evaluate(const char *function, ng_module *root, ng_modes *before);
+void ng_modes_restore(ng_module *root, ng_modes *before);
+
 /* Whether it is a Sequential or a List. */
 bool ng_is_container(const ng_module *module);
 

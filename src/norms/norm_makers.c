@@ -1,5 +1,6 @@
-/* Constructors of norms, all ng_module *(int64_t dim), for modules that contain norms. */
+/* Constructors of norms, all ng_module *(int64_t dim), for modules that contain norms; by name. */
 #include "nn/module.h"
+#include <string.h>
 
 ng_module *ng_norm_layer(int64_t dim) { return ng_layer_norm_new(dim); }
 
@@ -29,7 +30,7 @@ ng_module *ng_norm_none(int64_t dim)
                : NULL;
 }
 
-/* ---- BatchNorm over every position of every sample: x (..., C) as (rows, C) ---- */
+/* ---- A norm of channels over the features of each position: x (..., C) as (rows, C) ---- */
 
 typedef struct {
     ng_module base;
@@ -56,10 +57,62 @@ static const ng_module_class by_rows_class = {.name = "ByRows",
                                               .forward_with = by_rows_forward,
                                               .takes = NG_INPUT_MASK};
 
-ng_module *ng_norm_batch(int64_t dim)
+static ng_module *by_rows_new(ng_module *norm, unsigned takes)
 {
     by_rows *self = (by_rows *)ng_module_new(&by_rows_class);
-    if (!self) return NULL;
-    self->norm = ng_module_add_child(&self->base, "norm", ng_batch_norm_new(dim));
+    if (!self) {
+        ng_module_free(norm);
+        return NULL;
+    }
+    self->base.takes = takes;
+    self->norm = ng_module_add_child(&self->base, "norm", norm);
     return ng_module_built(&self->base);
+}
+
+ng_module *ng_norm_batch(int64_t dim) { return by_rows_new(ng_batch_norm_new(dim), NG_INPUT_MASK); }
+
+/* ---- By name ---- */
+
+static ng_module *norm_group(int64_t dim)
+{
+    const int64_t groups = dim % 8 == 0 ? 8 : dim % 4 == 0 ? 4 : dim % 2 == 0 ? 2 : 1;
+    return by_rows_new(ng_group_norm_new(groups, dim), 0);
+}
+
+static ng_module *norm_adaptive(int64_t dim) { return ng_adaptive_layer_norm_new(dim); }
+
+static ng_module *norm_detach(int64_t dim) { return ng_detach_norm_new(dim); }
+
+static ng_module *norm_l2(int64_t dim) { return ng_l2_norm_new(dim); }
+
+static const char *const norm_names[] = {"none",
+                                         "layer_norm",
+                                         "rms_norm",
+                                         "batch_norm",
+                                         "group_norm",
+                                         "scale_norm",
+                                         "adaptive_layer_norm",
+                                         "detach_norm",
+                                         "l2_norm",
+                                         "dynamic_tanh",
+                                         "derf",
+                                         NULL};
+static ng_norm_maker *const norm_makers[] = {
+    ng_norm_none,  ng_norm_layer, ng_norm_rms, ng_norm_batch,        norm_group,  ng_norm_scale,
+    norm_adaptive, norm_detach,   norm_l2,     ng_norm_dynamic_tanh, ng_norm_derf};
+
+const char *const *ng_norm_names(void) { return norm_names; }
+
+ng_norm_maker *ng_norm_named(const char *name)
+{
+    if (!ng_given("ng_norm_named", "name", name)) return NULL;
+    char known[256];
+    int length = 0;
+    for (int i = 0; norm_names[i]; i++) {
+        if (strcmp(norm_names[i], name) == 0) return norm_makers[i];
+        length += snprintf(known + length, sizeof known - (size_t)length, "%s%s", i ? ", " : "",
+                           norm_names[i]);
+    }
+    ng_fail(NG_EVALUE, "ng_norm_named: \"%s\", expected one of %s", name, known);
+    return NULL;
 }

@@ -42,6 +42,20 @@ static const gradient_case linear_cases[] = {
     LAYER("Linear (no bias)", layer_case_linear_no_bias, ANY("x", 3, 4)),
 };
 
+/* ---- standardize ---------------------------------------------------------------------------- */
+
+static ng_module *layer_case_standardize(void)
+{
+    ng_tensor *samples = ng_tensor_from(NG_F64, NG_SHAPE(2, 3), NG_VALUES(1, -2, 5, 4, 0, 5));
+    ng_module *layer = ng_standardize_new(3, .samples = samples);
+    ng_tensor_free(samples);
+    return layer;
+}
+
+static const gradient_case standardize_cases[] = {
+    LAYER("Standardize", layer_case_standardize, ANY("x", 4, 3)),
+};
+
 /* ---- activations ---------------------------------------------------------------------------- */
 
 MODULE(layer_case_leaky_relu, ng_leaky_relu_new(0.1))
@@ -300,18 +314,9 @@ static const gradient_case adaptive_residual_cases[] = {
 };
 
 const case_list nn_lists[] = {
-    LIST(sequential_cases),
-    LIST(residual_cases),
-    LIST(linear_cases),
-    LIST(activations_cases),
-    LIST(dropout_cases),
-    LIST(embedding_cases),
-    LIST(feed_forward_cases),
-    LIST(attention_cases),
-    LIST(transformer_cases),
-    LIST(recurrent_cases),
-    LIST(conv2d_cases),
-    LIST(pooling_cases),
-    LIST(adaptive_residual_cases),
-    {0},
+    LIST(sequential_cases),  LIST(residual_cases),          LIST(linear_cases),
+    LIST(standardize_cases), LIST(activations_cases),       LIST(dropout_cases),
+    LIST(embedding_cases),   LIST(feed_forward_cases),      LIST(attention_cases),
+    LIST(transformer_cases), LIST(recurrent_cases),         LIST(conv2d_cases),
+    LIST(pooling_cases),     LIST(adaptive_residual_cases), {0},
 };

@@ -1,0 +1,78 @@
+/* Evaluate a network, and deploy it.
+ *
+ *     ng_module *net = ng_sequential_new(
+ *         ng_standardize_new(64, .samples = ng_dataset_x(train)), ng_linear_new(64, 32),
+ *         ng_batch_norm_new(32), ng_relu_new(), ng_linear_new(32, 10));
+ *     const ng_evaluation found = ng_evaluate(net, train);
+ *     printf("loss %.3f, %.1f %% right\n", found.loss, 100 * found.accuracy);
+ *     if (ng_module_save(net, "net.safetensors")) fprintf(stderr, "%s\n", ng_error_text());
+ *
+ *     ng_evaluate(net, data)          the mean loss and the accuracy over a data set
+ *     ng_standardize_new(features)    a first layer: mean 0 and deviation 1
+ *
+ * A program that uses the saved network makes the same layers, the first by ng_standardize_new(64),
+ * loads them with ng_module_load, and calls ng_eval. Then ng_forward(net, tape, x) takes samples as
+ * they are in the file of data, also a single one, x (1, 64).
+ */
+#ifndef NORMGRAD_EVALUATE_H
+#define NORMGRAD_EVALUATE_H
+
+#include <normgrad/data.h>
+#include <normgrad/nn.h>
+
+NG_BEGIN_C
+
+/* Computes a number for a batch, its mean over the samples, as a tensor of one element. */
+typedef ng_tensor *ng_batch_loss(ng_module *net, ng_tape *tape, const ng_batch *batch,
+                                 void *context);
+
+/* What ng_evaluate found; NaN after an error. */
+typedef struct {
+    double loss;     /* the mean over all samples */
+    double accuracy; /* the fraction of labels that are right, 0 to 1; NaN without labels */
+} ng_evaluation;
+
+/* Runs a network on all samples of a data set, in evaluation (ng_eval) and without recording, in
+ * batches of the order that the samples have in the set, and returns the mean loss and the
+ * accuracy. Afterwards each layer is in its own mode again. The tape is one of its own.
+ *
+ * The loss is ng_cross_entropy if y holds labels, and ng_mse if it holds targets. Another one, and
+ * a network that takes more than batch.x, is a function of yours; then the accuracy is NaN:
+ *
+ *     static ng_tensor *loss(ng_module *net, ng_tape *tape, const ng_batch *batch, void *context)
+ *     {
+ *         return ng_huber(tape, ng_forward(net, tape, batch->x), batch->y);
+ *     }
+ *     ng_evaluate(net, test, .loss = loss).loss
+ *
+ * NG_EVALUE without y, unless there is a .loss; NG_ESHAPE if that gives more than one element. */
+typedef struct {
+    ng_batch_loss *loss; /* default: see above */
+    void *context;       /* passed to the loss */
+    int64_t batch;       /* samples in a batch; default 256 */
+    ng_dataset *data;
+} ng_evaluate_options;
+#define ng_evaluate(net, ...)                                                                      \
+    ng_evaluate_with(net, NG_NAMED(ng_evaluate_options, data, __VA_ARGS__))
+NG_API ng_evaluation ng_evaluate_with(ng_module *net, ng_evaluate_options options);
+
+/* Standardize: y = (x - mean) / deviation for each feature of x (..., features), with the mean and
+ * the deviation that it has in .samples. A feature that is constant there, or whose deviation is
+ * below 1e-160, becomes 0, as in ng_dataset_standardize. Buffers, which are saved and not trained:
+ * mean and deviation (features).
+ *
+ * Without .samples there are no statistics (NaN) until ng_module_load has read some; a call before
+ * is NG_ESTATE. NG_EVALUE if one leaves the range of float. Samples whose mean is 1e4 times their
+ * deviation lose four digits in a float32 network. ng_module_init gives the layer the statistics of
+ * .samples again, after ng_module_to(net, NG_F64) those in double. */
+typedef struct {
+    const ng_tensor *samples; /* (..., features), float32 or float64, such as ng_dataset_x(train) */
+    int64_t features;
+} ng_standardize_new_options;
+#define ng_standardize_new(...)                                                                    \
+    ng_standardize_new_with(NG_NAMED(ng_standardize_new_options, features, __VA_ARGS__))
+NG_API ng_module *ng_standardize_new_with(ng_standardize_new_options options);
+
+NG_END_C
+
+#endif
