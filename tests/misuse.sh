@@ -104,6 +104,8 @@ END {
     }
 }'
 echo '    (void)NG_SCHEDULE((ng_schedule_kind)1);' >>"$folder/wrong"
+echo '    (void)ng_tensor_from_array(NG_F32, NG_SHAPE(4), (unsigned char *)0);' >>"$folder/wrong"
+echo '    (void)ng_tensor_from_array(NG_F32, NG_SHAPE(4), (float **)0);' >>"$folder/wrong"
 echo '    (void)ng_check_module(0, NG_TENSORS(0, 0), .names = NG_NAMES("x", "y"));' >>"$folder/right"
 [ -s "$folder/right" ] || fail 'no macro of the headers uses NG_NAMED'
 ! grep -nE '\(ng_[a-z0-9_]+_options\) *\{' include/normgrad/*.h >&2 || fail 'options that are not NG_NAMED'

@@ -94,10 +94,6 @@ template <typename type> type &ng_some(); /* not defined */
 #define NG_SCALAR ((ng_shape){0, {0}})
 #define NG_AXES(...) ((ng_axes){.count = (int)NG_LENGTH(int, __VA_ARGS__), .axis = {__VA_ARGS__}})
 #define NG_AXES_IN_CXX
-#define NG_ELEMENT(array)                                                                          \
-    _Generic((array), float *: 4, const float *: 4, double *: 8, const double *: 8, int *: -4,     \
-        const int *: -4, long *: -(int)sizeof(long), const long *: -(int)sizeof(long),             \
-        long long *: -8, const long long *: -8, void *: 0, const void *: 0)
 #else
 template <typename... T> std::integral_constant<int64_t, sizeof...(T)> ng_count_of(T...);
 template <typename shape> static inline shape ng_shape_from(std::initializer_list<int64_t> lengths)
@@ -108,13 +104,6 @@ template <typename shape> static inline shape ng_shape_from(std::initializer_lis
         if (axis < (int)(sizeof made.dim / sizeof *made.dim)) made.dim[axis++] = length;
     return made;
 }
-template <typename T> int ng_element_of(const T *) = delete;
-static inline int ng_element_of(const void *) { return 0; }
-static inline int ng_element_of(const float *) { return 4; }
-static inline int ng_element_of(const double *) { return 8; }
-static inline int ng_element_of(const int *) { return -4; }
-static inline int ng_element_of(const long *) { return -(int)sizeof(long); }
-static inline int ng_element_of(const long long *) { return -8; }
 #define NG_LIST(type, ...) (std::initializer_list<type>{__VA_ARGS__}.begin())
 #define NG_LENGTH(type, ...) (decltype(ng_count_of(__VA_ARGS__))::value)
 #define NG_SHAPE(...) ng_shape_from<ng_shape>({__VA_ARGS__})
@@ -129,10 +118,71 @@ static inline int ng_element_of(const long long *) { return -8; }
         for (int a : axes)                                                                         \
             if (at < (int)(sizeof axis / sizeof *axis)) axis[at++] = a;                            \
     }
-#define NG_ELEMENT(array) ng_element_of(array)
 #endif
 #define NG_VALUES(...) NG_LIST(double, __VA_ARGS__), (int64_t)NG_LENGTH(double, __VA_ARGS__)
 #define NG_TENSORS(...) NG_LIST(ng_tensor *, __VA_ARGS__), (int)NG_LENGTH(ng_tensor *, __VA_ARGS__)
 #define NG_NAMES(...) NG_LIST(const char *, __VA_ARGS__, NULL)
+
+/* The size in bytes of an array's elements, also of an array of arrays up to four deep: negative for
+ * whole numbers, 0 for a void pointer. The size in bytes of a true array; 0 for a pointer. */
+#ifndef __cplusplus
+typedef struct {
+    int unused;
+} ng_expected_an_array_of_float_double_int_long_or_long_long;
+#define NG_ELEMENT(array)                                                                          \
+    (_Generic((array),                                                                             \
+        void *: 0,                                                                                 \
+        const void *: 0,                                                                           \
+        default: _Generic(NG_ROW(NG_ROW(NG_ROW(NG_NOT_VOID(array)))),                              \
+            float *: 4,                                                                            \
+            double *: 8,                                                                           \
+            int *: -4,                                                                             \
+            long *: -(int)sizeof(long),                                                            \
+            long long *: -8,                                                                       \
+            default: (ng_expected_an_array_of_float_double_int_long_or_long_long){0})) +           \
+     0)
+/* clang-format off */
+#define NG_NOT_VOID(array)                                                                         \
+    _Generic((array), void *: (bool *)0, const void *: (bool *)0, default: (array))
+/* A row of an array of arrays; of an array of numbers, a pointer to a number. */
+#define NG_ROW(array)                                                                              \
+    _Generic(&(array)[0], NG_ROW_OF(float), NG_ROW_OF(double), NG_ROW_OF(int), NG_ROW_OF(long),    \
+        NG_ROW_OF(long long), NG_NO_ROW(bool), NG_NO_ROW(char), NG_NO_ROW(signed char),            \
+        NG_NO_ROW(unsigned char), NG_NO_ROW(short), NG_NO_ROW(unsigned short),                     \
+        NG_NO_ROW(unsigned), NG_NO_ROW(unsigned long), NG_NO_ROW(unsigned long long),              \
+        NG_NO_ROW(long double), default: (array)[0])
+#define NG_ROW_OF(type)                                                                            \
+    type *: (type *)0, const type *: (type *)0, type **: (bool *)0, const type **: (bool *)0,      \
+    type *const *: (bool *)0, const type *const *: (bool *)0
+#define NG_NO_ROW(type) type *: (bool *)0, const type *: (bool *)0
+/* clang-format on */
+#ifdef __GNUC__
+#define NG_BYTES(array)                                                                            \
+    (__builtin_types_compatible_p(__typeof__(array), __typeof__(1 ? (array) : (array)))            \
+         ? 0                                                                                       \
+         : (int64_t)sizeof(__typeof__(array)))
+#else
+#define NG_BYTES(array) 0
+#endif
+#else
+template <typename A> static inline int ng_element_of(const A &)
+{
+    typedef std::remove_pointer_t<std::decay_t<A>> row;
+    typedef std::remove_cv_t<std::remove_all_extents_t<row>> type;
+    constexpr bool none = std::is_void<type>::value;
+    static_assert(none || std::is_same<type, float>::value || std::is_same<type, double>::value ||
+                      std::is_same<type, int>::value || std::is_same<type, long>::value ||
+                      std::is_same<type, long long>::value,
+                  "expected an array of float, double, int, long or long long");
+    const int bytes = (int)sizeof(std::conditional_t<none, char, type>);
+    return none ? 0 : std::is_floating_point<type>::value ? bytes : -bytes;
+}
+template <typename A> static inline int64_t ng_bytes_of(const A &)
+{
+    return std::is_array<A>::value ? (int64_t)sizeof(A) : 0;
+}
+#define NG_ELEMENT(array) ng_element_of(array)
+#define NG_BYTES(array) ng_bytes_of(array)
+#endif
 
 #endif

@@ -97,13 +97,14 @@ NG_API ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *v
                                  int64_t count);
 
 /* A copy of an array that holds the shape's elements, row by row, converted to `dtype`. The array
- * is of float, double, int, long or long long; other types do not compile. What a void pointer
- * points to is taken for elements of `dtype`.
- *     float a[6];  ng_tensor_from_array(NG_F64, NG_SHAPE(3, 2), a) */
+ * is of float, double, int, long or long long, or an array of such arrays; other types do not
+ * compile. Its length must be the shape's size, NG_ESHAPE; that of a pointer is not known. What a
+ * void pointer points to is taken for elements of `dtype`.
+ *     float a[3][2];  ng_tensor_from_array(NG_F64, NG_SHAPE(3, 2), a) */
 #define ng_tensor_from_array(dtype, shape, array)                                                  \
-    ng_tensor_from_array_with(dtype, shape, array, NG_ELEMENT(array))
+    ng_tensor_from_array_with(dtype, shape, array, NG_ELEMENT(array), NG_BYTES(array))
 NG_API ng_tensor *ng_tensor_from_array_with(ng_dtype dtype, ng_shape shape, const void *array,
-                                            int element);
+                                            int element, int64_t bytes);
 
 /* A copy of values only (no gradient, no history) in the same or another dtype. */
 NG_API ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype);

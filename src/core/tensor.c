@@ -2,6 +2,7 @@
 #include "core/tensor.h"
 #include "core/error.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 ng_tensor ng_none_tensor;
@@ -138,14 +139,22 @@ ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *values, 
     return x;
 }
 
-ng_tensor *ng_tensor_from_array_with(ng_dtype dtype, ng_shape shape, const void *array, int element)
+ng_tensor *ng_tensor_from_array_with(ng_dtype dtype, ng_shape shape, const void *array, int element,
+                                     int64_t bytes)
 {
-    if (!ng_given("ng_tensor_from_array", "array", array)) return NULL;
-    ng_tensor *x = ng_tensor_make("ng_tensor_from_array", dtype, shape);
+    static const char name[] = "ng_tensor_from_array";
+    if (!ng_given(name, "array", array)) return NULL;
+    ng_tensor *x = ng_tensor_make(name, dtype, shape);
     if (!x) return NULL;
-    const int bytes = (int)dtypes[dtype].bytes, own = dtype == NG_I64 ? -bytes : bytes;
+    if (bytes != 0 && element != 0 && bytes / abs(element) != x->size) {
+        ng_fail(NG_ESHAPE, "%s: the array has %lld elements, expected %lld for %s", name,
+                (long long)(bytes / abs(element)), (long long)x->size, ng_shape_print(shape).text);
+        ng_tensor_free(x);
+        return NULL;
+    }
+    const int size = (int)dtypes[dtype].bytes, own = dtype == NG_I64 ? -size : size;
     if (element == 0 || element == own) {
-        memcpy(x->data, array, (size_t)x->size * (size_t)bytes);
+        memcpy(x->data, array, (size_t)x->size * (size_t)size);
         return x;
     }
     for (int64_t i = 0; i < x->size; i++)

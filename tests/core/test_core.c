@@ -347,6 +347,36 @@ TEST(an_array_is_read_by_its_type)
     }
 }
 
+TEST(an_array_may_hold_arrays)
+{
+    const float two[2][3] = {{1, 2, 3}, {4, 5, 6}};
+    int64_t four[2][1][2][2] = {{{{1, 2}, {3, 4}}}, {{{5, 6}, {7, 8}}}};
+    assert_values(own(ng_tensor_from_array(NG_F64, NG_SHAPE(2, 3), two)), 0, 1, 2, 3, 4, 5, 6);
+    assert_values(own(ng_tensor_from_array(NG_I64, NG_SHAPE(8), four)), 0, 1, 2, 3, 4, 5, 6, 7, 8);
+    assert_values(own(ng_tensor_from_array(NG_F32, NG_SHAPE(3), two[1])), 0, 4, 5, 6);
+}
+
+/* The length of an array is known, also that of variable length; that of a pointer is not. */
+static ng_tensor *from_parameter(const double array[4])
+{
+    return ng_tensor_from_array(NG_F64, NG_SHAPE(3), array);
+}
+
+TEST(the_length_of_an_array_is_that_of_the_shape)
+{
+    const double array[4] = {1, 2, 3, 4};
+    const int length = 4 + (ng_threads() < 0);
+    float variable[length], pairs[2][2] = {{1, 2}, {3, 4}};
+    memset(variable, 0, sizeof variable);
+    assert_fails(ng_tensor_from_array(NG_F64, NG_SHAPE(5), array), NG_ESHAPE);
+    assert_fails(ng_tensor_from_array(NG_F64, NG_SHAPE(3), array), NG_ESHAPE);
+    assert_fails(ng_tensor_from_array(NG_F32, NG_SHAPE(2, 3), pairs), NG_ESHAPE);
+    assert_fails(ng_tensor_from_array(NG_F32, NG_SHAPE(5), variable), NG_ESHAPE);
+    assert_ok(own(ng_tensor_from_array(NG_F32, NG_SHAPE(4), variable)));
+    assert_values(own(ng_tensor_from_array(NG_F64, NG_SHAPE(3), &array[1])), 0, 2, 3, 4);
+    assert_values(own(from_parameter(array)), 0, 1, 2, 3);
+}
+
 /* The bound is 3/8 of 2^64. A plain remainder would draw the lower two thirds of the range 3/4 of
  * the time. */
 TEST(numbers_below_a_large_bound_are_fair)
