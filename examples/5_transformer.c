@@ -77,7 +77,7 @@ static void train(const text *t, ng_module *net, ng_tape *tape, int steps)
 {
     const ng_schedule schedule = {
         .kind = NG_SCHEDULE_COSINE, .warmup = steps / 10, .steps = steps - steps / 10};
-    ng_optimizer *adam = ng_adamw_new(net, .lr = 3e-3, .weight_decay = 0.1, .schedule = schedule);
+    ng_optimizer *adam = ng_adamw_new(net, 0.1, .lr = 3e-3, .schedule = schedule);
     ng_rng rng = ng_rng_seeded(0);
     const int every = steps < 5 ? 1 : steps / 5;
     puts("  step  loss of the text  of its last tenth, unseen");

@@ -4,6 +4,17 @@
 
 #include <normgrad.h>
 
+/* CALLED(ng_adamw_new, net REQUIRED_adamw, .lr = 0.1): with what it takes after the module. */
+#define CALLED(constructor, ...) constructor(__VA_ARGS__)
+#define REQUIRED_sgd
+#define REQUIRED_adam
+#define REQUIRED_adamw , 0.01
+#define REQUIRED_rmsprop
+#define REQUIRED_lion
+#define REQUIRED_lars
+#define REQUIRED_lamb , 0.01
+#define REQUIRED_muon
+
 #define WITH(...) __VA_ARGS__
 #define SETTING(name, setting, other, refused)
 #define FLAG(name, setting)

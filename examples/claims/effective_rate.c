@@ -77,10 +77,11 @@ static run begin(const lab_norm *norm, uint64_t seed, double scale, double rate,
         snprintf(name, sizeof name, "%d.weight", l * (norm->make ? 3 : 2));
         r.weights[l] = ng_module_find(r.net, name);
         ng_copy_values(r.weights[l], ng_mul_scalar(r.tape, r.weights[l], scale));
-        ng_optimizer_group(r.sgd, name, .lr_scale = rate / BASE_RATE, .weight_decay = decay);
+        ng_optimizer_scale_lr(r.sgd, name, rate / BASE_RATE);
+        ng_optimizer_set_decay(r.sgd, name, decay);
         snprintf(name, sizeof name, "%d.bias", l * (norm->make ? 3 : 2));
         ng_fill(ng_module_find(r.net, name), 0);
-        ng_optimizer_group(r.sgd, name, .lr_scale = NG_ZERO); /* a bias must stay 0 */
+        ng_optimizer_scale_lr(r.sgd, name, 0); /* a bias must stay 0 */
     }
     ng_tape_reset(r.tape);
     lab_goes_on();

@@ -307,7 +307,7 @@ static void run_network(job *j, int norm, int placement, bool sample)
                                .activation = (ng_feed_forward_activation)o->feed_forward,
                                .dropout = o->dropout, .qk_norm = o->qk_norm ? ng_norm_rms : NULL);
     ng_module_init(r.net, (uint64_t)o->seed);
-    r.optimizer = ng_adamw_new(r.net, .lr = o->lr, .beta2 = 0.99, .weight_decay = 0.1,
+    r.optimizer = ng_adamw_new(r.net, 0.1, .lr = o->lr, .beta2 = 0.99,
                                .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .warmup = warmup,
                                                        .steps = o->steps - warmup, .floor = 0.1));
     r.tape = ng_tape_new();

@@ -15,7 +15,7 @@ static ng_optimizer *make_optimizer(const comparison *c, ng_module *net, double 
     (void)c, (void)steps;
     switch ((optimizer_kind)chosen_optimizer) {
     case ADAM: return ng_adam_new(net, .lr = lr);
-    case ADAMW: return ng_adamw_new(net, .lr = lr);
+    case ADAMW: return ng_adamw_new(net, 0.01, .lr = lr);
     case SGD: return ng_sgd_new(net, .lr = lr);
     case MOMENTUM: return ng_sgd_new(net, .lr = lr, .momentum = 0.9);
     case RMSPROP: return ng_rmsprop_new(net, .lr = lr);

@@ -53,7 +53,7 @@ static ng_optimizer *make_optimizer(const comparison *c, ng_module *net, double 
     (void)c;
     const ng_schedule cosine = {
         .kind = NG_SCHEDULE_COSINE, .warmup = steps / 10, .steps = steps - steps / 10};
-    return ng_adamw_new(net, .lr = lr, .schedule = cosine);
+    return ng_adamw_new(net, 0.01, .lr = lr, .schedule = cosine);
 }
 
 static bool read_data(comparison *c)

@@ -113,9 +113,9 @@ static ng_optimizer *ngpt_optimizer(ng_module *net, double lr, int steps)
     ng_optimizer *adam = ng_adam_new(
         net, .lr = lr, .beta2 = 0.99,
         .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .steps = steps, .floor = 0.1));
-    ng_optimizer_group(adam, "*_alpha", .lr_scale = 0.05 * sqrt(DIM));
-    ng_optimizer_group(adam, "*.g", .lr_scale = sqrt(DIM));
-    ng_optimizer_group(adam, "*.q_norm.g", .lr_scale = 2 * sqrt(DIM / HEADS) * sqrt(DIM));
+    ng_optimizer_scale_lr(adam, "*_alpha", 0.05 * sqrt(DIM));
+    ng_optimizer_scale_lr(adam, "*.g", sqrt(DIM));
+    ng_optimizer_scale_lr(adam, "*.q_norm.g", 2 * sqrt(DIM / HEADS) * sqrt(DIM));
     ng_optimizer_set_projection(adam, to_unit_length, NULL);
     return adam;
 }
@@ -199,8 +199,7 @@ int main(int argc, char **argv)
                                .steps = steps - steps / 10,
                                .floor = 0.1};
     train(&t, "transformer", net,
-          ng_adamw_new(net, .lr = lr, .beta2 = 0.99, .weight_decay = 0.1, .schedule = decay), steps,
-          seed, history);
+          ng_adamw_new(net, 0.1, .lr = lr, .beta2 = 0.99, .schedule = decay), steps, seed, history);
     net = ngpt_new(t.vocabulary, (uint64_t)seed);
     train(&t, "nGPT", net, ngpt_optimizer(net, normalized_lr, steps), steps, seed, history);
     if (out && !ng_failed()) ng_plot(history, out);

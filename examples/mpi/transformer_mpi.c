@@ -73,7 +73,7 @@ static ng_status run_rank(ng_group *group, void *with)
     m.net = ng_transformer_new(o->text.vocabulary, .dim = o->width, .heads = 4, .layers = LAYERS,
                                .length = CONTEXT, .dropout = 0.1);
     m.parallel = ng_parallel_new(m.net, group);
-    m.adam = ng_adamw_new(m.net, .lr = 1e-3, .weight_decay = 0.1);
+    m.adam = ng_adamw_new(m.net, 0.1, .lr = 1e-3);
     m.tape = ng_tape_new();
     m.digest = DIGEST_START;
     ng_tape_seed(m.tape, ng_group_seed(group, 2)); /* for dropout */

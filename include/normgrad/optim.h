@@ -1,8 +1,8 @@
 /* Optimizers: move a module's parameters along their gradients.
  *
  *     ng_schedule cosine = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .warmup = 100, .steps = 900);
- *     ng_optimizer *adamw = ng_adamw_new(net, .lr = 3e-4, .schedule = cosine);
- *     ng_optimizer_group(adamw, "*.bias", .weight_decay = NG_ZERO);
+ *     ng_optimizer *adamw = ng_adamw_new(net, 0.01, .lr = 3e-4, .schedule = cosine);
+ *     ng_optimizer_set_decay(adamw, "*.bias", 0);
  *     for (int step = 0; step < 1000; step++, ng_tape_reset(tape)) {
  *         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, x), labels);
  *         if (ng_backward(tape, loss)) break;
@@ -13,13 +13,14 @@
  *
  *     ng_sgd_new(net)                          w -= lr g, with momentum
  *     ng_adam_new(net)                         w -= lr m / (sqrt(v) + eps)
- *     ng_adamw_new(net)                        Adam with decoupled weight decay
+ *     ng_adamw_new(net, decay)                 Adam with decoupled weight decay
  *     ng_rmsprop_new(net)                      w -= lr g / (sqrt(s) + eps)
  *     ng_lion_new(net)                         w -= lr sign(c)
  *     ng_lars_new(net)                         SGD with steps in proportion to |w|
- *     ng_lamb_new(net)                         Adam with steps in proportion to |w|
+ *     ng_lamb_new(net, decay)                  Adam with steps in proportion to |w|
  *     ng_muon_new(net)                         momentum made orthogonal, for matrices
- *     ng_optimizer_group(optimizer, pattern)   another rate or decay for some parameters
+ *     ng_optimizer_set_decay(optimizer, pattern, decay)   another decay for some parameters
+ *     ng_optimizer_scale_lr(optimizer, pattern, factor)   another rate for some parameters
  *     ng_optimizer_step(optimizer)             moves the parameters
  *     ng_optimizer_set_lr(optimizer, lr)       another base rate
  *     ng_clip_grad_norm(net, max)              scales gradients down to a norm
@@ -97,22 +98,31 @@ NG_API ng_optimizer *ng_sgd_new_with(ng_sgd_new_options options);
  *     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
  *     w -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
  * Adam adds weight_decay w to g. AdamW leaves g alone and first does w -= lr weight_decay w
- * (Loshchilov & Hutter 2019). With .amsgrad the largest v so far takes the place of v, so that the
+ * (Loshchilov & Hutter 2019): ng_adamw_new(net, 0.01, .lr = 3e-4) has PyTorch's decay. With .amsgrad the largest v so far takes the place of v, so that the
  * rate of a weight does not grow (Reddi, Kale & Kumar 2018; with the bias correction, as in
  * PyTorch). */
 typedef struct {
     double lr;           /* default 1e-3 */
     double beta1, beta2; /* default 0.9, 0.999 */
     double eps;          /* default 1e-8 */
-    double weight_decay; /* default 0; AdamW 0.01 */
+    double weight_decay;
     bool amsgrad;
     ng_schedule schedule; /* of lr */
     ng_module *module;
 } ng_adam_new_options;
 #define ng_adam_new(...) ng_adam_new_with(NG_NAMED(ng_adam_new_options, module, __VA_ARGS__))
-#define ng_adamw_new(...) ng_adamw_new_with(NG_NAMED(ng_adam_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_adam_new_with(ng_adam_new_options options);
-NG_API ng_optimizer *ng_adamw_new_with(ng_adam_new_options options);
+typedef struct {
+    double lr;           /* default 1e-3 */
+    double beta1, beta2; /* default 0.9, 0.999 */
+    double eps;          /* default 1e-8 */
+    bool amsgrad;
+    ng_schedule schedule; /* of lr */
+    double weight_decay;
+} ng_adamw_new_options;
+#define ng_adamw_new(module, ...)                                                                  \
+    ng_adamw_new_with(module, NG_NAMED(ng_adamw_new_options, weight_decay, __VA_ARGS__))
+NG_API ng_optimizer *ng_adamw_new_with(ng_module *module, ng_adamw_new_options options);
 
 /* RMSProp; Tieleman & Hinton 2012:
  *     s = alpha s + (1 - alpha) g^2
@@ -172,19 +182,20 @@ NG_API ng_optimizer *ng_lars_new_with(ng_lars_new_options options);
  *
  *     u = (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) + weight_decay w
  *     w -= lr (|w| / |u|) u
+ *     ng_lamb_new(net, 0.01, .matrices_only = true)
  *
  * The ratio is 1 if one of the norms is 0; .matrices_only as in LARS. */
 typedef struct {
     double lr;           /* default 1e-3 */
     double beta1, beta2; /* default 0.9, 0.999 */
     double eps;          /* default 1e-6 */
-    double weight_decay; /* default 0.01 */
     bool matrices_only;
     ng_schedule schedule; /* of lr */
-    ng_module *module;
+    double weight_decay;
 } ng_lamb_new_options;
-#define ng_lamb_new(...) ng_lamb_new_with(NG_NAMED(ng_lamb_new_options, module, __VA_ARGS__))
-NG_API ng_optimizer *ng_lamb_new_with(ng_lamb_new_options options);
+#define ng_lamb_new(module, ...)                                                                   \
+    ng_lamb_new_with(module, NG_NAMED(ng_lamb_new_options, weight_decay, __VA_ARGS__))
+NG_API ng_optimizer *ng_lamb_new_with(ng_module *module, ng_lamb_new_options options);
 
 /* Muon: momentum whose singular values are brought near 1 by a Newton-Schulz iteration. Jordan et
  * al. 2024, https://kellerjordan.github.io/posts/muon. For weights (rows, columns):
@@ -211,23 +222,16 @@ typedef struct {
 #define ng_muon_new(...) ng_muon_new_with(NG_NAMED(ng_muon_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_muon_new_with(ng_muon_new_options options);
 
-/* Sets another rate or weight decay for the parameters whose whole name matches a pattern, in which
- * * stands for any characters:
+/* Another weight decay, or a factor of the scheduled rate, for the parameters whose whole name matches
+ * a pattern, in which * stands for any characters:
  *
- *     ng_optimizer_group(adamw, "*.bias", .weight_decay = NG_ZERO);
- *     ng_optimizer_group(adamw, "head.*", .lr_scale = 10);
+ *     ng_optimizer_set_decay(adamw, "*.bias", 0);
+ *     ng_optimizer_scale_lr(adamw, "head.*", 10);
  *
  * If several patterns match, the last one given counts. A pattern holds for layers that are added
- * later too. NG_EVALUE if no parameter matches, or if nothing is set. */
-typedef struct {
-    double lr_scale;     /* factor of the scheduled rate; default 1 */
-    double weight_decay; /* default: the optimizer's */
-    const char *pattern;
-} ng_optimizer_group_options;
-#define ng_optimizer_group(optimizer, ...)                                                         \
-    ng_optimizer_group_with(optimizer, NG_NAMED(ng_optimizer_group_options, pattern, __VA_ARGS__))
-NG_API ng_status ng_optimizer_group_with(ng_optimizer *optimizer,
-                                         ng_optimizer_group_options options);
+ * later too. NG_EVALUE if no parameter matches. */
+NG_API ng_status ng_optimizer_set_decay(ng_optimizer *optimizer, const char *pattern, double decay);
+NG_API ng_status ng_optimizer_scale_lr(ng_optimizer *optimizer, const char *pattern, double factor);
 
 /* A projection keeps parameters in a set, such as that of weights with rows of length 1. A step
  * calls it for each parameter that it has moved, with the parameter's path and the `context` given

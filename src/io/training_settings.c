@@ -3,7 +3,7 @@
  *
  *     optimizer: RMSProp with momentum
  *     lr: 0.01
- *     group *.bias: lr_scale=1, weight_decay=0
+ *     group *.bias: weight_decay=0
  *     layer 0: Linear(64, 128)
  *     data: 1797 samples, digest 8c736521ae0e1c47
  *     seed: 5
@@ -31,10 +31,9 @@ static void print_optimizer(ng_text *text, const ng_optimizer *optimizer)
         ng_text_print(text, "\n%s: %s", settings[i].name, ng_number_print(settings[i].value).text);
     for (int i = 0; i < optimizer->n_groups; i++) {
         const ng_parameter_group *group = &optimizer->groups[i];
-        ng_text_print(text, "\ngroup %s: lr_scale=%s", group->pattern,
-                      ng_number_print(group->lr_scale).text);
-        if (!isnan(group->weight_decay))
-            ng_text_print(text, ", weight_decay=%s", ng_number_print(group->weight_decay).text);
+        ng_text_print(text, "\ngroup %s: %s=%s", group->pattern,
+                      group->decays ? "weight_decay" : "lr_scale",
+                      ng_number_print(group->value).text);
     }
     if (optimizer->projection) ng_text_print(text, "\nprojection: after each step");
 }

@@ -6,7 +6,7 @@
 
 typedef struct {
     ng_optimizer base;
-    ng_adam_new_options own;
+    ng_adam_new_options own; /* AdamW's too */
     bool decoupled;
 } adam;
 
@@ -58,8 +58,15 @@ ng_optimizer *ng_adam_new_with(ng_adam_new_options options)
     return make(&adam_class, "ng_adam_new", options, false);
 }
 
-ng_optimizer *ng_adamw_new_with(ng_adam_new_options options)
+ng_optimizer *ng_adamw_new_with(ng_module *module, ng_adamw_new_options options)
 {
-    options.weight_decay = ng_option(options.weight_decay, 0.01);
-    return make(&adamw_class, "ng_adamw_new", options, true);
+    const ng_adam_new_options same = {.lr = options.lr,
+                                      .beta1 = options.beta1,
+                                      .beta2 = options.beta2,
+                                      .eps = options.eps,
+                                      .weight_decay = options.weight_decay,
+                                      .amsgrad = options.amsgrad,
+                                      .schedule = options.schedule,
+                                      .module = module};
+    return make(&adamw_class, "ng_adamw_new", same, true);
 }

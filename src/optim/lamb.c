@@ -53,15 +53,14 @@ static const ng_optimizer_class lamb_class = {.name = "LAMB",
                                               .settings = lamb_settings,
                                               .scratch = lamb_scratch};
 
-ng_optimizer *ng_lamb_new_with(ng_lamb_new_options options)
+ng_optimizer *ng_lamb_new_with(ng_module *module, ng_lamb_new_options options)
 {
     static const char name[] = "ng_lamb_new";
     options.beta1 = ng_option(options.beta1, 0.9);
     options.beta2 = ng_option(options.beta2, 0.999);
     options.eps = ng_option(options.eps, 1e-6);
-    options.weight_decay = ng_option(options.weight_decay, 0.01);
-    lamb *self = (lamb *)ng_optimizer_make(&lamb_class, name, options.module,
-                                           ng_option(options.lr, 1e-3), options.schedule, 2);
+    lamb *self = (lamb *)ng_optimizer_make(&lamb_class, name, module, ng_option(options.lr, 1e-3),
+                                           options.schedule, 2);
     if (self) self->own = options;
     return ng_optimizer_checked(name, (ng_optimizer *)self);
 }

@@ -62,7 +62,7 @@ static bool matches(const char *pattern, const char *name)
     return *pattern == '\0';
 }
 
-/* Gives a parameter the settings of the last group whose pattern it matches. */
+/* Gives a parameter the settings of the last groups whose patterns it matches. */
 static void optimizer_apply_groups(const ng_optimizer *self, ng_moved *moved)
 {
     moved->lr_scale = 1;
@@ -70,55 +70,52 @@ static void optimizer_apply_groups(const ng_optimizer *self, ng_moved *moved)
     for (int i = 0; i < self->n_groups; i++) {
         const ng_parameter_group *group = &self->groups[i];
         if (!matches(group->pattern, moved->name)) continue;
-        moved->lr_scale = group->lr_scale;
-        moved->weight_decay = group->weight_decay;
+        if (group->decays)
+            moved->weight_decay = group->value;
+        else
+            moved->lr_scale = group->value;
     }
 }
 
-static bool group_accepted(const char *function, const ng_optimizer *self,
-                           const ng_optimizer_group_options *options)
+static bool has_match(const char *function, const ng_optimizer *self, const char *pattern)
 {
-    if (!ng_option_range(function, "lr_scale", options->lr_scale, 0, HUGE_VAL) ||
-        !ng_option_range(function, "weight_decay", options->weight_decay, 0, HUGE_VAL))
-        return false;
-    if (!ng_option_given(options->lr_scale) && !ng_option_given(options->weight_decay)) {
-        ng_fail(NG_EVALUE,
-                "%s: nothing is set for \"%s\", expected .lr_scale or .weight_decay "
-                "(NG_ZERO for 0)",
-                function, options->pattern);
-        return false;
-    }
     for (int i = 0; i < self->count; i++)
-        if (matches(options->pattern, self->moved[i].name)) return true;
-    ng_fail(NG_EVALUE, "%s: no parameter's name matches \"%s\"", function, options->pattern);
+        if (matches(pattern, self->moved[i].name)) return true;
+    ng_fail(NG_EVALUE, "%s: no parameter's name matches \"%s\"", function, pattern);
     return false;
 }
 
-ng_status ng_optimizer_group_with(ng_optimizer *optimizer, ng_optimizer_group_options options)
+/* Adds a group with a decay, or else a factor of the rate. */
+static ng_status add_group(const char *function, ng_optimizer *self, const char *text, bool decays,
+                           double value)
 {
-    static const char function[] = "ng_optimizer_group";
-    if (!ng_given(function, "optimizer", optimizer) ||
-        !ng_given(function, "pattern", options.pattern) ||
-        !ng_optimizer_current(function, optimizer) ||
-        !group_accepted(function, optimizer, &options))
+    if (!ng_given(function, "optimizer", self) || !ng_given(function, "pattern", text) ||
+        !ng_option_range(function, decays ? "decay" : "factor", value, 0, HUGE_VAL) ||
+        !ng_optimizer_current(function, self) || !has_match(function, self, text))
         return ng_newest_status();
-    char *pattern = ng_copy_text(function, options.pattern);
-    ng_parameter_group *grown = pattern ? ng_grow(function, optimizer->groups, optimizer->n_groups,
-                                                  optimizer->n_groups + 1, sizeof *grown)
-                                        : NULL;
+    char *pattern = ng_copy_text(function, text);
+    ng_parameter_group *grown =
+        pattern ? ng_grow(function, self->groups, self->n_groups, self->n_groups + 1, sizeof *grown)
+                : NULL;
     if (!grown) {
         ng_free(pattern);
         return ng_newest_status();
     }
-    const bool decays = ng_option_given(options.weight_decay);
-    optimizer->groups = grown;
-    grown[optimizer->n_groups++] =
-        (ng_parameter_group){.pattern = pattern,
-                             .lr_scale = fabs(ng_option(options.lr_scale, 1)),
-                             .weight_decay = decays ? fabs(options.weight_decay) : (double)NAN};
-    for (int i = 0; i < optimizer->count; i++)
-        optimizer_apply_groups(optimizer, &optimizer->moved[i]);
+    self->groups = grown;
+    grown[self->n_groups++] =
+        (ng_parameter_group){.pattern = pattern, .decays = decays, .value = fabs(value)};
+    for (int i = 0; i < self->count; i++) optimizer_apply_groups(self, &self->moved[i]);
     return NG_OK;
+}
+
+ng_status ng_optimizer_set_decay(ng_optimizer *optimizer, const char *pattern, double decay)
+{
+    return add_group("ng_optimizer_set_decay", optimizer, pattern, true, decay);
+}
+
+ng_status ng_optimizer_scale_lr(ng_optimizer *optimizer, const char *pattern, double factor)
+{
+    return add_group("ng_optimizer_scale_lr", optimizer, pattern, false, factor);
 }
 
 /* ---- Parameters ---------------------------------------------------------------------------- */

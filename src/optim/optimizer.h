@@ -17,16 +17,17 @@ typedef struct {
     const char *name;
     ng_dtype dtype;
     int64_t steps;                 /* of this parameter, the present one included */
-    double lr_scale, weight_decay; /* of its group; NaN: those of the optimizer */
+    double lr_scale, weight_decay; /* of its groups; a decay of NaN is the optimizer's */
     uint32_t arrived;              /* at the last step: how many gradients (core/tensor.h) */
     void *state[NG_OPTIMIZER_STATES];
     void *scratch; /* type->scratch(weight) elements, which all parameters share */
 } ng_moved;
 
-/* Settings for the parameters that a pattern matches. */
+/* A setting for the parameters that a pattern matches. */
 typedef struct {
     char *pattern;
-    double lr_scale, weight_decay; /* NaN: the optimizer's own */
+    bool decays;  /* it is their weight decay, else the factor of their rate */
+    double value; /* from 0 */
 } ng_parameter_group;
 
 /* The weight decay of a parameter: that of its group, or else `own`. */

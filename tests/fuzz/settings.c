@@ -470,9 +470,8 @@ static ng_optimizer *optimizer_of(player *p, ng_module *net)
         return ng_sgd_new(net, .lr = number(p), .momentum = number(p), .dampening = number(p),
                           .nesterov = flag(p), .schedule = schedule);
     case 1:
-        return ng_adamw_new(net, .lr = number(p), .beta1 = number(p), .beta2 = number(p),
-                            .eps = number(p), .weight_decay = number(p), .amsgrad = flag(p),
-                            .schedule = schedule);
+        return ng_adamw_new(net, number(p), .lr = number(p), .beta1 = number(p), .beta2 = number(p),
+                            .eps = number(p), .amsgrad = flag(p), .schedule = schedule);
     case 2:
         return ng_lion_new(net, .lr = number(p), .beta1 = number(p), .beta2 = number(p),
                            .weight_decay = number(p), .schedule = schedule);
@@ -481,9 +480,8 @@ static ng_optimizer *optimizer_of(player *p, ng_module *net)
                            .weight_decay = number(p), .matrices_only = flag(p),
                            .schedule = schedule);
     case 4:
-        return ng_lamb_new(net, .lr = number(p), .beta1 = number(p), .beta2 = number(p),
-                           .eps = number(p), .weight_decay = number(p), .matrices_only = flag(p),
-                           .schedule = schedule);
+        return ng_lamb_new(net, number(p), .lr = number(p), .beta1 = number(p), .beta2 = number(p),
+                           .eps = number(p), .matrices_only = flag(p), .schedule = schedule);
     case 5:
         return ng_muon_new(net, .lr = number(p), .momentum = number(p), .steps = decide(p, 9),
                            .no_nesterov = flag(p), .adam_scale = number(p), .schedule = schedule);

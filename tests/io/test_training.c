@@ -424,7 +424,8 @@ static void expect_compared(bool may_change, ng_optimizer *saved, ng_optimizer *
 static ng_optimizer *with_group(ng_module *net, const char *pattern, double lr_scale, double decay)
 {
     ng_optimizer *sgd = ng_sgd_new(net);
-    assert_ok(ng_optimizer_group(sgd, pattern, .lr_scale = lr_scale, .weight_decay = decay));
+    if (lr_scale >= 0) assert_ok(ng_optimizer_scale_lr(sgd, pattern, lr_scale));
+    if (decay >= 0) assert_ok(ng_optimizer_set_decay(sgd, pattern, decay));
     return sgd;
 }
 
@@ -434,7 +435,8 @@ TEST(every_setting_of_an_optimizer_is_compared)
 #define SCHEDULED(...) ng_sgd_new(net, .schedule = NG_SCHEDULE(__VA_ARGS__))
 #define OPTIMIZER(...)
 #define SETTING(name, setting, other, refused)                                                     \
-    expect_compared(true, ng_##name##_new(net), ng_##name##_new(net, .setting = other));
+    expect_compared(true, CALLED(ng_##name##_new, net REQUIRED_##name),                            \
+                    CALLED(ng_##name##_new, net REQUIRED_##name, .setting = other));
 #define FLAG(name, setting) SETTING(name, setting, true, )
 #include "optimizers.def"
     expect_compared(true, ng_sgd_new(net, .momentum = 0.9), ng_sgd_new(net, .momentum = 0.8));
@@ -460,10 +462,10 @@ TEST(every_setting_of_an_optimizer_is_compared)
     expect_compared(true, SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9, .factor = NG_ZERO),
                     SCHEDULED(.kind = NG_SCHEDULE_STEP, .every = 9));
     expect_compared(true, ng_sgd_new(net, .lr = 0.1), ng_sgd_new(net, .lr = nextafter(0.1, 1)));
-    expect_compared(true, with_group(net, "bias", 2, 0), with_group(net, "bias", 3, 0));
-    expect_compared(true, ng_sgd_new(net), with_group(net, "bias", 2, NG_ZERO));
-    expect_compared(true, with_group(net, "bias", NG_ZERO, 0), with_group(net, "bias", 2, 0));
-    expect_compared(true, with_group(net, "*", 2, 0), ng_sgd_new(net));
+    expect_compared(true, with_group(net, "bias", 2, -1), with_group(net, "bias", 3, -1));
+    expect_compared(true, ng_sgd_new(net), with_group(net, "bias", 2, 0));
+    expect_compared(true, with_group(net, "bias", 0, -1), with_group(net, "bias", 2, -1));
+    expect_compared(true, with_group(net, "*", 2, -1), ng_sgd_new(net));
 #undef SCHEDULED
     ng_optimizer *projected = ng_sgd_new(net);
     assert_ok(ng_optimizer_set_projection(projected, draw_in, NULL));
@@ -677,7 +679,7 @@ TEST(a_training_is_resumed_in_any_locale)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(5, 3), ng_dropout_new(0.1)));
     ng_optimizer *sgd = own(ng_sgd_new(net));
-    ng_optimizer_group(sgd, "*.bias", .lr_scale = 0.5);
+    ng_optimizer_scale_lr(sgd, "*.bias", 0.5);
     ng_training *training = own(ng_training_new(sgd, .path = in_folder("state")));
     ck_assert(ng_training_step(training, 1));
     assert_ok(ng_training_save(training));

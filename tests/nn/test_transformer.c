@@ -313,7 +313,7 @@ LOOP_TEST(twenty_adamw_losses_are_pytorchs, 2)
     ng_module *net = own(ng_transformer_new(11, .dim = 6, .heads = 2, .layers = 2, .length = 5,
                                             .placement = _i ? NG_NORM_POST : NG_NORM_PRE));
     set_parameters(net, name);
-    ng_optimizer *adamw = own(ng_adamw_new(net, .lr = 3e-3, .weight_decay = 0.05));
+    ng_optimizer *adamw = own(ng_adamw_new(net, 0.05, .lr = 3e-3));
     ng_tensor *ids[BATCHES], *labels[BATCHES];
     for (int i = 0; i < BATCHES; i++) {
         ids[i] = ng_copy_new(golden("training/ids%d", i), NG_I64);

@@ -122,7 +122,7 @@ typedef struct {
     X(momentum, ng_sgd_new(net, .lr = 0.05, .momentum = 0.9, .weight_decay = 1e-3))                \
     X(nesterov, ng_sgd_new(net, .lr = 0.05, .momentum = 0.9, .nesterov = true))                    \
     X(adam, ng_adam_new(net, .lr = 0.01, .weight_decay = 1e-3))                                    \
-    X(adamw, ng_adamw_new(net, .lr = 0.01, .weight_decay = 0.05))                                  \
+    X(adamw, ng_adamw_new(net, 0.05, .lr = 0.01))                                                  \
     X(rmsprop, ng_rmsprop_new(net, .lr = 0.005, .momentum = 0.5))                                  \
     X(rmsprop_centered, ng_rmsprop_new(net, .lr = 0.005, .centered = true))
 OPTIMIZERS(MADE)
@@ -177,24 +177,23 @@ LOOP_TEST(fifty_losses_of_training_are_pytorchs, 2 * N_OPTIMIZERS)
 /* The decay of all parameters comes from a group. */
 static ng_optimizer *grouped(ng_optimizer *made)
 {
-    assert_ok(ng_optimizer_group(made, "*", .weight_decay = 0.1));
+    assert_ok(ng_optimizer_set_decay(made, "*", 0.1));
     return made;
 }
 
 #define NORMALIZERS(X)                                                                             \
     X(amsgrad, ng_adam_new(net, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.7, .weight_decay = 1e-3,      \
                            .amsgrad = true))                                                       \
-    X(amsgrad_decoupled, ng_adamw_new(net, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.7,                 \
-                                      .weight_decay = 0.05, .amsgrad = true))                      \
+    X(amsgrad_decoupled,                                                                           \
+      ng_adamw_new(net, 0.05, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.7, .amsgrad = true))            \
     X(lion, ng_lion_new(net, .lr = 0.003))                                                         \
     X(lion_decay, ng_lion_new(net, .lr = 0.003, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.3,  \
                               .schedule = COSINE))                                                 \
     X(lars, ng_lars_new(net, .lr = 0.5, .trust = 0.02, .weight_decay = 0.05))                      \
     X(lars_matrices, ng_lars_new(net, .lr = 0.2, .momentum = 0.8, .trust = 0.05,                   \
                                  .matrices_only = true, .schedule = COSINE))                       \
-    X(lamb, ng_lamb_new(net, .lr = 0.02))                                                          \
-    X(lamb_matrices, ng_lamb_new(net, .lr = 0.02, .weight_decay = 0.1, .matrices_only = true,      \
-                                 .schedule = COSINE))                                              \
+    X(lamb, ng_lamb_new(net, 0.01, .lr = 0.02))                                                    \
+    X(lamb_matrices, ng_lamb_new(net, 0.1, .lr = 0.02, .matrices_only = true, .schedule = COSINE)) \
     X(muon, ng_muon_new(net, .adam_scale = 0.5))                                                   \
     X(muon_plain, grouped(ng_muon_new(net, .momentum = 0.8, .no_nesterov = true,                   \
                                       .adam_scale = 0.5, .schedule = COSINE)))

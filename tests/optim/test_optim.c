@@ -144,7 +144,7 @@ static ng_optimizer *that_squares(int kind, ng_module *module)
 {
     const double lr = 1e-2;
     if (kind == 0) return ng_adam_new(module, .lr = lr, .beta1 = 0.3, .beta2 = 0.5);
-    if (kind == 1) return ng_adamw_new(module, .lr = lr, .beta1 = 0.3, .beta2 = 0.5);
+    if (kind == 1) return ng_adamw_new(module, 0.01, .lr = lr, .beta1 = 0.3, .beta2 = 0.5);
     return ng_rmsprop_new(module, .lr = lr, .alpha = 0.5, .centered = kind == 3);
 }
 
@@ -187,8 +187,9 @@ TEST(weights_of_zero_are_moved_by_the_rate)
     for (int k = 0; k < 2; k++) {
         bench zero = bench_new(NG_F64);
         ng_fill(zero.weight, 0);
-        ng_optimizer *optimizer = own(k ? ng_lars_new(zero.module, .lr = 0.5)
-                                        : ng_lamb_new(zero.module, .lr = 0.5, .eps = NG_ZERO));
+        ng_optimizer *optimizer =
+            own(k ? ng_lars_new(zero.module, .lr = 0.5)
+                  : ng_lamb_new(zero.module, 0.01, .lr = 0.5, .eps = NG_ZERO));
         move(&zero, optimizer, (double[]){2, -2, 2});
         assert_close(ng_get(zero.weight, 0), k ? -1 : -0.5, 1e-12);
     }
@@ -256,7 +257,7 @@ TEST(what_no_backward_pass_has_reached_is_not_moved)
     ng_module *net = own(ng_sequential_new(ng_linear_new(N, 1), ng_linear_new(N, 1)));
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(1, N)));
     /* With momentum and decay even a zero gradient would move a weight. */
-    ng_optimizer *adam = own(ng_adamw_new(net, .weight_decay = 0.5));
+    ng_optimizer *adam = own(ng_adamw_new(net, 0.5));
     ng_tensor *reached = ng_module_find(net, "0.weight"), *other = ng_module_find(net, "1.weight");
     ng_tensor *before = own(ng_copy_new(reached, NG_F32)), *kept = own(ng_copy_new(other, NG_F32));
     for (int t = 0; t < 3; t++) {
@@ -633,10 +634,10 @@ TEST(options_without_sense_are_refused)
     assert_refused(ng_adam_new(b.module, .lr = nan));
     assert_refused(ng_adam_new(b.module, .beta1 = 1));
     assert_refused(ng_muon_new(b.module, .steps = -1));
-    assert_refused(ng_adamw_new(b.module, .weight_decay = nan));
+    assert_refused(ng_adamw_new(b.module, nan));
 #define OPTIMIZER(...)
 #define SETTING(name, setting, other, refused)                                                     \
-    assert_refused(ng_##name##_new(b.module, .setting = refused),                                  \
+    assert_refused(CALLED(ng_##name##_new, b.module REQUIRED_##name, .setting = refused),          \
                    "ng_" #name "_new: " #setting " is ");
 #define FLAG(name, setting)
 #include "optimizers.def"
@@ -674,15 +675,16 @@ TEST(an_optimizer_is_made_whole_or_not_at_all)
 TEST(a_group_has_its_own_rate_and_decay)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(2, 2), ng_linear_new(2, 1)));
-    ng_optimizer *adamw = own(ng_adamw_new(net, .lr = 0.1, .weight_decay = 0.5));
-    assert_ok(ng_optimizer_group(adamw, "*.bias", .weight_decay = NG_ZERO));
-    assert_ok(ng_optimizer_group(adamw, "1.*", .lr_scale = 0.1, .weight_decay = 0.25));
+    ng_optimizer *adamw = own(ng_adamw_new(net, 0.5, .lr = 0.1));
+    assert_ok(ng_optimizer_set_decay(adamw, "*.bias", 0));
+    assert_ok(ng_optimizer_set_decay(adamw, "1.*", 0.25));
+    assert_ok(ng_optimizer_scale_lr(adamw, "1.*", 0.1));
     ng_module *alike[3];
-    const double lr[3] = {0.1, 0.1, 0.01}, decay[3] = {0.5, NG_ZERO, 0.25};
+    const double lr[3] = {0.1, 0.1, 0.01}, decay[3] = {0.5, 0, 0.25};
     ng_optimizer *one[3];
     for (int i = 0; i < 3; i++) {
         alike[i] = own(ng_sequential_new(ng_linear_new(2, 2), ng_linear_new(2, 1)));
-        one[i] = own(ng_adamw_new(alike[i], .lr = lr[i], .weight_decay = decay[i]));
+        one[i] = own(ng_adamw_new(alike[i], decay[i], .lr = lr[i]));
     }
     ng_named_tensor p, q;
     for (int step = 0; step < 3; step++) {
@@ -712,7 +714,7 @@ TEST(groups_follow_schedule_and_layers_that_are_added)
     ng_module *net = own(ng_sequential_new(ng_linear_new(1, 1, .no_bias = true)));
     ng_optimizer *sgd = own(
         ng_sgd_new(net, .lr = 1, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_STEP, .every = 1)));
-    assert_ok(ng_optimizer_group(sgd, "*weight", .lr_scale = 0.5));
+    assert_ok(ng_optimizer_scale_lr(sgd, "*weight", 0.5));
     ng_sequential_add(net, ng_linear_new(1, 1, .no_bias = true));
     for (int step = 0; step < 2; step++)
         for (int i = 0; i < 2; i++) {
@@ -728,9 +730,9 @@ TEST(groups_follow_schedule_and_layers_that_are_added)
             }
             ng_tensor_free(one);
         }
-    assert_refused(ng_optimizer_group(sgd, "*.norm", .lr_scale = 2));
-    assert_refused(ng_optimizer_group(sgd, "*", .weight_decay = 0));
-    assert_refused(ng_optimizer_group(sgd, "*", .lr_scale = -2));
+    assert_refused(ng_optimizer_scale_lr(sgd, "*.norm", 2));
+    assert_refused(ng_optimizer_set_decay(sgd, "*", -1));
+    assert_refused(ng_optimizer_scale_lr(sgd, "*", -2));
 }
 
 TEST(a_group_needs_memory_or_changes_nothing)
@@ -739,7 +741,7 @@ TEST(a_group_needs_memory_or_changes_nothing)
     ng_optimizer *sgd = own(ng_sgd_new(net, .lr = 1));
     for (int64_t n = 0, refused = 1; refused; n++) {
         allocations_fail_after(n);
-        refused = out_of_memory(ng_optimizer_group(sgd, "bias", .lr_scale = NG_ZERO) != NG_OK);
+        refused = out_of_memory(ng_optimizer_scale_lr(sgd, "bias", 0) != NG_OK);
     }
 }
 
