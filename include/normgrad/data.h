@@ -20,7 +20,7 @@
  *     ng_dataset_shuffle(data, seed)               draws the order of batches
  *     ng_dataset_standardize(data, reference)      mean 0 and deviation 1
  *     ng_dataset_batch(data, tape, i, n, &batch)   the i-th batch of n
- *     ng_tensor_save_npy(x, path)                  for NumPy; ng_tensor_load_npy reads
+ *     ng_tensor_save_npy(x, path)                  for NumPy; ng_tensor_read_npy reads
  */
 #ifndef NORMGRAD_DATA_H
 #define NORMGRAD_DATA_H
@@ -164,12 +164,12 @@ NG_API NG_MUST_CHECK ng_status ng_tensor_save_npy(const ng_tensor *x, const char
 
 /* Returns a tensor of yours: float64 for float64, float32 for float16 and float32, int64 for
  * integers and bool. NG_EPARSE for a file of another form, NG_EVALUE for a number beyond int64. */
-NG_API ng_tensor *ng_tensor_load_npy(const char *path);
+NG_API ng_tensor *ng_tensor_read_npy(const char *path);
 
 /* The same for an array of an archive (.npz), by its name, with or without ".npy". If there is
  * none, NG_EVALUE names those that are there. Archives are of less than 4 GB and without a comment,
  * as NumPy writes them. Of several arrays of one name the first is read. */
-NG_API ng_tensor *ng_tensor_load_npz(const char *path, const char *name);
+NG_API ng_tensor *ng_tensor_read_npz(const char *path, const char *name);
 
 NG_END_C
 

@@ -196,9 +196,9 @@ ng_tensor *ng_npy_read(ng_source *source, int64_t size, const char *name, ng_npy
     return NULL;
 }
 
-ng_tensor *ng_tensor_load_npy(const char *path)
+ng_tensor *ng_tensor_read_npy(const char *path)
 {
-    static const char function[] = "ng_tensor_load_npy";
+    static const char function[] = "ng_tensor_read_npy";
     if (!ng_given(function, "path", path)) return NULL;
     int64_t size = 0;
     ng_source source;

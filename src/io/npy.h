@@ -6,7 +6,7 @@
 #include "io/stored.h"
 #include "io/unpack.h"
 
-/* The dtype of the tensor: NG_NPY_OWN as ng_tensor_load_npy says; NG_NPY_FEATURES `dtype`;
+/* The dtype of the tensor: NG_NPY_OWN as ng_tensor_read_npy says; NG_NPY_FEATURES `dtype`;
  * NG_NPY_LABELS int64 for whole numbers and `dtype` for others. */
 typedef enum { NG_NPY_OWN, NG_NPY_FEATURES, NG_NPY_LABELS } ng_npy_role;
 

@@ -144,9 +144,9 @@ static bool open_archive(archive *a)
     return a->bytes && find_directory(a);
 }
 
-ng_tensor *ng_tensor_load_npz(const char *path, const char *name)
+ng_tensor *ng_tensor_read_npz(const char *path, const char *name)
 {
-    archive a = {.origin = {"ng_tensor_load_npz", path}};
+    archive a = {.origin = {"ng_tensor_read_npz", path}};
     if (!ng_given(a.origin.function, "path", path) || !ng_given(a.origin.function, "name", name))
         return NULL;
     ng_tensor *x = open_archive(&a) ? load_array(&a, name, NG_NPY_OWN, NG_F32) : NULL;

@@ -1,10 +1,10 @@
-/* ng_tensor_load_npz and ng_dataset_read_npz. */
+/* ng_tensor_read_npz and ng_dataset_read_npz. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *path = fuzz_file(data, size);
-    ng_tensor *x = ng_tensor_load_npz(path, "x");
+    ng_tensor *x = ng_tensor_read_npz(path, "x");
     fuzz_check(x);
     ng_tensor_free(x);
     ng_dataset *read = ng_dataset_read_npz(path);

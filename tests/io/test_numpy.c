@@ -97,13 +97,13 @@ LOOP_TEST(arrays_of_every_dtype_are_read, ARCHIVES)
                {"u2", NG_I64, 'u'}, {"u4", NG_I64, 'u'}, {"u8", NG_I64, 'u'}, {"b1", NG_I64, 'b'},
                {"big", NG_I64, 'i'}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        assert_is(ng_tensor_load_npz(archives[_i], all[i].name), all[i].dtype, NG_SHAPE(3, 4),
+        assert_is(ng_tensor_read_npz(archives[_i], all[i].name), all[i].dtype, NG_SHAPE(3, 4),
                   all[i].kind);
-    assert_is(ng_tensor_load_npz(archives[_i], "fortran"), NG_F32, NG_SHAPE(2, 3, 5), 'f');
-    assert_is(ng_tensor_load_npz(archives[_i], "scalar"), NG_F64, NG_SCALAR, 'f');
-    assert_is(ng_tensor_load_npz(archives[_i], "row"), NG_F32, NG_SHAPE(5), 'f');
-    assert_is(ng_tensor_load_npz(archives[_i], "none"), NG_F32, NG_SHAPE(0, 3), 'f');
-    assert_refused(ng_tensor_load_npz(archives[_i], "f16"));
+    assert_is(ng_tensor_read_npz(archives[_i], "fortran"), NG_F32, NG_SHAPE(2, 3, 5), 'f');
+    assert_is(ng_tensor_read_npz(archives[_i], "scalar"), NG_F64, NG_SCALAR, 'f');
+    assert_is(ng_tensor_read_npz(archives[_i], "row"), NG_F32, NG_SHAPE(5), 'f');
+    assert_is(ng_tensor_read_npz(archives[_i], "none"), NG_F32, NG_SHAPE(0, 3), 'f');
+    assert_refused(ng_tensor_read_npz(archives[_i], "f16"));
 }
 
 TEST(every_version_of_the_header_is_read)
@@ -111,10 +111,10 @@ TEST(every_version_of_the_header_is_read)
     for (int version = 1; version <= 3; version++) {
         char path[64];
         snprintf(path, sizeof path, "tests/golden/numpy%d.npy", version);
-        assert_is(ng_tensor_load_npy(path), NG_F64, NG_SHAPE(2, 3, 4), 'f');
+        assert_is(ng_tensor_read_npy(path), NG_F64, NG_SHAPE(2, 3, 4), 'f');
         size_t size;
         char *bytes = get_file(path, &size);
-        assert_fails(ng_tensor_load_npy(put_file("it.npy", bytes, 100)), NG_EPARSE);
+        assert_fails(ng_tensor_read_npy(put_file("it.npy", bytes, 100)), NG_EPARSE);
         free(bytes);
     }
 }
@@ -173,7 +173,7 @@ TEST(what_is_saved_is_read_again)
     for (int i = 0; i < 18; i++) {
         ng_tensor *x = own(sample(dtypes[i % 3], shapes[i / 3]));
         assert_ok(ng_tensor_save_npy(x, in_folder("it.npy")));
-        assert_same_bits(x, own(ng_tensor_load_npy(in_folder("it.npy"))));
+        assert_same_bits(x, own(ng_tensor_read_npy(in_folder("it.npy"))));
     }
 }
 
@@ -186,8 +186,8 @@ TEST(saving_and_loading_without_memory_is_an_error)
     }
     for (int64_t n = 0, refused = 1; refused; n++) {
         allocations_fail_after(n);
-        ng_tensor *a = ng_tensor_load_npy("tests/golden/numpy1.npy");
-        ng_tensor *b = a ? ng_tensor_load_npz(archives[ARCHIVES - 1], "fortran") : NULL;
+        ng_tensor *a = ng_tensor_read_npy("tests/golden/numpy1.npy");
+        ng_tensor *b = a ? ng_tensor_read_npz(archives[ARCHIVES - 1], "fortran") : NULL;
         ng_dataset *c = b ? ng_dataset_read_npz(archives[ARCHIVES - 1]) : NULL;
         refused = out_of_memory(!c);
         ng_tensor_free(a), ng_tensor_free(b), ng_dataset_free(c);
@@ -202,7 +202,7 @@ enum { ARRAY = 4 << 20, SMALL = 1 << 17 };
 static int64_t peak_of_reading(const char *path, const char *x, const char *y)
 {
     const int64_t before = (allocations_peak(), allocations_peak());
-    ng_tensor *array = ng_tensor_load_npz(path, x);
+    ng_tensor *array = ng_tensor_read_npz(path, x);
     assert_ok(array);
     ng_tensor_free(array);
     const int64_t alone = allocations_peak() - before;
@@ -265,7 +265,7 @@ LOOP_TEST(a_header_is_read_strictly, HEADERS)
     const size_t length = strlen(headers[_i].header);
     bytes[8] = (char)length;
     memcpy(bytes + 10, headers[_i].header, length);
-    ng_tensor *x = ng_tensor_load_npy(put_file("it.npy", bytes, 10 + length + headers[_i].bytes));
+    ng_tensor *x = ng_tensor_read_npy(put_file("it.npy", bytes, 10 + length + headers[_i].bytes));
     if (headers[_i].problem) {
         assert_fails(x, ng_error_status(), headers[_i].problem);
     } else {
@@ -276,13 +276,13 @@ LOOP_TEST(a_header_is_read_strictly, HEADERS)
 
 static void read_npy(const char *path, bool is_cut)
 {
-    ng_tensor_free(ng_tensor_load_npy(path));
+    ng_tensor_free(ng_tensor_read_npy(path));
     ck_assert(!is_cut || ng_failed());
 }
 
 static void read_npz(const char *path, bool is_cut)
 {
-    ng_tensor_free(ng_tensor_load_npz(path, "fortran"));
+    ng_tensor_free(ng_tensor_read_npz(path, "fortran"));
     ck_assert(!is_cut || ng_failed());
 }
 
@@ -319,7 +319,7 @@ TEST(a_damaged_directory_is_refused)
         char *place = bytes + (int64_t)size + faults[i].at, was[8];
         memcpy(was, place, 4);
         for (int k = 0; k < faults[i].bytes; k++) place[k] = (char)(faults[i].value >> 8 * k);
-        assert_fails(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"), NG_EPARSE);
+        assert_fails(ng_tensor_read_npz(put_file("it.npz", bytes, size), "y"), NG_EPARSE);
         memcpy(place, was, 4);
     }
     free(bytes);
@@ -334,7 +334,7 @@ TEST(a_flipped_bit_fails_the_checksum)
         char *bytes = get_file(archives[i], &size);
         while (memcmp(bytes + at, "PK\1\2", 4) != 0) at++;
         bytes[at - (i == COMPRESSED ? 4 : 1)] ^= 0x40;
-        ck_assert_ptr_null(ng_tensor_load_npz(put_file("it.npz", bytes, size), "y"));
+        ck_assert_ptr_null(ng_tensor_read_npz(put_file("it.npz", bytes, size), "y"));
         /* In a compressed array zlib may have found it. */
         assert_error(NG_EPARSE,
                      i == COMPRESSED ? "" : "the checksum or length of an array differs");
@@ -350,10 +350,10 @@ TEST(an_array_without_npy_in_its_name_is_read)
     char *bytes = get_file(put_archive(x, "x"), &size);
     for (size_t i = 0; i + 5 < size; i++)
         if (memcmp(bytes + i, "x.npy", 5) == 0) memcpy(bytes + i, "x.bar", 5);
-    ng_tensor *y = ng_tensor_load_npz(put_file("it.npz", bytes, size), "x.bar");
+    ng_tensor *y = ng_tensor_read_npz(put_file("it.npz", bytes, size), "x.bar");
     assert_ok(y);
     assert_same_bits(x, y);
-    assert_refused(ng_tensor_load_npz(in_folder("it.npz"), "x"));
+    assert_refused(ng_tensor_read_npz(in_folder("it.npz"), "x"));
     free(bytes), ng_tensor_free(x), ng_tensor_free(y);
 }
 
@@ -364,7 +364,7 @@ TEST(what_does_not_fit_int64_is_refused)
     bytes[8] = (char)strlen(header);
     memcpy(bytes + 10, header, strlen(header));
     memset(bytes + 10 + strlen(header), 0xff, 8);
-    assert_refused(ng_tensor_load_npy(put_file("it.npy", bytes, 18 + strlen(header))));
+    assert_refused(ng_tensor_read_npy(put_file("it.npy", bytes, 18 + strlen(header))));
 }
 
 /* ---- gzip ---------------------------------------------------------------------------------- */
@@ -442,7 +442,7 @@ TEST(a_compressed_array_is_unpacked_into_the_tensor)
 /* zlib gets a megabyte at a time. */
 TEST(a_compressed_array_is_put_together_from_its_pieces)
 {
-    ng_tensor *x = own(ng_tensor_load_npz("tests/golden/numpy_steps.npz", "x"));
+    ng_tensor *x = own(ng_tensor_read_npz("tests/golden/numpy_steps.npz", "x"));
     ck_assert_int_eq(ng_size(x), 16 * 65536);
     for (int64_t i = 0; i < ng_size(x); i += 4095) ck_assert(ng_get(x, i) == (double)(i / 4096));
 }
@@ -451,10 +451,10 @@ TEST(a_compressed_array_is_put_together_from_its_pieces)
 TEST(a_compressed_array_of_another_length_is_refused)
 {
     size_t size;
-    assert_fails(ng_tensor_load_npz("tests/golden/numpy_longer.npz", "x"), NG_EPARSE);
+    assert_fails(ng_tensor_read_npz("tests/golden/numpy_longer.npz", "x"), NG_EPARSE);
     char *counted = get_file(archives[COMPRESSED], &size);
     (counted + size)[ENTRY + 20]++;
-    assert_fails(ng_tensor_load_npz(put_file("it.npz", counted, size), "y"), NG_EPARSE);
+    assert_fails(ng_tensor_read_npz(put_file("it.npz", counted, size), "y"), NG_EPARSE);
     free(counted);
 }
 
@@ -479,9 +479,9 @@ TEST(a_byte_at_the_end_of_the_input_is_noticed)
         end[ENTRY + 10] = 8; /* deflated */
         end[ENTRY + 20] = (char)(block + 5);
         end[END + 16] = (char)(end[END + 16] + added);
-        ng_tensor *y = ng_tensor_load_npz(put_file("other.npz", bytes, size + (size_t)added), "x");
+        ng_tensor *y = ng_tensor_read_npz(put_file("other.npz", bytes, size + (size_t)added), "x");
         if (more)
-            assert_fails(y, NG_EPARSE, "ng_tensor_load_npz");
+            assert_fails(y, NG_EPARSE, "ng_tensor_read_npz");
         else
             assert_same_bits(own(y), x);
         free(was);
@@ -493,7 +493,7 @@ TEST(a_byte_at_the_end_of_the_input_is_noticed)
 TEST(without_zlib_a_compressed_file_says_how_to_read_it)
 {
     static const char says[] = "compressed, and normgrad was built without zlib";
-    assert_fails(ng_tensor_load_npz(archives[COMPRESSED], "x"), NG_EPARSE, says);
+    assert_fails(ng_tensor_read_npz(archives[COMPRESSED], "x"), NG_EPARSE, says);
     assert_fails(ng_dataset_read_csv(put_file("it.csv.gz", "\x1f\x8b\x08\0gzip", 8)), NG_EPARSE,
                  says);
 }
