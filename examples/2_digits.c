@@ -63,7 +63,7 @@ int main(void)
     ng_dataset *digits = ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16);
     if (!digits) return fprintf(stderr, "2_digits: %s\n", ng_error_text()), 1;
     ng_dataset *train = NULL, *test = NULL;
-    ng_dataset_split(digits, TRAIN, 0, &train, &test);
+    ng_dataset_split_new(digits, TRAIN, 0, &train, &test);
     ng_module *net = network(), *loaded = network();
     ng_optimizer *adam = ng_adam_new(net, .lr = 3e-3);
     ng_tape *tape = ng_tape_new();

@@ -17,7 +17,7 @@ static const char *const names[KINDS] = {"none",     "batch_norm", "layer_norm",
 static ng_history *train(int kind, uint64_t seed, ng_dataset *digits, ng_tape *tape, double *last)
 {
     ng_dataset *part = NULL, *test = NULL;
-    ng_dataset_split(digits, 1437, seed, &part, &test);
+    ng_dataset_split_new(digits, 1437, seed, &part, &test);
     ng_norm_maker *norm = ng_norm_named(names[kind]);
     ng_module *net = ng_sequential_new(ng_linear_new(64, WIDTH), norm(WIDTH), ng_relu_new(),
                                        ng_linear_new(WIDTH, WIDTH), norm(WIDTH), ng_relu_new(),

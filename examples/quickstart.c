@@ -12,7 +12,7 @@ int main(void)
 {
     ng_dataset *digits = ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16);
     ng_dataset *train = NULL, *test = NULL;
-    ng_dataset_split(digits, 1437, 0, &train, &test);
+    ng_dataset_split_new(digits, 1437, 0, &train, &test);
     ng_module *net = ng_sequential_new(ng_linear_new(64, 128), ng_batch_norm_new(128),
                                        ng_relu_new(), ng_linear_new(128, 10));
     ng_optimizer *adam = ng_adam_new(net, .lr = 1e-3);

@@ -92,7 +92,7 @@ static double error_of(void *context, double rate, uint64_t seed)
 {
     const setting *s = context;
     ng_dataset *all = lab_all_digits(), *train, *test;
-    ng_dataset_split(all, LEARNED, seed, &train, &test);
+    ng_dataset_split_new(all, LEARNED, seed, &train, &test);
     ng_module *net = network_of(s, seed);
     ng_tape *tape = ng_tape_new();
     const int epoch = LEARNED / s->batch, steps = lab_whole(STEPS) * (s->convolutional ? 1 : 5);

@@ -528,10 +528,10 @@ const lab_norm *const lab_norms[4] = {&lab_no_norm, &lab_batch_norm, &lab_layer_
 static void split(ng_dataset *all, int64_t most, uint64_t seed, int64_t few, ng_dataset **train,
                   ng_dataset **validate)
 {
-    ng_dataset_split(all, most, seed, train, validate);
+    ng_dataset_split_new(all, most, seed, train, validate);
     if (few > 0 && few < most) {
         ng_dataset *whole = *train, *rest = NULL;
-        ng_dataset_split(whole, few, seed, train, &rest);
+        ng_dataset_split_new(whole, few, seed, train, &rest);
         ng_dataset_free(whole), ng_dataset_free(rest);
     }
     ng_dataset_free(all);

@@ -155,7 +155,7 @@ static double train(int kind, double rate, uint64_t seed, double *looks, double 
         ng_tape_reset(r.tape);
     }
     ng_dataset *few, *others;
-    ng_dataset_split(r.rest, 512, seed, &few, &others);
+    ng_dataset_split_new(r.rest, 512, seed, &few, &others);
     const double loss = lab_evaluate(r.net, r.tape, few).loss;
     const double whole = loss_without(&r, -1);
     for (int i = 0; rises && i < lab_whole(LAYERS); i++) rises[i] = loss_without(&r, i) - whole;

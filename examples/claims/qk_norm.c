@@ -107,7 +107,7 @@ static outcome train(int kind, double rate, uint64_t seed)
         ng_tape_reset(tape);
     }
     ng_dataset *few, *others;
-    ng_dataset_split(rest, 128, seed, &few, &others);
+    ng_dataset_split_new(rest, 128, seed, &few, &others);
     outcome o = {lab_evaluate(net, tape, few).loss, 0};
     ng_dataset_batch(few, tape, 0, 32, &batch);
     o.logit = largest_logit(net, tape, batch.x);

@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     }
     for (int seed = 0; seed < seeds; seed++) {
         ng_dataset *train, *validate;
-        ng_dataset_split(all, lab_whole(IMAGES), lab_seed(seed), &train, &validate);
+        ng_dataset_split_new(all, lab_whole(IMAGES), lab_seed(seed), &train, &validate);
         for (int kind = 0; kind < KINDS && lab_goes_on(); kind++) {
             lab_progress(seed * KINDS + kind, seeds * KINDS, "seed %d, %s", seed + 1,
                          kind_at(kind)->name);

@@ -74,7 +74,7 @@ static outcome train(cell at, double rate, uint64_t seed)
     const int steps = lab_whole(STEPS), warmup = steps / 5;
     ng_dataset *text, *rest, *held_out, *unused;
     const int vocabulary = lab_text(seed, CONTEXT, windows[at.size], &text, &rest);
-    ng_dataset_split(rest, HELD_OUT, seed, &held_out, &unused);
+    ng_dataset_split_new(rest, HELD_OUT, seed, &held_out, &unused);
     ng_module *net = make_network(at, vocabulary, seed);
     ng_tape *tape = ng_tape_new();
     ng_optimizer *adam =

@@ -231,7 +231,7 @@ static void train_one(comparison *c, runs *r, int place, double lr, bool shows)
     snprintf(key, sizeof key, c->on_trial ? "%s-%g" : "%s", choice->key, lr);
     ng_dataset *rest = NULL;
     if (c->train < ng_dataset_count(c->data))
-        ng_dataset_split(c->data, c->train, (uint64_t)t.seed, &t.train, &rest);
+        ng_dataset_split_new(c->data, c->train, (uint64_t)t.seed, &t.train, &rest);
     else
         t.train = ng_dataset_from(ng_dataset_x(c->data), ng_dataset_y(c->data));
     t.test = c->test ? c->test : rest;

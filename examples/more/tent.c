@@ -58,7 +58,7 @@ int main(int argc, char **argv)
     ng_tape *tape = ng_tape_new();
     ng_dataset *digits = ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16);
     ng_dataset *clean = NULL, *test = NULL;
-    ng_dataset_split(digits, 1000, 0, &clean, &test);
+    ng_dataset_split_new(digits, 1000, 0, &clean, &test);
     ng_dataset *corrupted = corrupt(test, tape);
     ng_module *net = ng_sequential_new(ng_linear_new(64, 128), ng_batch_norm_new(128),
                                        ng_relu_new(), ng_linear_new(128, 64), ng_batch_norm_new(64),

@@ -101,9 +101,9 @@ static ng_status run_rank(ng_group *group, void *with)
         printf("64-%d-%d-10 on %d ranks, batches of %d, %d epochs, mean of %d seeds\n", WIDTH,
                WIDTH, ng_group_size(group), BATCH, o->epochs, o->seeds);
     ng_dataset *all = ng_dataset_read_csv(o->data, .scale = 1.0 / 16), *learn, *validate;
-    if (!all || ng_dataset_split(all, ng_dataset_count(all) * 4 / 5, 0, &learn, &validate))
+    if (!all || ng_dataset_split_new(all, ng_dataset_count(all) * 4 / 5, 0, &learn, &validate))
         return ng_error_status();
-    ng_dataset *mine = ng_dataset_shard(learn, ng_group_rank(group), ng_group_size(group));
+    ng_dataset *mine = ng_dataset_shard_new(learn, ng_group_rank(group), ng_group_size(group));
     if (prints) printf("%-26s %12s %12s   %s\n", "norm", "train loss", "accuracy %", "digest");
     for (int norm = 0; norm < NORMS && !ng_failed(); norm++) {
         double loss = 0, accuracy = 0;

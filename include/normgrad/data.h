@@ -2,7 +2,7 @@
  *
  *     ng_dataset *digits = ng_dataset_read_csv("examples/data/digits.csv", .scale = 1.0 / 16);
  *     ng_dataset *most = NULL, *rest = NULL;
- *     ng_dataset_split(digits, 1437, 0, &most, &rest);
+ *     ng_dataset_split_new(digits, 1437, 0, &most, &rest);
  *     ng_dataset_standardize(rest, most), ng_dataset_standardize(most, most);
  *     ng_dataset_shuffle(most, 1);
  *     for (int i = 0; ng_dataset_batch(most, tape, i, 64, &batch); i++, ng_tape_reset(tape))
@@ -13,10 +13,10 @@
  *     ng_dataset_read_idx(images, labels)          reads MNIST's files
  *     ng_dataset_read_npz(path)                    reads a NumPy archive
  *     ng_dataset_from(x, y)                        copies two tensors
- *     ng_dataset_split(data, n, seed, &a, &b)      n samples at random, and the others
- *     ng_dataset_subset(data, numbers, n)          samples by number
- *     ng_dataset_fold(data, i, k, seed, &train, &validate)   the i-th fold of k
- *     ng_dataset_shard(data, rank, size)           the part of a rank
+ *     ng_dataset_split_new(data, n, seed, &a, &b)   n samples at random, and the others
+ *     ng_dataset_subset_new(data, numbers, n)      samples by number
+ *     ng_dataset_fold_new(data, i, k, seed, &train, &validate)   the i-th fold of k
+ *     ng_dataset_shard_new(data, rank, size)       the part of a rank
  *     ng_dataset_shuffle(data, seed)               draws the order of batches
  *     ng_dataset_standardize(data, reference)      mean 0 and deviation 1
  *     ng_dataset_batch(data, tape, i, n, &batch)   the i-th batch of n
@@ -102,23 +102,23 @@ NG_API ng_tensor *ng_dataset_y(const ng_dataset *dataset); /* NG_NONE without la
 
 /* Draws a random order from the seed alone, copies its first `count` samples to *first and the
  * others to *second. Both are yours; the source does not change. NG_EVALUE if a part is empty. */
-NG_API ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t seed,
-                                  ng_dataset **first, ng_dataset **second);
+NG_API ng_status ng_dataset_split_new(const ng_dataset *dataset, int64_t count, uint64_t seed,
+                                      ng_dataset **first, ng_dataset **second);
 
 /* A data set of yours with copies of samples, in the order of their numbers in the list. A number
  * may occur twice. NG_EVALUE for a number outside 0 .. ng_dataset_count(dataset) - 1. */
-NG_API ng_dataset *ng_dataset_subset(const ng_dataset *dataset, const int64_t *numbers,
-                                     int64_t count);
+NG_API ng_dataset *ng_dataset_subset_new(const ng_dataset *dataset, const int64_t *numbers,
+                                         int64_t count);
 
 /* One of k folds for cross-validation. Draws a random order from the seed alone, copies its fold-th
  * part (0 .. k - 1) to *validate and the others to *train; both are yours. The sizes of the parts
  * differ by at most one. NG_EVALUE for a k outside 2 .. number of samples. */
-NG_API ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t seed,
-                                 ng_dataset **train, ng_dataset **validate);
+NG_API ng_status ng_dataset_fold_new(const ng_dataset *dataset, int fold, int k, uint64_t seed,
+                                     ng_dataset **train, ng_dataset **validate);
 
 /* A data set of yours with copies of the samples rank, rank + size, rank + 2 size... The shards of
  * all ranks have the same number of samples, count / size; samples left over are in none. */
-NG_API ng_dataset *ng_dataset_shard(const ng_dataset *dataset, int rank, int size);
+NG_API ng_dataset *ng_dataset_shard_new(const ng_dataset *dataset, int rank, int size);
 
 /* Draws the order of later batches. It depends on the seed alone, not on earlier shuffles. */
 NG_API ng_status ng_dataset_shuffle(ng_dataset *dataset, uint64_t seed);

@@ -14,7 +14,7 @@
  *
  * All ranks get the same gradients to the bit, so their networks stay equal. These bits depend only
  * on the number of ranks if the work of each rank depends only on its number: its part of the data
- * (ng_dataset_shard), and its random numbers, ng_tape_seed(tape, ng_group_seed(group, 17)). */
+ * (ng_dataset_shard_new), and its random numbers, ng_tape_seed(tape, ng_group_seed(group, 17)). */
 #ifndef NORMGRAD_PARALLEL_H
 #define NORMGRAD_PARALLEL_H
 

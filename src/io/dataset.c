@@ -154,9 +154,9 @@ static ng_dataset *samples_new(const char *function, const ng_dataset *dataset,
     return subset;
 }
 
-ng_dataset *ng_dataset_subset(const ng_dataset *dataset, const int64_t *numbers, int64_t count)
+ng_dataset *ng_dataset_subset_new(const ng_dataset *dataset, const int64_t *numbers, int64_t count)
 {
-    static const char function[] = "ng_dataset_subset";
+    static const char function[] = "ng_dataset_subset_new";
     if (!ng_given(function, "dataset", dataset) || !ng_given(function, "numbers", numbers))
         return NULL;
     const int64_t all = ng_dataset_count(dataset);
@@ -171,9 +171,9 @@ ng_dataset *ng_dataset_subset(const ng_dataset *dataset, const int64_t *numbers,
     return count < 1 ? NULL : samples_new(function, dataset, numbers, count);
 }
 
-ng_dataset *ng_dataset_shard(const ng_dataset *dataset, int rank, int size)
+ng_dataset *ng_dataset_shard_new(const ng_dataset *dataset, int rank, int size)
 {
-    static const char function[] = "ng_dataset_shard";
+    static const char function[] = "ng_dataset_shard_new";
     if (!ng_given(function, "dataset", dataset)) return NULL;
     const int64_t all = ng_dataset_count(dataset);
     if (size < 1 || size > all || rank < 0 || rank >= size) {
@@ -212,10 +212,10 @@ static ng_status divide(const char *function, const ng_dataset *dataset, int64_t
     return NG_OK;
 }
 
-ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t seed,
-                           ng_dataset **first, ng_dataset **second)
+ng_status ng_dataset_split_new(const ng_dataset *dataset, int64_t count, uint64_t seed,
+                               ng_dataset **first, ng_dataset **second)
 {
-    static const char function[] = "ng_dataset_split";
+    static const char function[] = "ng_dataset_split_new";
     if (!ng_given(function, "dataset", dataset) || !ng_given(function, "first", first) ||
         !ng_given(function, "second", second))
         return ng_newest_status();
@@ -228,10 +228,10 @@ ng_status ng_dataset_split(const ng_dataset *dataset, int64_t count, uint64_t se
 }
 
 /* The first all % k parts have one sample more than the others. */
-ng_status ng_dataset_fold(const ng_dataset *dataset, int fold, int k, uint64_t seed,
-                          ng_dataset **train, ng_dataset **validate)
+ng_status ng_dataset_fold_new(const ng_dataset *dataset, int fold, int k, uint64_t seed,
+                              ng_dataset **train, ng_dataset **validate)
 {
-    static const char function[] = "ng_dataset_fold";
+    static const char function[] = "ng_dataset_fold_new";
     if (!ng_given(function, "dataset", dataset) || !ng_given(function, "train", train) ||
         !ng_given(function, "validate", validate))
         return ng_newest_status();

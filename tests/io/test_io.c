@@ -110,7 +110,7 @@ TEST(folds_are_all_samples_once)
     ng_dataset *data = own(ng_dataset_from(x, y)), *train, *validate;
     int seen[11] = {0};
     for (int fold = 0; fold < 4; fold++) {
-        assert_ok(ng_dataset_fold(data, fold, 4, 7, &train, &validate));
+        assert_ok(ng_dataset_fold_new(data, fold, 4, 7, &train, &validate));
         const int64_t count = ng_dataset_count(validate);
         ck_assert(count == 3 || count == 2);
         ck_assert_int_eq(count + ng_dataset_count(train), 11);
@@ -125,14 +125,14 @@ TEST(folds_are_all_samples_once)
         ng_dataset_free(train), ng_dataset_free(validate);
     }
     for (int i = 0; i < 11; i++) ck_assert_int_eq(seen[i], 1);
-    assert_refused(ng_dataset_fold(data, 4, 4, 7, &train, &validate));
-    assert_refused(ng_dataset_fold(data, 0, 12, 7, &train, &validate));
+    assert_refused(ng_dataset_fold_new(data, 4, 4, 7, &train, &validate));
+    assert_refused(ng_dataset_fold_new(data, 0, 12, 7, &train, &validate));
 
     const int64_t numbers[] = {10, 0, 10};
-    ng_dataset *some = own(ng_dataset_subset(data, numbers, 3));
+    ng_dataset *some = own(ng_dataset_subset_new(data, numbers, 3));
     assert_values(ng_dataset_x(some), 0, 10, 0, 10);
     assert_values(ng_dataset_y(some), 0, 20, 0, 20);
-    assert_refused(ng_dataset_subset(data, (const int64_t[]){11}, 1));
+    assert_refused(ng_dataset_subset_new(data, (const int64_t[]){11}, 1));
 }
 
 static void assert_dat(const ng_tensor *x, const char *expected)
@@ -569,7 +569,7 @@ TEST(split_is_disjoint_complete_and_of_the_seed)
     int64_t order[20], again[20], other[20];
     ng_dataset *data = own(numbered(20)), *a, *b;
     for (int time = 0; time < 2; time++) {
-        assert_ok(ng_dataset_split(data, 13, 3, &a, &b));
+        assert_ok(ng_dataset_split_new(data, 13, 3, &a, &b));
         ck_assert_int_eq(ng_dataset_count(a), 13);
         ck_assert_int_eq(ng_dataset_count(b), 7);
         epoch_of(a, 5, false, time ? again : order);
@@ -580,7 +580,7 @@ TEST(split_is_disjoint_complete_and_of_the_seed)
     assert_each_once(order, 20);
     ck_assert_mem_eq(order, again, sizeof order);
 
-    assert_ok(ng_dataset_split(data, 13, 4, &a, &b));
+    assert_ok(ng_dataset_split_new(data, 13, 4, &a, &b));
     epoch_of(a, 5, false, other);
     ck_assert_mem_ne(order, other, 13 * sizeof order[0]);
     ng_dataset_free(a), ng_dataset_free(b);
@@ -590,12 +590,12 @@ TEST(split_copies)
 {
     ng_dataset *data = numbered(6), *a, *b;
     ng_tensor *before = own(ng_copy_new(ng_dataset_x(data), NG_F32));
-    assert_ok(ng_dataset_split(data, 3, 0, &a, &b));
+    assert_ok(ng_dataset_split_new(data, 3, 0, &a, &b));
     assert_ok(ng_dataset_standardize(b, b));
     assert_ok(ng_dataset_standardize(a, a));
     assert_same_bits(ng_dataset_x(data), before);
     for (int i = 0; i < 4; i++) /* neither part is empty */
-        assert_refused(ng_dataset_split(data, (const int64_t[]){-1, 0, 6, 7}[i], 0, &b, &b));
+        assert_refused(ng_dataset_split_new(data, (const int64_t[]){-1, 0, 6, 7}[i], 0, &b, &b));
     ng_dataset_free(data);
     ck_assert_int_eq(ng_dataset_count(a), 3); /* outlives its source */
     ng_dataset_free(a), ng_dataset_free(b);
@@ -676,7 +676,7 @@ TEST(standardize_wants_the_reference_to_be_the_last)
     ng_dataset *test = own(of_values(NG_F64, NG_SHAPE(1, 1), NG_VALUES(7)));
     assert_ok(ng_dataset_standardize(train, train));
     assert_fails(ng_dataset_standardize(test, train), NG_ESTATE);
-    assert_ok(ng_dataset_split(train, 2, 0, &part, &rest));
+    assert_ok(ng_dataset_split_new(train, 2, 0, &part, &rest));
     assert_fails(ng_dataset_standardize(test, part), NG_ESTATE);
     assert_values(ng_dataset_x(test), 0, 7);
     assert_ok(ng_dataset_standardize(rest, part));
@@ -1137,7 +1137,7 @@ static bool read_split_and_standardize(void)
 {
     ng_dataset *a = NULL, *b = NULL, *data = ng_dataset_read_csv(in_folder("it.csv"));
     const bool worked =
-        ng_dataset_split(data, 1, 0, &a, &b) == NG_OK && ng_dataset_standardize(a, b) == NG_OK;
+        ng_dataset_split_new(data, 1, 0, &a, &b) == NG_OK && ng_dataset_standardize(a, b) == NG_OK;
     ng_dataset_free(a), ng_dataset_free(b), ng_dataset_free(data);
     return worked;
 }

@@ -126,7 +126,7 @@ static ng_status program(ng_group *group, void *with)
 {
     job *j = with;
     ng_dataset *all = labelled_data(NG_F32, SAMPLES, FEATURES);
-    ng_dataset *mine = ng_dataset_shard(all, ng_group_rank(group), SHARDS);
+    ng_dataset *mine = ng_dataset_shard_new(all, ng_group_rank(group), SHARDS);
     rank_state m = {.group = group};
     m.net = ng_sequential_new(ng_linear_new(FEATURES, 24), ng_batch_norm_new(24, .group = group),
                               ng_relu_new(), ng_dropout_new(0.2), ng_linear_new(24, 200),

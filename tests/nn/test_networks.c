@@ -392,7 +392,7 @@ TEST(statistics_that_cannot_be_recomputed_stay)
     ck_assert(ng_get(ng_module_find(net, "7.running_mean"), 0) != 3);
 
     const int64_t first = 0;
-    ng_dataset *one = own(ng_dataset_subset(data, &first, 1));
+    ng_dataset *one = own(ng_dataset_subset_new(data, &first, 1));
     assert_fails(ng_batch_norm_recompute(net, one, 8), NG_ESHAPE);
     ng_freeze(net);
     assert_refused(ng_batch_norm_recompute(net, data, 8));

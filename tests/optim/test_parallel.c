@@ -50,7 +50,7 @@ static ng_status training_program(ng_group *group, void *with)
     const training_plan *plan = with;
     const int rank = ng_group_rank(group);
     ng_dataset *all = labelled_data(NG_F32, SAMPLES, FEATURES),
-               *mine = ng_dataset_shard(all, rank, ng_group_size(group));
+               *mine = ng_dataset_shard_new(all, rank, ng_group_size(group));
     ng_module *net = make_network(group);
     ng_module_init(net, (uint64_t)rank); /* ng_parallel_new copies rank 0's values */
     ng_parallel *parallel = ng_parallel_new(net, group);
@@ -231,7 +231,7 @@ static ng_dataset *rows_of(const ng_tensor *x, int first, int last)
     int64_t numbers[ROWS];
     for (int i = first; i < last; i++) numbers[i - first] = i;
     ng_dataset *all = ng_dataset_from(x, NG_NONE);
-    ng_dataset *part = ng_dataset_subset(all, numbers, last - first);
+    ng_dataset *part = ng_dataset_subset_new(all, numbers, last - first);
     ng_dataset_free(all);
     return part;
 }
@@ -517,7 +517,7 @@ TEST(shards_are_equal_and_share_nothing)
     ng_dataset *all = own(labelled_data(NG_F32, SAMPLES, FEATURES));
     bool seen[SAMPLES] = {false};
     for (int r = 0; r < 8; r++) {
-        ng_dataset *shard = ng_dataset_shard(all, r, 8);
+        ng_dataset *shard = ng_dataset_shard_new(all, r, 8);
         ck_assert_int_eq(ng_dataset_count(shard), SAMPLES / 8);
         for (int i = 0; i < SAMPLES / 8; i++) {
             const int sample = i * 8 + r;
@@ -528,8 +528,8 @@ TEST(shards_are_equal_and_share_nothing)
         }
         ng_dataset_free(shard);
     }
-    assert_refused(ng_dataset_shard(all, 8, 8));
-    assert_refused(ng_dataset_shard(all, 0, SAMPLES + 1));
+    assert_refused(ng_dataset_shard_new(all, 8, 8));
+    assert_refused(ng_dataset_shard_new(all, 0, SAMPLES + 1));
 }
 
 static ng_status seed_program(ng_group *group, void *with)
