@@ -59,7 +59,7 @@ int main(void)
             runs[seed] = train(kind, (uint64_t)seed, digits, tape, &last);
             printf("%6.1f", last), fflush(stdout);
         }
-        summaries[kind] = ng_history_summary(runs, SEEDS); /* median and quartiles by epoch */
+        summaries[kind] = ng_history_summary_new(runs, SEEDS); /* median and quartiles by epoch */
         for (int seed = 0; seed < SEEDS; seed++) ng_history_free(runs[seed]);
         puts("");
     }

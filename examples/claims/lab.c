@@ -291,7 +291,7 @@ void lab_log_values(lab_curves *c, int seed, const char *series, double x, const
 static void put_curves(const lab_curves *c, const char *scratch)
 {
     char line[4096];
-    ng_history *summary = ng_history_summary(c->runs, c->count);
+    ng_history *summary = ng_history_summary_new(c->runs, c->count);
     ng_history_write(summary, scratch);
     lab_goes_on();
     fprintf(lab.data, "%s# %s\n", lab.blocks++ ? "\n\n" : "\n", c->name);

@@ -10,7 +10,7 @@
  *     ng_history_block(history, name)                begins a block: one run, for example
  *     ng_history_log(history, series, step, value)   logs a value
  *     ng_history_log_at(history, series, x, value)   the same at a real x
- *     ng_history_summary(histories, n)               median and quartiles of several runs
+ *     ng_history_summary_new(histories, n)           median and quartiles of several runs
  *     ng_history_write(history, path)                to a file
  *     ng_history_read(path)                          from a file
  *     ng_file_write(path, bytes, size)               replaces a file in one step
@@ -35,7 +35,7 @@ NG_BEGIN_C
  * two blank lines separate blocks. In gnuplot `index "LayerNorm"` selects the first block whose
  * name begins with this, `columnheader` names the columns, and `set datafile missing "?"` skips
  * what was not logged at a step. NaN and Inf are written as such; gnuplot's line has a gap there.
- * If a block has series of ng_history_summary or ng_watch, a line "#kinds:" before the names says
+ * If a block has series of ng_history_summary_new or ng_watch, a line "#kinds:" before the names says
  * which they are: "spread" and "layer". ng_plot draws the others, "curve". */
 typedef struct ng_history ng_history;
 
@@ -76,11 +76,12 @@ NG_API ng_status ng_history_log_at(ng_history *history, const char *series, doub
 typedef struct {
     const char *block; /* use the blocks of this name, and give it to the result; default: all */
     int count;
-} ng_history_summary_options;
-#define ng_history_summary(histories, ...)                                                         \
-    ng_history_summary_with(histories, NG_NAMED(ng_history_summary_options, count, __VA_ARGS__))
-NG_API ng_history *ng_history_summary_with(ng_history *const *histories,
-                                           ng_history_summary_options options);
+} ng_history_summary_new_options;
+#define ng_history_summary_new(histories, ...)                                                     \
+    ng_history_summary_new_with(histories,                                                         \
+                                NG_NAMED(ng_history_summary_new_options, count, __VA_ARGS__))
+NG_API ng_history *ng_history_summary_new_with(ng_history *const *histories,
+                                               ng_history_summary_new_options options);
 
 /* Writes the whole history to a file, which is replaced when the new one is complete. */
 NG_API ng_status ng_history_write(const ng_history *history, const char *path);

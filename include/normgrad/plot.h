@@ -32,7 +32,7 @@ NG_BEGIN_C
  * its folder exists. NULL opens a window, which stays when the program ends.
  *
  * If .series is not given, all series are drawn, except the quartiles, the extremes and the number
- * of runs of an ng_history_summary, and what ng_watch has logged. With .band, NAME_low and
+ * of runs of an ng_history_summary_new, and what ng_watch has logged. With .band, NAME_low and
  * NAME_high are the band of the series NAME.
  *
  * A NaN, a value beyond 1e300 and on a logarithmic axis one below 1e-300 leave a gap in the curve,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char summary_name[] = "ng_history_summary";
+static const char summary_name[] = "ng_history_summary_new";
 
 /* The values that the runs have logged, in any order and then sorted by place, series and value. */
 typedef struct {
@@ -156,8 +156,8 @@ static bool collect_runs(summary *s, ng_history *const *histories, const char *b
     return s->count > 0;
 }
 
-ng_history *ng_history_summary_with(ng_history *const *histories,
-                                    ng_history_summary_options options)
+ng_history *ng_history_summary_new_with(ng_history *const *histories,
+                                        ng_history_summary_new_options options)
 {
     if (!ng_given(summary_name, "histories", histories) ||
         !ng_option_positive(summary_name, "count", options.count, "histories"))

@@ -174,7 +174,7 @@ TEST(summary_has_median_quartiles_and_extremes)
         ng_history_log(runs[i], "loss", 7, (double)NAN);
         if (i == 0) ng_history_log(runs[i], "loss", 8, HUGE_VAL);
     }
-    ng_history *sum = ng_history_summary(runs, 4, .block = "LayerNorm");
+    ng_history *sum = ng_history_summary_new(runs, 4, .block = "LayerNorm");
     assert_ok(ng_history_write(sum, in_folder("s.dat")));
     ck_assert(file_has(
         in_folder("s.dat"),
@@ -186,15 +186,15 @@ TEST(summary_has_median_quartiles_and_extremes)
         "7         NaN           NaN           NaN           NaN           NaN           0\n"
         "8         NaN           NaN           NaN           NaN           NaN           1\n"));
     ng_history_free(sum);
-    sum = ng_history_summary(runs, 4); /* eight blocks */
+    sum = ng_history_summary_new(runs, 4); /* eight blocks */
     assert_ok(ng_history_write(sum, in_folder("s.dat")));
     ck_assert(file_has(in_folder("s.dat"), "0         99            99 "));
     ng_history_free(sum);
-    assert_refused(ng_history_summary(runs, 4, .block = "none"));
-    assert_refused(ng_history_summary(runs, 0));
+    assert_refused(ng_history_summary_new(runs, 4, .block = "none"));
+    assert_refused(ng_history_summary_new(runs, 0));
     ng_history_log_at(history, "loss", 0.5, 1);
     runs[4] = history;
-    assert_refused(ng_history_summary(runs, 5));
+    assert_refused(ng_history_summary_new(runs, 5));
     for (int i = 0; i < 4; i++) ng_history_free(runs[i]);
 }
 
@@ -210,7 +210,7 @@ TEST(summary_counts_nan_as_the_worst)
             if (diverges) break;
         }
     }
-    ng_history *sum = ng_history_summary(runs, 5);
+    ng_history *sum = ng_history_summary_new(runs, 5);
     assert_ok(ng_history_write(sum, in_folder("s.dat")));
     ck_assert(file_has(
         in_folder("s.dat"),
@@ -233,7 +233,7 @@ TEST(summary_takes_long_names)
         snprintf(name[i] + 300, 100, "%d", i);
         ng_history_log(history, name[i], 0, i);
     }
-    ng_history *sum = ng_history_summary(&history, 1);
+    ng_history *sum = ng_history_summary_new(&history, 1);
     assert_ok(ng_history_write(sum, in_folder("s.dat")));
     for (int i = 0; i < 2; i++) {
         strcat(name[i], "_max ");
@@ -264,7 +264,7 @@ TEST(summary_without_memory_gives_all_back)
     for (int64_t i = 0;; i++) {
         log_loss();
         allocations_fail_after(i);
-        ng_history *sum = ng_history_summary(&history, 1);
+        ng_history *sum = ng_history_summary_new(&history, 1);
         allocations_succeed();
         if (!sum) assert_error(NG_ENOMEM, "ng_history");
         ng_history_free(sum);
@@ -423,7 +423,7 @@ TEST(every_series_is_drawn)
 TEST(statistics_of_a_summary_are_no_curves)
 {
     ng_history_log(history, "temperature_max", 0, 1), ng_history_log(history, "loss", 0, 2);
-    ng_history *sum = own(ng_history_summary(&history, 1));
+    ng_history *sum = own(ng_history_summary_new(&history, 1));
     assert_ok(ng_history_write(sum, in_folder("s.dat")));
     ng_history *again = own(ng_history_read(in_folder("s.dat")));
     assert_ok(ng_history_write(again, in_folder("t.dat")));
@@ -437,7 +437,7 @@ TEST(statistics_of_a_summary_are_no_curves)
                       !file_has(in_folder("a.dat"), "runs"));
         }
     ng_history_log(history, "temperature", 0, 1);
-    assert_refused(ng_history_summary(&history, 1));
+    assert_refused(ng_history_summary_new(&history, 1));
     static const char *const bad[] = {"curve", "curve curve curve", "curve line", "curve spread x"};
     for (int i = 0; i < 4; i++) {
         char text[200];
@@ -500,7 +500,7 @@ TEST(diverged_runs_are_named)
             ng_history_log(history, "loss", step, k > 0 ? exp(-k * step) : (double)NAN);
             ng_history_log(history, "accuracy", step, k > 1 ? 0 : 0.5);
         }
-        sum[k] = own(ng_history_summary(&history, 1, .block = names[k]));
+        sum[k] = own(ng_history_summary_new(&history, 1, .block = names[k]));
     }
     static const char *const loss[] = {"loss", NULL};
     assert_ok(ng_plot(history, in_folder("a.svg"), .log_y = true, .series = loss));
