@@ -14,7 +14,7 @@ static inline ng_status world_run(ng_group_program *program, void *with, int thr
 {
     ng_set_threads(1);
     if (threads > 0) return ng_group_run(program, with, threads);
-    ng_group *world = ng_mpi_begin(NULL, NULL) ? NULL : ng_mpi_group(MPI_COMM_WORLD);
+    ng_group *world = ng_mpi_begin(NULL, NULL) ? NULL : ng_mpi_group_new(MPI_COMM_WORLD);
     const ng_status status = world ? program(world, with) : ng_error_status();
     ng_group_free(world);
     MPI_Finalize();

@@ -10,13 +10,13 @@
  *     static ng_status run_it(void) { return ng_group_run(program, NULL, 8); }
  *
  *     ng_group_run(program, with, ranks)         runs a program on threads
- *     ng_group_alone()                           a group of one rank
+ *     ng_group_alone_new()                       a group of one rank
  *     ng_group_rank(group)                       this rank, from 0; ng_group_size
  *     ng_group_sum(tape, x, group)               the sum over the ranks, differentiable
  *     ng_group_broadcast(group, x, from)         copies x of one rank to all
  *     ng_group_gather(group, mine, count, all)   numbers of each rank, on all ranks
  *     ng_group_agree(group)                      whether no rank has failed
- *     ng_group_over(&link)                       a group on a link of your own
+ *     ng_group_over_new(&link)                   a group on a link of your own
  *
  * parallel.h trains a network on a group. All ranks make the calls below in the same order, with
  * the same sizes. A call ends when all ranks have made it. Sums are added along one binary tree
@@ -50,7 +50,7 @@ typedef ng_status ng_group_program(ng_group *group, void *with);
 NG_API NG_MUST_CHECK ng_status ng_group_run(ng_group_program *program, void *with, int ranks);
 
 /* A group of one rank: the same program runs alone. Yours. */
-NG_API ng_group *ng_group_alone(void);
+NG_API ng_group *ng_group_alone_new(void);
 
 /* This rank, from 0, and the number of ranks; -1 for NULL. */
 NG_API int ng_group_rank(const ng_group *group);
@@ -98,7 +98,7 @@ typedef struct {
 } ng_group_link;
 
 /* The group of these ranks. Yours; the link is copied. */
-NG_API ng_group *ng_group_over(const ng_group_link *link);
+NG_API ng_group *ng_group_over_new(const ng_group_link *link);
 
 NG_END_C
 

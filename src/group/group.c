@@ -39,9 +39,9 @@ static void group_destroy(ng_group *group)
     ng_free(group->heads), ng_free(group->parts), ng_free(group);
 }
 
-ng_group *ng_group_over(const ng_group_link *link)
+ng_group *ng_group_over_new(const ng_group_link *link)
 {
-    static const char function[] = "ng_group_over";
+    static const char function[] = "ng_group_over_new";
     if (!ng_given(function, "link", link)) return NULL;
     if (link->rank < 0 || link->rank >= link->size || !link->all_to_all || !link->all_gather) {
         ng_fail(NG_EVALUE, "%s: rank %d of %d, expected 0 <= rank < size and both functions",
@@ -66,9 +66,9 @@ static ng_status copy_own(void *with, const void *mine, void *all, size_t bytes)
     return NG_OK;
 }
 
-ng_group *ng_group_alone(void)
+ng_group *ng_group_alone_new(void)
 {
-    return ng_group_over(
+    return ng_group_over_new(
         &(ng_group_link){.size = 1, .all_to_all = copy_own, .all_gather = copy_own});
 }
 

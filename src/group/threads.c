@@ -76,7 +76,7 @@ static void *run_rank(void *of)
 {
     rank_thread *own = of;
     meeting *m = own->at;
-    ng_group *group = ng_group_over(
+    ng_group *group = ng_group_over_new(
         &(ng_group_link){own->rank, m->size, own, threads_all_to_all, threads_all_gather, NULL});
     if (!group) break_up(m);
     const ng_status status = group ? m->program(group, m->with) : NG_OK;

@@ -17,10 +17,10 @@ static ng_status status_of(const char *call, int code)
 static ng_status can_send(void *with, size_t bytes)
 {
     if (*(MPI_Comm *)with == MPI_COMM_NULL)
-        return ng_fail(NG_ESTATE, "ng_mpi_group: a process has no group");
+        return ng_fail(NG_ESTATE, "ng_mpi_group_new: a process has no group");
     if (bytes <= INT_MAX) return NG_OK;
-    return ng_fail(NG_EVALUE, "ng_mpi_group: %zu bytes from one rank, expected at most %d", bytes,
-                   INT_MAX);
+    return ng_fail(NG_EVALUE, "ng_mpi_group_new: %zu bytes from one rank, expected at most %d",
+                   bytes, INT_MAX);
 }
 
 static ng_status mpi_all_to_all(void *with, const void *mine, void *all, size_t bytes)
@@ -73,9 +73,9 @@ static ng_status can_use_mpi(const char *function)
 }
 
 /* The communicator follows when all processes have memory for a group. */
-ng_group *ng_mpi_group(MPI_Comm communicator)
+ng_group *ng_mpi_group_new(MPI_Comm communicator)
 {
-    static const char function[] = "ng_mpi_group";
+    static const char function[] = "ng_mpi_group_new";
     if (can_use_mpi(function)) return NULL;
     MPI_Comm *own = malloc(sizeof *own);
     ng_group_link link = {.with = own,
@@ -87,7 +87,7 @@ ng_group *ng_mpi_group(MPI_Comm communicator)
         *own = MPI_COMM_NULL;
     else
         ng_fail(NG_ENOMEM, "%s: out of memory", function);
-    ng_group *group = own ? ng_group_over(&link) : NULL;
+    ng_group *group = own ? ng_group_over_new(&link) : NULL;
     int made = group != NULL, all = 0;
     if (!status_of(function, MPI_Allreduce(&made, &all, 1, MPI_INT, MPI_MIN, communicator)) &&
         all && !status_of(function, MPI_Comm_dup(communicator, own))) {

@@ -55,7 +55,7 @@ static void begin_calls(void)
     adam = ng_adam_new(layer);
     training = ng_training_new(adam, .tape = tape, .data = data);
     some_data = other_data = NULL;
-    group = ng_group_alone();
+    group = ng_group_alone_new();
     parallel = ng_parallel_new(layer, group);
     assert_ok(training && parallel);
 }

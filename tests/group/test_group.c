@@ -209,8 +209,8 @@ TEST(wrong_settings_are_errors)
 {
     assert_fails(ng_group_run(faulty_program, NULL, 0), NG_EVALUE);
     const ng_group_link bad = {.rank = 2, .size = 2};
-    assert_fails(ng_group_over(&bad), NG_EVALUE);
-    ng_group *group = ng_group_alone();
+    assert_fails(ng_group_over_new(&bad), NG_EVALUE);
+    ng_group *group = ng_group_alone_new();
     ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2));
     assert_fails(ng_group_broadcast(group, x, 1), NG_EVALUE);
     ck_assert_int_eq(ng_group_rank(group), 0);
@@ -230,7 +230,7 @@ static ng_status breaking(void *with, const void *mine, void *all, size_t bytes)
 LOOP_TEST(a_link_that_fails_is_an_error_and_ends_the_group, 3)
 {
     int left = _i; /* the head, the parts, or the sums */
-    ng_group *group = ng_group_over(
+    ng_group *group = ng_group_over_new(
         &(ng_group_link){.size = 1, .with = &left, .all_to_all = breaking, .all_gather = breaking});
     ng_tape *on = ng_tape_new();
     ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(2));

@@ -577,7 +577,7 @@ TEST(a_training_continues_with_another_number_of_samples)
 /* These networks have the same tensors and other settings. */
 TEST(every_setting_of_a_layer_is_compared)
 {
-    ng_group *group = ng_group_alone();
+    ng_group *group = ng_group_alone_new();
 #define ATTENTION(...) ng_multi_head_attention_new(8, 2, __VA_ARGS__)
 #define RENORM(...) ng_batch_renorm_new(4, __VA_ARGS__)
 #define BLOCK(...) ng_transformer_block_new(8, 2, __VA_ARGS__)

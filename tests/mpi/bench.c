@@ -107,7 +107,7 @@ static job job_new(const plan *p)
 {
     job j = {.plan = p, .tape = ng_tape_new()};
     ng_rng rng = ng_rng_seeded((uint64_t)rank);
-    if (p->way == TOGETHER) j.group = ng_mpi_group(MPI_COMM_WORLD);
+    if (p->way == TOGETHER) j.group = ng_mpi_group_new(MPI_COMM_WORLD);
     if (p->kind != STEP && p->kind != TRANSFORMER) {
         j.x = ng_ones_new(NG_F32, NG_SHAPE(NUMBERS));
         return j;

@@ -147,11 +147,11 @@ static ng_status program(ng_group *group, void *with)
 
 static void *refuse(void *said)
 {
-    if (!ng_mpi_group(MPI_COMM_WORLD) && ng_error_status() == NG_ESTATE) *(bool *)said = true;
+    if (!ng_mpi_group_new(MPI_COMM_WORLD) && ng_error_status() == NG_ESTATE) *(bool *)said = true;
     return NULL;
 }
 
-/* Whether ng_mpi_group refuses this thread, or another one. */
+/* Whether ng_mpi_group_new refuses this thread, or another one. */
 static bool is_refused(int level, bool another)
 {
     pthread_t thread;
@@ -164,7 +164,7 @@ static bool is_refused(int level, bool another)
     else if (!pthread_create(&thread, NULL, refuse, &said))
         pthread_join(thread, NULL);
     if (another) {
-        ng_group *group = ng_mpi_group(MPI_COMM_WORLD);
+        ng_group *group = ng_mpi_group_new(MPI_COMM_WORLD);
         said = said && group;
         ng_group_free(group);
     }
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
             printf("refused\n");
     } else {
         if (ng_mpi_begin(&argc, &argv)) return 2;
-        ng_group *group = ng_mpi_group(MPI_COMM_WORLD);
+        ng_group *group = ng_mpi_group_new(MPI_COMM_WORLD);
         const ng_status status = group ? program(group, &j) : ng_error_status();
         ng_group_free(group);
         if (is(&j, "leave") && !status && ng_failed()) fprintf(stderr, "%s\n", ng_error_text());

@@ -57,7 +57,7 @@ START_TEST(every_kind_of_value_is_described)
     assert_described(ng_multi_head_attention_new(8, 2, .kv_heads = 2), "8, heads=2");
     assert_described(ng_multi_head_attention_new(8, 4, .kv_heads = 2, .context = 6),
                      "8, heads=4, kv_heads=2, context=6");
-    ng_group *alone = ng_group_alone();
+    ng_group *alone = ng_group_alone_new();
     assert_described(ng_batch_renorm_new(4, .group = alone, .warmup = 3),
                      "4, eps=1e-05, momentum=0.1, r_max=3, d_max=5, warmup=3, synchronized");
     ng_group_free(alone);

@@ -30,7 +30,7 @@ START_TEST(settings_that_do_not_go_together_are_refused)
     assert_refused(ng_batch_norm_new(3, .frozen = true, .momentum = NG_ZERO));
     assert_refused(ng_batch_norm_new(3, .frozen = true, .cumulative = true));
     assert_refused(ng_batch_norm_new(3, .frozen = true, .ghost = 2));
-    ng_group *alone = ng_group_alone();
+    ng_group *alone = ng_group_alone_new();
     assert_refused(ng_batch_norm_new(3, .frozen = true, .group = alone));
     ng_group_free(alone);
     assert_refused(ng_batch_renorm_new(3, .warmup = -1));

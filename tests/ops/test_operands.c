@@ -367,7 +367,7 @@ static ng_status given_back(ng_tensor **in)
 /* With a group of its own, because a failure ends the group. */
 static ng_status parallel_backward(ng_tensor *loss)
 {
-    ng_group *group = ng_group_alone();
+    ng_group *group = ng_group_alone_new();
     ng_parallel *parallel = ng_parallel_new(a_linear, group);
     const ng_status status = ng_parallel_backward(parallel, tape, loss);
     ng_parallel_free(parallel), ng_group_free(group);
@@ -575,7 +575,7 @@ static void begin_calls(void)
     set_up();
     rng = ng_rng_seeded(1);
     other = ng_tape_new();
-    alone = ng_group_alone();
+    alone = ng_group_alone_new();
     a_linear = ng_linear_new(4, 4, .no_bias = true);
     an_adaptive = ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 4);
     an_lstm = ng_lstm_new(4, 4);

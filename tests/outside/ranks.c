@@ -6,7 +6,7 @@
 int main(int argc, char **argv)
 {
     if (ng_mpi_begin(&argc, &argv)) return 1;
-    ng_group *group = ng_mpi_group(MPI_COMM_WORLD);
+    ng_group *group = ng_mpi_group_new(MPI_COMM_WORLD);
     ng_tape *tape = ng_tape_new();
     ng_tensor *x = ng_full_new(NG_F64, NG_SCALAR, ng_group_rank(group) + 1);
     const double sum = ng_item(ng_group_sum(tape, x, group));

@@ -141,7 +141,7 @@ static ng_status silent_program(ng_group *group, void *with)
 
 START_TEST(links_projections_and_programs_that_fail_without_a_record_are_errors)
 {
-    ng_group *group = ng_group_over(
+    ng_group *group = ng_group_over_new(
         &(ng_group_link){.size = 1, .all_to_all = silent_link, .all_gather = silent_link});
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(ng_group_agree(group), NG_EIO);
