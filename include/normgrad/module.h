@@ -10,7 +10,7 @@
  *
  *     ng_forward(net, tape, x)               the output for x
  *     ng_forward_using(net, tape, w, n, x)   the same with other parameters
- *     ng_recompute(tape, net, x)             ng_forward that keeps less memory
+ *     ng_recompute(net, tape, x)             ng_forward that keeps less memory
  *     ng_train(net), ng_eval(net)            the modes of dropout and BatchNorm
  *     ng_freeze(net), ng_unfreeze(net)       excludes parameters from training
  *     ng_module_init(net, seed)              draws the parameters
@@ -103,7 +103,7 @@ NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape,
 /* ng_forward that keeps only its inputs and its output on the tape. What the layers compute in
  * between is freed at once, and computed again for the gradient (Chen et al. 2016):
  *
- *     for (int i = 0; i < 24; i++) x = ng_recompute(tape, block[i], x);
+ *     for (int i = 0; i < 24; i++) x = ng_recompute(block[i], tape, x);
  *
  * So 24 blocks need the memory of one block and of 24 outputs, and a third more time. Outputs and
  * gradients have the same bits as with ng_forward, also of tensors and modules that are not the
@@ -116,8 +116,8 @@ NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape,
  * another output, the gradient is NG_ESTATE. Functions and layers of your own must do the same in
  * both runs and must not keep results of a pass; ng_backward is NG_ESTATE there. Modules that they
  * call must not be freed before the gradient is taken. */
-#define ng_recompute(tape, module, ...) ng_recompute_with(tape, module, NG_INPUTS(__VA_ARGS__))
-NG_API ng_tensor *ng_recompute_with(ng_tape *tape, ng_module *module, ng_inputs inputs);
+#define ng_recompute(module, tape, ...) ng_recompute_with(module, tape, NG_INPUTS(__VA_ARGS__))
+NG_API ng_tensor *ng_recompute_with(ng_module *module, ng_tape *tape, ng_inputs inputs);
 
 /* Sets the mode of a module and of all its children. A module that is added later
  * (ng_sequential_add, ng_list_add, ng_module_add_child) keeps its own mode. */

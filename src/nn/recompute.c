@@ -182,7 +182,7 @@ static ng_tensor *first_run(ng_tape *tape, recompute_attributes *a, ng_tensor **
     return output;
 }
 
-ng_tensor *ng_recompute_with(ng_tape *tape, ng_module *module, ng_inputs inputs)
+ng_tensor *ng_recompute_with(ng_module *module, ng_tape *tape, ng_inputs inputs)
 {
     static const char function[] = "ng_recompute";
     if (!ng_given(function, "tape", tape) || !ng_given(function, "module", module) ||

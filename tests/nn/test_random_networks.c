@@ -83,7 +83,7 @@ static ng_tensor *wrapper_forward(ng_module *self, ng_tape *on, const ng_inputs 
 {
     const wrapper *layer = (const wrapper *)self;
     ng_tensor *condition = layer->takes_condition ? in->condition : NG_NONE;
-    return layer->again ? ng_recompute(on, layer->inner, in->x, .condition = condition)
+    return layer->again ? ng_recompute(layer->inner, on, in->x, .condition = condition)
                         : ng_forward(layer->inner, on, in->x, .condition = condition);
 }
 

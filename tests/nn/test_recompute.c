@@ -20,7 +20,7 @@ typedef struct {
 static ng_tensor *wrapper_forward(ng_module *self, ng_tape *on, const ng_inputs *in)
 {
     const wrapper *layer = (const wrapper *)self;
-    return layer->again ? ng_recompute_with(on, layer->inner, *in)
+    return layer->again ? ng_recompute_with(layer->inner, on, *in)
                         : ng_forward_child(layer->inner, on, in->x, in);
 }
 
@@ -193,7 +193,7 @@ TEST(inputs_may_be_named)
     ng_tensor *y[2];
     for (int i = 0; i < 2; i++) {
         ng_module *block = ng_module_child(ng_module_child(t.net[i], 1), 0);
-        y[i] = i ? ng_recompute(t.on[i], block, t.x[i], .mask = mask)
+        y[i] = i ? ng_recompute(block, t.on[i], t.x[i], .mask = mask)
                  : ng_forward(block, t.on[i], t.x[i], .mask = mask);
         assert_ok(ng_backward(t.on[i], ng_sum(t.on[i], y[i])));
     }
@@ -227,14 +227,14 @@ TEST(it_is_ng_forward_where_nothing_is_recorded)
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(4, DIM)));
     ng_eval(net);
     ng_tape_set_recording(tape, false);
-    assert_same_bits(ng_recompute(tape, net, x), ng_forward(net, tape, x));
+    assert_same_bits(ng_recompute(net, tape, x), ng_forward(net, tape, x));
     ck_assert_int_eq(ng_tape_used(tape).ops, 0);
     ng_tape_set_recording(tape, true);
     ng_freeze(net);
-    assert_same_bits(ng_recompute(tape, net, x), ng_forward(net, tape, x));
+    assert_same_bits(ng_recompute(net, tape, x), ng_forward(net, tape, x));
     ck_assert_int_eq(ng_tape_used(tape).ops, 0);
     ng_unfreeze(net);
-    ck_assert_ptr_nonnull(ng_recompute(tape, net, x));
+    ck_assert_ptr_nonnull(ng_recompute(net, tape, x));
     ck_assert_int_eq(ng_tape_used(tape).ops, 1);
 }
 
@@ -262,7 +262,7 @@ TEST(a_failure_in_either_run_is_an_error)
                               ng_module_built(ng_module_new(&fragile_class)));
         ng_tensor *x = normal(NG_F32, NG_SHAPE(4, DIM), 1);
         calls_left = calls;
-        ng_tensor *y = ng_recompute(tape, net, x);
+        ng_tensor *y = ng_recompute(net, tape, x);
         if (calls == 0) assert_fails(y, NG_ESHAPE, "3 (Fragile): ng_reshape");
         ng_tensor *running = ng_module_find(net, "1.running_mean");
         ng_tensor *moved = own(ng_copy_new(running, NG_F32)), *next = NULL;
@@ -271,17 +271,17 @@ TEST(a_failure_in_either_run_is_an_error)
         if (calls == 2) assert_ok(ng_backward(tape, ng_sum(tape, y)));
         ck_assert_int_eq(ng_has_grad(x), calls == 2);
         assert_same_bits(running, moved);
-        assert_ok(next = ng_recompute(tape, ng_module_child(net, 0), x)); /* the tape goes on */
+        assert_ok(next = ng_recompute(ng_module_child(net, 0), tape, x)); /* the tape goes on */
         assert_ok(ng_backward(tape, ng_sum(tape, next)));
         ng_tape_reset(tape);
         ng_module_free(net);
     }
     ng_tensor *x = normal(NG_F32, NG_SHAPE(4, DIM), 1);
     ng_module *net = own(ng_linear_new(DIM, DIM));
-    assert_fails(ng_recompute(tape, net, NULL), NG_ENULL);
-    assert_fails(ng_recompute(tape, NULL, x), NG_ENULL);
-    assert_fails(ng_recompute(NULL, net, x), NG_ENULL);
-    ng_tensor *y = ng_recompute(tape, net, x);
+    assert_fails(ng_recompute(net, tape, NULL), NG_ENULL);
+    assert_fails(ng_recompute(NULL, tape, x), NG_ENULL);
+    assert_fails(ng_recompute(net, NULL, x), NG_ENULL);
+    ng_tensor *y = ng_recompute(net, tape, x);
     assert_ok(ng_fill(ng_module_find(net, "bias"), 2));
     assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESTATE);
 }
@@ -348,7 +348,7 @@ static void expect_after(void (*change)(ng_module *net, ng_tensor *x), ng_status
         ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(4, DIM)));
         factor = own(ng_ones_new(NG_F32, NG_SHAPE(DIM)));
         ng_tape_seed(tape, 1);
-        ng_tensor *y = i ? ng_recompute(tape, net, x) : ng_forward(net, tape, x);
+        ng_tensor *y = i ? ng_recompute(net, tape, x) : ng_forward(net, tape, x);
         if (i) change(net, x);
         slope[i] = ng_gradient(tape, y, ng_module_find(net, "3.weight"));
     }
@@ -381,7 +381,7 @@ TEST(a_change_is_undone_or_noticed_even_if_the_output_is_the_same)
 TEST(a_module_that_was_converted_is_an_error)
 {
     ng_module *net = own(ng_batch_norm_new(1000, .no_affine = true));
-    ng_tensor *y = ng_recompute(tape, net, normal(NG_F32, NG_SHAPE(5, 1000), 1));
+    ng_tensor *y = ng_recompute(net, tape, normal(NG_F32, NG_SHAPE(5, 1000), 1));
     assert_ok(ng_module_to(net, NG_F64));
     assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESTATE, "BatchNorm");
 }
@@ -391,7 +391,7 @@ TEST(a_module_that_was_converted_is_an_error)
 static ng_tensor *two_layers(ng_tape *on, ng_tensor *const *in, void *net)
 {
     ng_tensor *x = ng_forward(ng_module_child(net, 0), on, in[0]);
-    return ng_recompute(on, ng_module_child(net, 1), x);
+    return ng_recompute(ng_module_child(net, 1), on, x);
 }
 
 /* The second layer runs again with its own detached values, not with those of the first. */

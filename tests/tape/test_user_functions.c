@@ -332,7 +332,7 @@ START_TEST(a_tape_that_is_in_use_is_not_reset_or_freed)
         assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESTATE, name);
     }
     ng_module *net = own(ng_function_new("ending", ending_function));
-    ng_tensor *y = ng_recompute(tape, net, x);
+    ng_tensor *y = ng_recompute(net, tape, x);
     assert_error(NG_ESTATE, name);
     ng_clear_error();
     if (y) assert_values(y, 0, 9, 9);
