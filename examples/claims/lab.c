@@ -574,7 +574,7 @@ void lab_he_weights(ng_module *net, uint64_t seed)
     ng_named_tensor p;
     for (int i = 0; ng_module_parameter(net, i, &p); i++) {
         const size_t length = strlen(p.name);
-        if (ng_rank(p.tensor) == 2) ng_init(p.tensor, NG_INIT_KAIMING_NORMAL, 0, &rng);
+        if (ng_rank(p.tensor) == 2) ng_fill_init(p.tensor, NG_INIT_KAIMING_NORMAL, 0, &rng);
         if (length >= 4 && strcmp(p.name + length - 4, "bias") == 0) ng_fill(p.tensor, 0);
     }
     lab_goes_on();

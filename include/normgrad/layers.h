@@ -38,7 +38,7 @@ NG_BEGIN_C
 
 /* How a weight is drawn. fan_in and fan_out are how many numbers it reads and how many it makes. */
 typedef enum {
-    NG_INIT_DEFAULT = 0,     /* the layer's own; in ng_init U(-b, b), b = 1 / sqrt(fan_in) */
+    NG_INIT_DEFAULT = 0,     /* the layer's own; in ng_fill_init U(-b, b), b = 1 / sqrt(fan_in) */
     NG_INIT_KAIMING_UNIFORM, /* U(-b, b), b = sqrt(6 / fan_in); He et al. 2015 */
     NG_INIT_KAIMING_NORMAL,  /* N(0, 2 / fan_in) */
     NG_INIT_XAVIER_UNIFORM,  /* U(-b, b), b = sqrt(6 / (fan_in + fan_out)); Glorot & Bengio 2010 */
@@ -49,7 +49,7 @@ typedef enum {
 
 /* Draws a tensor; a matrix is (fan_out, fan_in), a vector has both fans equal to its length.
  * `value` is used by NG_INIT_NORMAL and NG_INIT_CONSTANT only. */
-NG_API ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *rng);
+NG_API ng_status ng_fill_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *rng);
 
 /* Linear: y = x weight^T + bias; weight (out, in), bias (out). Both are drawn from
  * U(-1/sqrt(in), 1/sqrt(in)), as in PyTorch.

@@ -182,8 +182,8 @@ static void attention_init(ng_module *self, ng_rng *rng)
     const double deviation = 1 / sqrt((double)dim), gain = layer->options.gain;
     if (is_cross(layer)) {
         ng_fill_normal(layer->q_weight, 0, deviation, rng);
-        ng_init(layer->k_weight, NG_INIT_XAVIER_NORMAL, 0, rng);
-        ng_init(layer->v_weight, NG_INIT_XAVIER_NORMAL, 0, rng);
+        ng_fill_init(layer->k_weight, NG_INIT_XAVIER_NORMAL, 0, rng);
+        ng_fill_init(layer->v_weight, NG_INIT_XAVIER_NORMAL, 0, rng);
         scale_from(layer->v_weight, 0, gain);
     } else {
         ng_fill_normal(layer->in_weight, 0, deviation, rng);

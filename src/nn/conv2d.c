@@ -53,7 +53,7 @@ static ng_tensor *conv_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
 static void conv_init(ng_module *self, ng_rng *rng)
 {
     conv *layer = (conv *)self;
-    ng_init(layer->weight, NG_INIT_DEFAULT, 0, rng);
+    ng_fill_init(layer->weight, NG_INIT_DEFAULT, 0, rng);
     if (layer->no_bias) return;
     const double fan_in = (double)ng_shape_span(layer->weight->shape, 1, layer->weight->shape.rank);
     ng_fill_uniform(layer->bias, -1 / sqrt(fan_in), 1 / sqrt(fan_in), rng);

@@ -12,7 +12,7 @@ typedef struct {
 static void embedding_init(ng_module *self, ng_rng *rng)
 {
     const embedding *layer = (const embedding *)self;
-    ng_init(layer->weight, NG_INIT_NORMAL, layer->options.deviation, rng);
+    ng_fill_init(layer->weight, NG_INIT_NORMAL, layer->options.deviation, rng);
     const int64_t dim = layer->options.dim, first = layer->options.padding * dim;
     for (int64_t i = 0; layer->options.padded && i < dim; i++) ng_set(layer->weight, first + i, 0);
 }

@@ -22,11 +22,11 @@ static ng_status init_uniform(ng_tensor *x, double bound, ng_rng *rng)
     return ng_fill_uniform(x, -bound, bound, rng);
 }
 
-ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *rng)
+ng_status ng_fill_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *rng)
 {
-    const ng_status status = ng_writable("ng_init", x);
+    const ng_status status = ng_writable("ng_fill_init", x);
     if (status != NG_OK) return status;
-    if (!ng_given("ng_init", "rng", rng)) return ng_newest_status();
+    if (!ng_given("ng_fill_init", "rng", rng)) return ng_newest_status();
     if (x->size == 0) return NG_OK;
     const fans fan = fans_of(x->shape);
     switch (kind) {
@@ -38,7 +38,7 @@ ng_status ng_init(ng_tensor *x, ng_init_kind kind, double value, ng_rng *rng)
     case NG_INIT_NORMAL: return ng_fill_normal(x, 0, value, rng);
     case NG_INIT_CONSTANT: return ng_fill(x, value);
     }
-    return ng_fail(NG_EVALUE, "ng_init: kind %d, expected an ng_init_kind", (int)kind);
+    return ng_fail(NG_EVALUE, "ng_fill_init: kind %d, expected an ng_init_kind", (int)kind);
 }
 
 /* ---- A whole network ---------------------------------------------------------------------- */

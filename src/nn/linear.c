@@ -21,7 +21,7 @@ static void linear_init(ng_module *self, ng_rng *rng)
 {
     linear *layer = (linear *)self;
     const ng_linear_new_options *options = &layer->options;
-    ng_init(layer->weight, options->init, options->init_value, rng);
+    ng_fill_init(layer->weight, options->init, options->init_value, rng);
     if (options->no_bias) return;
     const double bound = options->init == NG_INIT_DEFAULT ? 1 / sqrt((double)layer->in) : 0;
     ng_fill_uniform(layer->bias, -bound, bound, rng);

@@ -214,16 +214,16 @@ TEST(init_draws_tensors_of_any_rank)
     ng_rng rng = ng_rng_seeded(1);
     ng_tensor *kernel =
         own(ng_zeros_new(NG_F64, NG_SHAPE(40, 10, 5, 5))); /* fan_in 250, out 1000 */
-    assert_ok(ng_init(kernel, NG_INIT_KAIMING_NORMAL, 0, &rng));
+    assert_ok(ng_fill_init(kernel, NG_INIT_KAIMING_NORMAL, 0, &rng));
     assert_moments(kernel, 2.0 / 250, 3);
-    assert_ok(ng_init(kernel, NG_INIT_XAVIER_UNIFORM, 0, &rng));
+    assert_ok(ng_fill_init(kernel, NG_INIT_XAVIER_UNIFORM, 0, &rng));
     assert_moments(kernel, 2.0 / 1250, 1.8);
     ng_tensor *vector = own(ng_zeros_new(NG_F64, NG_SHAPE(5000)));
-    assert_ok(ng_init(vector, NG_INIT_XAVIER_NORMAL, 0, &rng));
+    assert_ok(ng_fill_init(vector, NG_INIT_XAVIER_NORMAL, 0, &rng));
     assert_moments(vector, 1.0 / 5000, 3);
-    assert_ok(ng_init(vector, NG_INIT_CONSTANT, -2.5, &rng));
+    assert_ok(ng_fill_init(vector, NG_INIT_CONSTANT, -2.5, &rng));
     ck_assert(ng_get(vector, 4999) == -2.5);
-    assert_refused(ng_init(vector, (ng_init_kind)99, 0, &rng));
+    assert_refused(ng_fill_init(vector, (ng_init_kind)99, 0, &rng));
 }
 
 TEST(equal_layers_of_one_network_differ)
