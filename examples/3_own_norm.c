@@ -86,7 +86,7 @@ static bool check(ng_tensor *x, mistake made, const char *what)
 static double distance_from_layer_norm(ng_tensor *x)
 {
     ng_tape *tape = ng_tape_new();
-    ng_tensor *expected = ng_layer_norm(tape, x, NG_NONE, NG_NONE, eps);
+    ng_tensor *expected = ng_layer_norm(tape, x, NG_NONE, NG_NONE, .eps = eps);
     ng_tensor *off = ng_abs(tape, ng_sub(tape, own_norm(tape, x, RIGHT), expected));
     const double most = ng_item(ng_max(tape, off));
     ng_tape_free(tape);

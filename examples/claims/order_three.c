@@ -105,9 +105,9 @@ static void differentiate(int norm, int seed, double *derivatives)
     ng_tape *tape = ng_tape_new();
     ng_tensor *x = ng_require_grad(in[0]), *y;
     if (norm == LAYER)
-        y = ng_layer_norm(tape, x, NG_NONE, NG_NONE, EPS);
+        y = ng_layer_norm(tape, x, NG_NONE, NG_NONE, .eps = EPS);
     else if (norm == RMS)
-        y = ng_rms_norm(tape, x, NG_NONE, EPS);
+        y = ng_rms_norm(tape, x, NG_NONE, .eps = EPS);
     else
         y = ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .training = true,
                           .eps = EPS);

@@ -23,7 +23,7 @@ typedef struct {
 
 static ng_tensor *unit(ng_tape *tape, ng_tensor *x)
 {
-    return ng_mul_scalar(tape, ng_rms_norm(tape, x, NG_NONE, 1e-8), 1 / sqrt(DIM));
+    return ng_mul_scalar(tape, ng_rms_norm(tape, x, NG_NONE, .eps = 1e-8), 1 / sqrt(DIM));
 }
 
 static ng_tensor *turn(ng_tape *tape, ng_tensor *h, ng_tensor *alpha, ng_tensor *y)

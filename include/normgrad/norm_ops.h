@@ -1,22 +1,22 @@
 /* The norms as operations. norms.h has them as layers, which own gamma, beta and running
  * statistics.
  *
- *     ng_tensor *y = ng_layer_norm(tape, x, gamma, beta, 1e-5);
- *     y = ng_rms_norm(tape, y, NG_NONE, 0);
+ *     ng_tensor *y = ng_layer_norm(tape, x, gamma, beta, .eps = 1e-5);
+ *     y = ng_rms_norm(tape, y, NG_NONE);
  *     y = ng_batch_norm(tape, y, gamma, beta, running_mean, running_var, .training = true);
  *     y = ng_group_norm(tape, y, gamma, beta, .groups = 4);
  *
- *     ng_layer_norm(tape, x, gamma, beta, eps)       xhat gamma + beta over the last dimension
- *     ng_rms_norm(tape, x, gamma, eps)               x / sqrt(mean(x^2) + eps) gamma
+ *     ng_layer_norm(tape, x, gamma, beta)            xhat gamma + beta over the last dimension
+ *     ng_rms_norm(tape, x, gamma)                    x / sqrt(mean(x^2) + eps) gamma
  *     ng_row_norm(tape, x, gamma, beta)              both, with more settings
  *     ng_add_row_norm(tape, x, residual, gamma, beta, &sum)   ng_row_norm of x + residual
  *     ng_batch_norm(tape, x, gamma, beta, mean, var)   xhat over a channel of the batch
  *     ng_batch_renorm(tape, x, gamma, beta, mean, deviation)   near the running statistics
  *     ng_ghost_batch_norm(tape, x, gamma, beta, mean, var)   xhat over sub-batches
  *     ng_group_norm(tape, x, gamma, beta)            xhat over groups of channels
- *     ng_instance_norm(tape, x, gamma, beta, eps)    xhat over each channel of a sample
- *     ng_channel_norm(tape, x, gamma, beta, eps)     xhat over all channels at each position
- *     ng_scale_norm(tape, x, g, eps)                 g x / |x|
+ *     ng_instance_norm(tape, x, gamma, beta)         xhat over each channel of a sample
+ *     ng_channel_norm(tape, x, gamma, beta)          xhat over all channels at each position
+ *     ng_scale_norm(tape, x, g)                      g x / |x|
  *     ng_detach_norm(tape, x)                        xhat, statistics constant in the gradient
  *     ng_dynamic_tanh(tape, x, alpha, gamma, beta)   gamma tanh(alpha x) + beta
  *     ng_local_response_norm(tape, x, size)          x / (k + alpha mean_j x_j^2)^beta
@@ -24,8 +24,7 @@
  *     ng_spectral_norm(tape, w, u, v)                w / (u^T W v)
  *
  * Settings that all norms share. xhat is (x - mean) / sqrt(var + eps), and var divides by n. gamma
- * and beta scale and shift xhat; each may be NG_NONE. An eps of 0 selects the default: 1e-5; for
- * RMSNorm 1e-6, for ScaleNorm 1e-10. NG_ZERO is an eps of zero.
+ * and beta scale and shift xhat; each may be NG_NONE.
  *
  * Accuracy. Results and gradients in float are within 1e-5 of the result if its terms do not
  * cancel, else within 1e-6 of the terms; in double they are within 3e-15 of the terms. Where x is
@@ -44,15 +43,25 @@ NG_BEGIN_C
 
 /* ---- Norms of rows ------------------------------------------------------------------------ */
 
+/* The setting of the norms that have this one: ng_layer_norm(tape, x, gamma, beta, .eps = 1e-6) */
+typedef struct {
+    double eps;      /* default 1e-5; RMSNorm 1e-6, ScaleNorm 1e-10 */
+    ng_tensor *last; /* beta, gamma or g */
+} ng_norm_options;
+
 /* LayerNorm, y = xhat gamma + beta over the last dimensions of x: those of gamma (or beta); without
  * both, the last one. Ba, Kiros & Hinton 2016. With one feature y is beta, and the gradients to x
  * and gamma are 0. */
-NG_API ng_tensor *ng_layer_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
-                                double eps);
+#define ng_layer_norm(tape, x, gamma, ...)                                                         \
+    ng_layer_norm_with(tape, x, gamma, NG_NAMED(ng_norm_options, last, __VA_ARGS__))
+NG_API ng_tensor *ng_layer_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                                     ng_norm_options options);
 
 /* RMSNorm, y = x / sqrt(mean(x^2) + eps) gamma over the last dimensions of x: those of gamma, or
  * the last one. Zhang & Sennrich 2019. */
-NG_API ng_tensor *ng_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, double eps);
+#define ng_rms_norm(tape, x, ...)                                                                  \
+    ng_rms_norm_with(tape, x, NG_NAMED(ng_norm_options, last, __VA_ARGS__))
+NG_API ng_tensor *ng_rms_norm_with(ng_tape *tape, ng_tensor *x, ng_norm_options options);
 
 /* LayerNorm, or with .rms RMSNorm, with more settings. */
 typedef struct {
@@ -89,7 +98,9 @@ NG_API ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *r
 
 /* ScaleNorm, y = g x / sqrt(sum x^2 + eps) over the last dimension; g is one number (1). Nguyen &
  * Salazar 2019, whose formula has an eps of zero. */
-NG_API ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps);
+#define ng_scale_norm(tape, x, ...)                                                                \
+    ng_scale_norm_with(tape, x, NG_NAMED(ng_norm_options, last, __VA_ARGS__))
+NG_API ng_tensor *ng_scale_norm_with(ng_tape *tape, ng_tensor *x, ng_norm_options options);
 
 /* DetachNorm, xhat over the last dimension, with the mean and the deviation sqrt(var + eps)
  * constant in the gradient: dx = dy / sqrt(var + eps). Xu et al. 2019. If the gradient flows
@@ -196,13 +207,17 @@ NG_API ng_tensor *ng_group_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gam
                                      ng_group_norm_options options);
 
 /* InstanceNorm: GroupNorm in which every channel is a group. Ulyanov, Vedaldi & Lempitsky 2016. */
-NG_API ng_tensor *ng_instance_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
-                                   double eps);
+#define ng_instance_norm(tape, x, gamma, ...)                                                      \
+    ng_instance_norm_with(tape, x, gamma, NG_NAMED(ng_norm_options, last, __VA_ARGS__))
+NG_API ng_tensor *ng_instance_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                                        ng_norm_options options);
 
 /* LayerNorm over the channels of x (N, C, ...), at each position of each sample; gamma and beta are
  * (C). */
-NG_API ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
-                                  double eps);
+#define ng_channel_norm(tape, x, gamma, ...)                                                       \
+    ng_channel_norm_with(tape, x, gamma, NG_NAMED(ng_norm_options, last, __VA_ARGS__))
+NG_API ng_tensor *ng_channel_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                                       ng_norm_options options);
 
 /* Local response normalization of x (N, C, ...) over neighbouring channels at each position:
  *     y = x / (k + alpha / size sum_j x_j^2)^beta

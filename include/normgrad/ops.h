@@ -1,7 +1,7 @@
 /* Differentiable operations: includes the headers in which they are.
  *
  *     ng_tensor *h = ng_relu(tape, ng_linear(tape, x, weight, bias));
- *     ng_tensor *y = ng_layer_norm(tape, h, gamma, beta, 1e-5);
+ *     ng_tensor *y = ng_layer_norm(tape, h, gamma, beta, .eps = 1e-5);
  *     ng_tensor *loss = ng_cross_entropy(tape, y, labels, .smoothing = 0.1);
  *     if (ng_backward(tape, loss)) fprintf(stderr, "%s\n", ng_error_text());
  *

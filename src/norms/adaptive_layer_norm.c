@@ -15,7 +15,7 @@ typedef struct {
 static ng_tensor *adaptive_normalize(const adaptive *layer, ng_tape *tape, ng_tensor *x)
 {
     if (!ng_features_fit(&layer->base, x, layer->options.dim)) return NULL;
-    return ng_layer_norm(tape, x, NG_NONE, NG_NONE, layer->options.eps);
+    return ng_layer_norm(tape, x, NG_NONE, NG_NONE, .eps = layer->options.eps);
 }
 
 /* ---- Projected: y = (W_g x + b_g) * xhat + (W_b x + b_b) ---- */

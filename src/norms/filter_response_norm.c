@@ -15,7 +15,7 @@ typedef struct {
 static ng_tensor *divide_by_rms(const filter_response_norm *layer, ng_tape *tape, ng_tensor *x)
 {
     ng_tensor *learned = ng_parameter_value(tape, layer->eps);
-    if (ng_is_none(learned)) return ng_rms_norm(tape, x, NG_NONE, layer->options.eps);
+    if (ng_is_none(learned)) return ng_rms_norm(tape, x, NG_NONE, .eps = layer->options.eps);
     ng_tensor *square = ng_mean(tape, ng_square(tape, x), .axes = NG_AXES(-1), .keepdim = true);
     ng_tensor *eps = ng_add_scalar(tape, ng_abs(tape, learned), layer->options.eps);
     return ng_mul(tape, x, ng_rsqrt(tape, ng_add(tape, square, eps)));

@@ -13,11 +13,11 @@ static ng_tensor *norm_of_groups(const gated_rms_norm *layer, ng_tape *tape, ng_
 {
     const ng_gated_rms_norm_new_options *options = &layer->options;
     ng_tensor *gamma = ng_parameter_value(tape, layer->gamma);
-    if (options->groups == 1 || !x) return ng_rms_norm(tape, x, gamma, options->eps);
+    if (options->groups == 1 || !x) return ng_rms_norm(tape, x, gamma, .eps = options->eps);
     const ng_shape shape = x->shape;
     const int64_t n = options->dim / options->groups;
     ng_tensor *parts = ng_reshape(tape, x, NG_SHAPE(ng_size(x) / n, n));
-    parts = ng_rms_norm(tape, parts, NG_NONE, options->eps);
+    parts = ng_rms_norm(tape, parts, NG_NONE, .eps = options->eps);
     return ng_mul(tape, ng_reshape(tape, parts, shape), gamma);
 }
 

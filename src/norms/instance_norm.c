@@ -27,7 +27,7 @@ static ng_tensor *by_instance(ng_module *self, ng_tape *tape, ng_tensor *x)
                 ng_shape_print(x->shape).text);
         return NULL;
     }
-    ng_tensor *y = ng_instance_norm(tape, x, gamma, beta, options->eps);
+    ng_tensor *y = ng_instance_norm(tape, x, gamma, beta, .eps = options->eps);
     if (y && options->running_stats && !ng_batch_state_move(state, tape, x, options->momentum))
         return NULL;
     return y;

@@ -22,9 +22,9 @@ static ng_tensor *l2_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     if (swap) x = ng_transpose(tape, x, 1, -1);
     ng_tensor *gamma = ng_parameter_value(tape, layer->gamma), *y;
     if (ng_is_none(gamma))
-        y = ng_mul_scalar(tape, ng_rms_norm(tape, x, NG_NONE, eps), 1 / sqrt(n));
+        y = ng_mul_scalar(tape, ng_rms_norm(tape, x, NG_NONE, .eps = eps), 1 / sqrt(n));
     else
-        y = ng_rms_norm(tape, x, ng_mul_scalar(tape, gamma, 1 / sqrt(n)), eps);
+        y = ng_rms_norm(tape, x, ng_mul_scalar(tape, gamma, 1 / sqrt(n)), .eps = eps);
     return swap ? ng_transpose(tape, y, 1, -1) : y;
 }
 

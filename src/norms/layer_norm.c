@@ -25,7 +25,7 @@ static ng_tensor *over_channels(const layer_norm *layer, ng_tape *tape, ng_tenso
 {
     if (!ng_channels_fit(&layer->base, x, layer->options.shape.dim[0])) return NULL;
     return ng_channel_norm(tape, x, ng_scale_value(tape, layer->gamma, layer->options.unit_offset),
-                           ng_parameter_value(tape, layer->beta), layer->options.eps);
+                           ng_parameter_value(tape, layer->beta), .eps = layer->options.eps);
 }
 
 static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)

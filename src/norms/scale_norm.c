@@ -12,7 +12,7 @@ static ng_tensor *scale_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
 {
     const scale_norm *layer = (const scale_norm *)self;
     if (!ng_features_fit(self, x, layer->options.dim)) return NULL;
-    return ng_scale_norm(tape, x, ng_parameter_value(tape, layer->g), layer->options.eps);
+    return ng_scale_norm(tape, x, ng_parameter_value(tape, layer->g), .eps = layer->options.eps);
 }
 
 static const ng_module_class scale_norm_class = {

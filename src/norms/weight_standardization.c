@@ -15,7 +15,7 @@ static ng_tensor *weight_standardization_forward(ng_module *self, ng_tape *tape,
     ng_tensor *v = ng_parameter_value(tape, layer->r.weight);
     const int64_t rows = v->shape.dim[0];
     ng_tensor *matrix = ng_reshape(tape, v, NG_SHAPE(rows, v->size / rows));
-    ng_tensor *w = ng_layer_norm(tape, matrix, NG_NONE, NG_NONE, layer->options.eps);
+    ng_tensor *w = ng_layer_norm(tape, matrix, NG_NONE, NG_NONE, .eps = layer->options.eps);
     return ng_forward_reparameterized(&layer->r, ng_reshape(tape, w, v->shape), tape, in);
 }
 

@@ -118,12 +118,12 @@ static const ng_op channel_norm_op = {.built_in = true,
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-ng_tensor *ng_channel_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
-                           double eps)
+ng_tensor *ng_channel_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                                ng_norm_options options)
 {
     static const char name[] = "ng_channel_norm";
-    ng_tensor *inputs[] = {x, gamma, beta};
-    eps = ng_option(eps, 1e-5);
+    ng_tensor *beta = options.last, *inputs[] = {x, gamma, beta};
+    const double eps = ng_option(options.eps, 1e-5);
     if (!ng_norm_accepts(name, tape, inputs) || !ng_norm_eps_ok(name, eps) ||
         !ng_has_channels(name, x) ||
         !ng_affine_fits(name, gamma, beta, NG_SHAPE(x->shape.dim[1]), x))

@@ -110,11 +110,11 @@ ng_tensor *ng_group_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
     return group_norm("ng_group_norm", tape, x, gamma, &options);
 }
 
-ng_tensor *ng_instance_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta,
-                            double eps)
+ng_tensor *ng_instance_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_norm_options o)
 {
     const bool has_channels = x && !ng_is_none(x) && x->shape.rank >= 2;
-    const ng_group_norm_options options = {
-        .groups = has_channels ? x->shape.dim[1] : 1, .eps = ng_option(eps, 1e-5), .beta = beta};
+    const ng_group_norm_options options = {.groups = has_channels ? x->shape.dim[1] : 1,
+                                           .eps = ng_option(o.eps, 1e-5),
+                                           .beta = o.last};
     return group_norm("ng_instance_norm", tape, x, gamma, &options);
 }

@@ -276,14 +276,14 @@ ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *residual
     return y;
 }
 
-ng_tensor *ng_layer_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta, double eps)
+ng_tensor *ng_layer_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_norm_options o)
 {
-    const ng_row_norm_options options = {.eps = eps, .beta = beta};
+    const ng_row_norm_options options = {.eps = o.eps, .beta = o.last};
     return recorded_row_norm("ng_layer_norm", tape, x, gamma, options);
 }
 
-ng_tensor *ng_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, double eps)
+ng_tensor *ng_rms_norm_with(ng_tape *tape, ng_tensor *x, ng_norm_options o)
 {
-    const ng_row_norm_options options = {.eps = eps, .rms = true, .beta = NG_NONE};
-    return recorded_row_norm("ng_rms_norm", tape, x, gamma, options);
+    const ng_row_norm_options options = {.eps = o.eps, .rms = true, .beta = NG_NONE};
+    return recorded_row_norm("ng_rms_norm", tape, x, o.last, options);
 }

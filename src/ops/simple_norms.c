@@ -14,15 +14,16 @@ static bool one_number(const char *function, const char *name, const ng_tensor *
 /* ---- ScaleNorm: y = g x / sqrt(sum x^2 + eps). Nguyen & Salazar 2019 ------------------------ */
 
 /* sum x^2 = n mean(x^2): RMSNorm with eps / n, times g / sqrt(n). */
-ng_tensor *ng_scale_norm(ng_tape *tape, ng_tensor *x, ng_tensor *g, double eps)
+ng_tensor *ng_scale_norm_with(ng_tape *tape, ng_tensor *x, ng_norm_options options)
 {
     static const char name[] = "ng_scale_norm";
-    eps = ng_option(eps, 1e-10);
+    ng_tensor *g = options.last;
+    const double eps = ng_option(options.eps, 1e-10);
     if (!ng_accepts(name, tape, 2, (ng_tensor *[]){x, g}) || !ng_has_rows(name, x) ||
         !one_number(name, "g", g) || !ng_norm_eps_ok(name, eps))
         return NULL;
     const double n = (double)x->shape.dim[x->shape.rank - 1];
-    ng_tensor *unit = ng_rms_norm(tape, x, NG_NONE, ng_exactly(eps / n));
+    ng_tensor *unit = ng_rms_norm(tape, x, NG_NONE, .eps = ng_exactly(eps / n));
     return ng_mul(tape, unit, ng_mul_scalar(tape, g, 1 / sqrt(n)));
 }
 

@@ -53,7 +53,7 @@ ng_tensor *ng_weight_norm(ng_tape *tape, ng_tensor *v, ng_tensor *g)
     if (!ng_operand_fits(name, "g", g, NG_SHAPE(rows), v) || !replace_zero_rows(tape, &v, &g))
         return NULL;
     ng_tensor *direction =
-        ng_rms_norm(tape, ng_reshape(tape, v, NG_SHAPE(rows, n)), NG_NONE, NG_ZERO);
+        ng_rms_norm(tape, ng_reshape(tape, v, NG_SHAPE(rows, n)), NG_NONE, .eps = NG_ZERO);
     ng_tensor *length =
         ng_mul_scalar(tape, ng_reshape(tape, g, NG_SHAPE(rows, 1)), 1 / sqrt((double)n));
     return ng_reshape(tape, ng_mul(tape, direction, length), v->shape);

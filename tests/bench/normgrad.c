@@ -25,12 +25,12 @@ struct op_state {
 
 static ng_tensor *layer_norm(op_state *s)
 {
-    return ng_layer_norm(s->tape, s->inputs[0], s->inputs[1], s->inputs[2], eps);
+    return ng_layer_norm(s->tape, s->inputs[0], s->inputs[1], s->inputs[2], .eps = eps);
 }
 
 static ng_tensor *rms_norm(op_state *s)
 {
-    return ng_rms_norm(s->tape, s->inputs[0], s->inputs[1], eps);
+    return ng_rms_norm(s->tape, s->inputs[0], s->inputs[1], .eps = eps);
 }
 
 static ng_tensor *batch_norm(op_state *s)

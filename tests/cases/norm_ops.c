@@ -3,15 +3,15 @@
 
 /* ---- row_norm ------------------------------------------------------------------------------- */
 
-CALL(case_layer_norm, ng_layer_norm(tape, in[0], in[1], in[2], 1e-5))
-CALL(case_layer_norm_no_gamma, ng_layer_norm(tape, in[0], NG_NONE, in[1], 1e-5))
-CALL(case_layer_norm_no_beta, ng_layer_norm(tape, in[0], in[1], NG_NONE, 1e-5))
-CALL(case_layer_norm_plain, ng_layer_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
+CALL(case_layer_norm, ng_layer_norm(tape, in[0], in[1], in[2], .eps = 1e-5))
+CALL(case_layer_norm_no_gamma, ng_layer_norm(tape, in[0], NG_NONE, in[1], .eps = 1e-5))
+CALL(case_layer_norm_no_beta, ng_layer_norm(tape, in[0], in[1], NG_NONE, .eps = 1e-5))
+CALL(case_layer_norm_plain, ng_layer_norm(tape, in[0], NG_NONE, NG_NONE, .eps = 1e-5))
 CALL(case_layer_norm_unbiased,
      ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-6, .unbiased = true))
 CALL(case_row_norm_dims, ng_row_norm(tape, in[0], NG_NONE, NG_NONE, .eps = 1e-5, .dims = 2))
-CALL(case_rms_norm, ng_rms_norm(tape, in[0], in[1], 1e-6))
-CALL(case_rms_norm_plain, ng_rms_norm(tape, in[0], NG_NONE, 1e-6))
+CALL(case_rms_norm, ng_rms_norm(tape, in[0], in[1], .eps = 1e-6))
+CALL(case_rms_norm_plain, ng_rms_norm(tape, in[0], NG_NONE, .eps = 1e-6))
 CALL(case_rms_norm_beta, ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-6, .rms = true))
 CALL(case_rms_norm_partial,
      ng_row_norm(tape, in[0], in[1], NG_NONE, .eps = 1e-6, .rms = true, .partial = 0.5))
@@ -128,8 +128,8 @@ CALL(case_group, ng_group_norm(tape, in[0], in[1], in[2], .groups = 2, .eps = 1e
 CALL(case_group_no_gamma, ng_group_norm(tape, in[0], NG_NONE, in[1], .groups = 2, .eps = 1e-5))
 CALL(case_group_no_beta, ng_group_norm(tape, in[0], in[1], NG_NONE, .groups = 1, .eps = 1e-5))
 CALL(case_group_plain, ng_group_norm(tape, in[0], NG_NONE, NG_NONE, .groups = 2, .eps = 1e-5))
-CALL(case_instance, ng_instance_norm(tape, in[0], in[1], in[2], 1e-5))
-CALL(case_instance_plain, ng_instance_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
+CALL(case_instance, ng_instance_norm(tape, in[0], in[1], in[2], .eps = 1e-5))
+CALL(case_instance_plain, ng_instance_norm(tape, in[0], NG_NONE, NG_NONE, .eps = 1e-5))
 
 #define GAMMA(channels) ANY("gamma", channels)
 #define BETA(channels) ANY("beta", channels)
@@ -148,9 +148,9 @@ static const gradient_case group_norm_cases[] = {
 
 /* ---- channel_norm --------------------------------------------------------------------------- */
 
-CALL(case_both, ng_channel_norm(tape, in[0], in[1], in[2], 1e-5))
-CALL(case_no_gamma, ng_channel_norm(tape, in[0], NG_NONE, in[1], 1e-5))
-CALL(case_plain, ng_channel_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
+CALL(case_both, ng_channel_norm(tape, in[0], in[1], in[2], .eps = 1e-5))
+CALL(case_no_gamma, ng_channel_norm(tape, in[0], NG_NONE, in[1], .eps = 1e-5))
+CALL(case_plain, ng_channel_norm(tape, in[0], NG_NONE, NG_NONE, .eps = 1e-5))
 
 static const gradient_case channel_norm_cases[] = {
     OP("channel_norm (N, C)", case_both, ANY("x", 3, 5), ANY("gamma", 5), ANY("beta", 5)),
@@ -162,8 +162,8 @@ static const gradient_case channel_norm_cases[] = {
 
 /* ---- simple_norms --------------------------------------------------------------------------- */
 
-CALL(case_scale_norm, ng_scale_norm(tape, in[0], in[1], NG_ZERO))
-CALL(case_scale_norm_eps, ng_scale_norm(tape, in[0], in[1], 0.3))
+CALL(case_scale_norm, ng_scale_norm(tape, in[0], in[1], .eps = NG_ZERO))
+CALL(case_scale_norm_eps, ng_scale_norm(tape, in[0], in[1], .eps = 0.3))
 CALL(case_detach_both, ng_detach_norm(tape, in[0], .eps = 1e-5))
 CALL(case_detach_mean, ng_detach_norm(tape, in[0], .eps = 1e-5, .deviation_flows = true))
 CALL(case_detach_deviation, ng_detach_norm(tape, in[0], .eps = 1e-5, .mean_flows = true))

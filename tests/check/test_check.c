@@ -78,7 +78,7 @@ LOOP_TEST(every_layer_has_right_gradients, case_count(layer_case))
 
 /* ---- No false alarm ------------------------------------------------------------------------ */
 
-CALL(layer_norm, ng_layer_norm(tape, in[0], NG_NONE, NG_NONE, 1e-5))
+CALL(layer_norm, ng_layer_norm(tape, in[0], NG_NONE, NG_NONE, .eps = 1e-5))
 CALL(gelu, ng_gelu(tape, in[0]))
 CALL(square, ng_square(tape, in[0]))
 CALL(relu, ng_relu(tape, in[0]))
@@ -96,7 +96,7 @@ CALL(logarithm, ng_log(tape, in[0]))
 CALL(saturated, ng_tanh(tape, ng_mul(tape, in[0], in[1])))
 CALL(linear_then_norm,
      ng_layer_norm(tape, ng_add(tape, ng_reshape(tape, in[0], NG_SHAPE(3, 1)), in[1]), NG_NONE,
-                   NG_NONE, 1e-5))
+                   NG_NONE, .eps = 1e-5))
 CALL(waves, ng_add(tape, ng_mul_scalar(tape, in[0], 3),
                    ng_sin(tape, ng_mul_scalar(tape, in[0], 128 * 3.14159265358979323846))))
 
@@ -994,7 +994,7 @@ static ng_tensor *faulty_norm(ng_tape *tape, ng_tensor *const *in, void *context
 {
     static const ng_op op = {.name = "faulty norm", .gradient = faulty_norm_gradient};
     const bool was = ng_tape_set_recording(tape, false);
-    ng_tensor *y = ng_layer_norm(tape, in[0], in[1], in[2], 1e-5);
+    ng_tensor *y = ng_layer_norm(tape, in[0], in[1], in[2], .eps = 1e-5);
     ng_tape_set_recording(tape, was);
     return ng_record(tape, &op, y, in, 3, context, sizeof(norm_fault));
 }
@@ -1268,7 +1268,7 @@ static ng_tensor *normed_network(ng_tape *tape, ng_tensor *const *in, bool batch
     ng_tensor *h = ng_matmul(tape, in[0], in[1]);
     h = batch
             ? ng_batch_norm(tape, h, in[2], in[3], NG_NONE, NG_NONE, .eps = 1e-5, .training = true)
-            : ng_layer_norm(tape, h, in[2], in[3], 1e-5);
+            : ng_layer_norm(tape, h, in[2], in[3], .eps = 1e-5);
     return ng_matmul(tape, ng_gelu(tape, h), in[4]);
 }
 

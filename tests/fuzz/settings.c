@@ -225,7 +225,7 @@ static ng_tensor *norms(player *p)
     case 0:
         return ng_row_norm(t, x, gamma, beta, .eps = number(p), .dims = axis(p), .rms = flag(p),
                            .unbiased = flag(p), .partial = number(p));
-    case 1: return ng_scale_norm(t, x, leaf(p, NG_SHAPE(1)), number(p));
+    case 1: return ng_scale_norm(t, x, leaf(p, NG_SHAPE(1)), .eps = number(p));
     case 2:
         return ng_detach_norm(t, x, .eps = number(p), .mean_flows = flag(p),
                               .deviation_flows = flag(p));
@@ -260,8 +260,8 @@ static ng_tensor *norms_of_channels(player *p)
         return ng_ghost_batch_norm(t, x, gamma, beta, mean, var, .size = needed(p),
                                    .eps = number(p), .momentum = number(p), .training = flag(p));
     case 3: return ng_group_norm(t, x, gamma, beta, .groups = needed(p), .eps = number(p));
-    case 4: return ng_instance_norm(t, x, gamma, beta, number(p));
-    case 5: return ng_channel_norm(t, x, gamma, beta, number(p));
+    case 4: return ng_instance_norm(t, x, gamma, beta, .eps = number(p));
+    case 5: return ng_channel_norm(t, x, gamma, beta, .eps = number(p));
     default:
         return ng_local_response_norm(t, x, needed(p), .alpha = number(p), .beta = number(p),
                                       .k = number(p));

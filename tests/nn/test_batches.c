@@ -172,13 +172,13 @@ LOOP_TEST(a_row_has_the_same_bits_in_any_batch, (sizeof names / sizeof *names))
     X("cosine_similarity", ng_cosine_similarity(tape, x, ng_square(tape, x)))                      \
     X("product with a matrix",                                                                     \
       ng_matmul(tape, x, ng_full(tape, ng_dtype_of(x), NG_SHAPE(n, 2), 3)))                        \
-    X("layer_norm", ng_layer_norm(tape, x, NG_NONE, NG_NONE, 0))                                   \
-    X("rms_norm", ng_rms_norm(tape, x, NG_NONE, 0))                                                \
+    X("layer_norm", ng_layer_norm(tape, x, NG_NONE, NG_NONE))                                      \
+    X("rms_norm", ng_rms_norm(tape, x, NG_NONE))                                                   \
     X("group_norm", ng_group_norm(tape, AS(rows, 1, n), NG_NONE, NG_NONE, .groups = 1))            \
     X("group_norm of channels of one element",                                                     \
       ng_group_norm(tape, x, NG_NONE, NG_NONE, .groups = 1))                                       \
-    X("channel_norm", ng_channel_norm(tape, x, NG_NONE, NG_NONE, 0))                               \
-    X("scale_norm", ng_scale_norm(tape, x, ng_full(tape, ng_dtype_of(x), NG_SHAPE(1), 1), 0))      \
+    X("channel_norm", ng_channel_norm(tape, x, NG_NONE, NG_NONE))                                  \
+    X("scale_norm", ng_scale_norm(tape, x, ng_full(tape, ng_dtype_of(x), NG_SHAPE(1), 1)))         \
     X("detach_norm", ng_detach_norm(tape, x))                                                      \
     X("weight_norm", ng_weight_norm(tape, x, ng_full(tape, ng_dtype_of(x), NG_SHAPE(rows), 1)))    \
     X("L2Norm", ng_forward(layer_as(x, ng_l2_norm_new(n)), tape, x))                               \

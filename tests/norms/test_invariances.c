@@ -22,11 +22,11 @@ static ng_tensor *layer(ng_module *made, ng_tensor *x)
                     .training = true))                                                             \
     X(WeightNorm, "101000",                                                                        \
       ng_matmul(tape, x, ng_weight_norm(tape, w, full(OUT, 1.5)), .transpose_b = true))            \
-    X(LayerNorm, "110101", ng_layer_norm(tape, a, NG_NONE, NG_NONE, NG_ZERO))                      \
-    X(RMSNorm, "100101", ng_rms_norm(tape, a, NG_NONE, NG_ZERO))                                   \
+    X(LayerNorm, "110101", ng_layer_norm(tape, a, NG_NONE, NG_NONE, .eps = NG_ZERO))               \
+    X(RMSNorm, "100101", ng_rms_norm(tape, a, NG_NONE, .eps = NG_ZERO))                            \
     X(pRMSNorm, "100101",                                                                          \
       ng_row_norm(tape, a, NG_NONE, NG_NONE, .eps = NG_ZERO, .rms = true, .partial = 0.5))         \
-    X(ScaleNorm, "100101", ng_scale_norm(tape, a, full(1, 2), NG_ZERO))                            \
+    X(ScaleNorm, "100101", ng_scale_norm(tape, a, full(1, 2), .eps = NG_ZERO))                     \
     X(DetachNorm, "110101", ng_detach_norm(tape, a, .eps = NG_ZERO))                               \
     X(GroupNorm, "110101", ng_group_norm(tape, a, NG_NONE, NG_NONE, .groups = 2, .eps = NG_ZERO))  \
     X(GhostBatchNorm, "101110", layer(ng_batch_norm_new(OUT, .ghost = 3, .eps = NG_ZERO), a))      \

@@ -7,7 +7,7 @@ enum { LAYER, RMS, BATCH, GROUP, KINDS };
 
 static ng_tensor *apply(int kind, ng_tensor *x, ng_tensor *gamma, ng_tensor *beta)
 {
-    if (kind == LAYER) return ng_layer_norm(tape, x, gamma, beta, 1e-5);
+    if (kind == LAYER) return ng_layer_norm(tape, x, gamma, beta, .eps = 1e-5);
     if (kind == RMS) return ng_row_norm(tape, x, gamma, beta, .eps = 1e-5, .rms = true);
     if (kind == GROUP)
         return ng_group_norm(tape, x, gamma, beta, .groups = ng_dim(x, 1) % 8 ? 1 : 8);
@@ -26,7 +26,7 @@ START_TEST(layer_norm_and_batch_norm_have_a_third_derivative)
                                3 * pow(u, -2.5) - 15 * at * at * pow(u, -3.5)};
     ng_tensor *t = ng_require_grad(DOUBLES(NG_SHAPE(1, 1), at));
     ng_tensor *xhat =
-        _i == 0 ? ng_layer_norm(tape, ng_pad(tape, t, 1, 0, 1), NG_NONE, NG_NONE, 0.25)
+        _i == 0 ? ng_layer_norm(tape, ng_pad(tape, t, 1, 0, 1), NG_NONE, NG_NONE, .eps = 0.25)
                 : ng_reshape(tape,
                              ng_batch_norm(tape, ng_pad(tape, t, 0, 0, 1), NG_NONE, NG_NONE,
                                            NG_NONE, NG_NONE, .eps = 0.25, .training = true),
@@ -274,9 +274,9 @@ START_TEST(add_row_norm_is_a_sum_and_its_norm)
     ng_tensor *beta = normal(NG_F32, NG_SHAPE(9), 4);
     ng_tensor *y = ng_add_row_norm(tape, x, residual, gamma, beta, &sum, .eps = 1e-3);
     assert_same_bits(sum, ng_add(tape, x, residual));
-    assert_same_bits(y, ng_layer_norm(tape, sum, gamma, beta, 1e-3));
+    assert_same_bits(y, ng_layer_norm(tape, sum, gamma, beta, .eps = 1e-3));
     y = ng_add_row_norm(tape, x, residual, gamma, NG_NONE, NULL, .rms = true);
-    assert_same_bits(y, ng_rms_norm(tape, sum, gamma, 1e-6));
+    assert_same_bits(y, ng_rms_norm(tape, sum, gamma, .eps = 1e-6));
     assert_fails(ng_add_row_norm(tape, x, beta, gamma, NG_NONE, &sum), NG_ESHAPE);
     ck_assert_ptr_null(sum);
     assert_fails(ng_add_row_norm(tape, x, residual, x, NG_NONE, &sum, .dims = 1), NG_ESHAPE);

@@ -94,15 +94,15 @@ START_TEST(operands_that_do_not_fit_are_refused)
               *two = own(ng_ones_new(NG_F32, NG_SHAPE(2)));
     ng_tensor *six = own(ng_ones_new(NG_F32, NG_SHAPE(6))),
               *other = own(ng_ones_new(NG_F32, NG_SHAPE(6))), *f64 = DOUBLES(NG_SHAPE(3), 1, 2, 3);
-    assert_fails(ng_layer_norm(tape, x, two, none, 1e-5), NG_ESHAPE);
-    assert_fails(ng_layer_norm(tape, x, none, two, 1e-5), NG_ESHAPE);
-    assert_fails(ng_layer_norm(tape, x, f64, none, 1e-5), NG_EDTYPE);
-    assert_fails(ng_layer_norm(tape, own(ng_ones_new(NG_F32, NG_SCALAR)), none, none, 1e-5),
+    assert_fails(ng_layer_norm(tape, x, two, none, .eps = 1e-5), NG_ESHAPE);
+    assert_fails(ng_layer_norm(tape, x, none, two, .eps = 1e-5), NG_ESHAPE);
+    assert_fails(ng_layer_norm(tape, x, f64, none, .eps = 1e-5), NG_EDTYPE);
+    assert_fails(ng_layer_norm(tape, own(ng_ones_new(NG_F32, NG_SCALAR)), none, none, .eps = 1e-5),
                  NG_ESHAPE);
-    assert_refused(ng_layer_norm(tape, none, none, none, 1e-5));
-    assert_refused(ng_layer_norm(tape, x, none, none, -1));
-    assert_fails(ng_rms_norm(tape, x, two, 1e-5), NG_ESHAPE);
-    assert_refused(ng_rms_norm(tape, x, none, (double)NAN));
+    assert_refused(ng_layer_norm(tape, none, none, none, .eps = 1e-5));
+    assert_refused(ng_layer_norm(tape, x, none, none, .eps = -1));
+    assert_fails(ng_rms_norm(tape, x, two, .eps = 1e-5), NG_ESHAPE);
+    assert_refused(ng_rms_norm(tape, x, none, .eps = (double)NAN));
     assert_fails(ng_row_norm(tape, x, none, none, .dims = 4), NG_ESHAPE);
     assert_fails(ng_row_norm(tape, x, none, none, .dims = -1), NG_ESHAPE);
     assert_refused(ng_row_norm(tape, x, none, none, .rms = true, .partial = 1.5));
@@ -119,9 +119,9 @@ START_TEST(operands_that_do_not_fit_are_refused)
     assert_refused(ng_group_norm(tape, x, none, none));
     assert_fails(ng_group_norm(tape, x, two, none, .groups = 2), NG_ESHAPE);
     assert_fails(ng_group_norm(tape, x, none, NULL, .groups = 2), NG_ENULL);
-    assert_fails(ng_instance_norm(tape, six, none, none, 1e-5), NG_ESHAPE);
-    assert_fails(ng_channel_norm(tape, x, none, two, 1e-5), NG_ESHAPE);
-    assert_fails(ng_scale_norm(tape, x, two, NG_ZERO), NG_ESHAPE);
+    assert_fails(ng_instance_norm(tape, six, none, none, .eps = 1e-5), NG_ESHAPE);
+    assert_fails(ng_channel_norm(tape, x, none, two, .eps = 1e-5), NG_ESHAPE);
+    assert_fails(ng_scale_norm(tape, x, two, .eps = NG_ZERO), NG_ESHAPE);
     assert_fails(ng_dynamic_tanh(tape, x, one, two, none), NG_ESHAPE);
     assert_refused(ng_detach_norm(tape, x, .eps = (double)NAN));
     assert_fails(ng_weight_norm(tape, x, six), NG_ESHAPE);
@@ -159,10 +159,10 @@ END_TEST
 START_TEST(an_eps_of_zero_is_the_default)
 {
     ng_tensor *x = normal_with(NG_F64, NG_SHAPE(2, 3, 4), 0, 1e-3, 1), *g = DOUBLES(NG_SHAPE(1), 1);
-#define STARTS_AT(eps, op, ...)                                                                    \
-    assert_same_bits(op(tape, x, __VA_ARGS__, 0), op(tape, x, __VA_ARGS__, eps));                  \
-    ck_assert(ng_get(op(tape, x, __VA_ARGS__, NG_ZERO), 1) !=                                      \
-              ng_get(op(tape, x, __VA_ARGS__, 0), 1))
+#define STARTS_AT(standard, op, ...)                                                               \
+    assert_same_bits(op(tape, x, __VA_ARGS__), op(tape, x, __VA_ARGS__, .eps = standard));         \
+    ck_assert(ng_get(op(tape, x, __VA_ARGS__, .eps = NG_ZERO), 1) !=                               \
+              ng_get(op(tape, x, __VA_ARGS__), 1))
     STARTS_AT(1e-5, ng_layer_norm, NG_NONE, NG_NONE);
     STARTS_AT(1e-5, ng_channel_norm, NG_NONE, NG_NONE);
     STARTS_AT(1e-5, ng_instance_norm, NG_NONE, NG_NONE);
@@ -178,7 +178,7 @@ START_TEST(the_smallest_eps_is_no_default)
     ng_tensor *x = ng_full(tape, NG_F64, NG_SHAPE(1, 64), 1e-5), *g = DOUBLES(NG_SHAPE(1), 1);
     const double sizes[] = {NG_ZERO, 1e-300, 1e-322, 5e-324};
     for (int i = 0; i < 4; i++) {
-        ng_tensor *y = ng_scale_norm(tape, x, g, sizes[i]);
+        ng_tensor *y = ng_scale_norm(tape, x, g, .eps = sizes[i]);
         ng_module *layer = in_double(ng_l2_norm_new(64, .eps = sizes[i]));
         ck_assert_double_eq_tol(ng_get(y, 0), 0.125, 1e-15);
         ck_assert_double_eq_tol(ng_get(ng_forward(layer, tape, x), 0), 0.125, 1e-15);

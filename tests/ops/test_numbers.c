@@ -25,21 +25,21 @@ static ng_tensor *length_of_row(ng_tensor *x, int64_t count)
 
 /* X(name, the axes of gamma and beta or "" without, whether a shift changes nothing, a call) */
 #define NORMS(X)                                                                                   \
-    X(layer_norm, "l", true, ng_layer_norm(tape, x, gamma, beta, eps))                             \
+    X(layer_norm, "l", true, ng_layer_norm(tape, x, gamma, beta, .eps = eps))                      \
     X(rms_norm, "l", false, ng_row_norm(tape, x, gamma, beta, .eps = eps, .rms = true))            \
     X(batch_norm_of_rows, "l", true, ng_reshape(tape, BATCH(as_rows(x)), ng_shape_of(x)))          \
     X(layer_norm_of_matrices, "cl", true,                                                          \
-      ng_layer_norm(tape, x, as_matrix(gamma, x), as_matrix(beta, x), eps))                        \
+      ng_layer_norm(tape, x, as_matrix(gamma, x), as_matrix(beta, x), .eps = eps))                 \
     X(batch_norm, "c", true, BATCH(x))                                                             \
     X(group_norm, "c", true, ng_group_norm(tape, x, gamma, beta, .groups = 2, .eps = eps))         \
-    X(instance_norm, "c", true, ng_instance_norm(tape, x, gamma, beta, eps))                       \
-    X(channel_norm, "c", true, ng_channel_norm(tape, x, gamma, beta, eps))                         \
+    X(instance_norm, "c", true, ng_instance_norm(tape, x, gamma, beta, .eps = eps))                \
+    X(channel_norm, "c", true, ng_channel_norm(tape, x, gamma, beta, .eps = eps))                  \
     X(weight_norm, "", false,                                                                      \
       ng_reshape(tape,                                                                             \
                  ng_weight_norm(tape, as_rows(x), length_of_row(x, ng_dim(x, 0) * ng_dim(x, 1))),  \
                  ng_shape_of(x)))                                                                  \
     X(scale_norm, "", false,                                                                       \
-      ng_scale_norm(tape, x, length_of_row(x, 1), eps *(double)ng_dim(x, 2)))                      \
+      ng_scale_norm(tape, x, length_of_row(x, 1), .eps = eps * (double)ng_dim(x, 2)))              \
     X(layer_norm_simple, "", true,                                                                 \
       ng_detach_norm(tape, x, .eps = eps, .mean_flows = true, .deviation_flows = true))            \
     X(detach_norm, "", true, ng_detach_norm(tape, x, .eps = eps))                                  \

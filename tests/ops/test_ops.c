@@ -509,8 +509,8 @@ TEST(row_norms_have_the_eps_that_is_theirs)
     assert_values(ng_row_norm(tape, x, NG_NONE, NG_NONE), 1e-14, layer, -layer);
     const double wrong[] = {HUGE_VAL, (double)NAN, -1e-5};
     for (int i = 0; i < 3; i++) {
-        assert_refused(ng_layer_norm(tape, x, NG_NONE, NG_NONE, wrong[i]));
-        assert_refused(ng_rms_norm(tape, x, NG_NONE, wrong[i]));
+        assert_refused(ng_layer_norm(tape, x, NG_NONE, NG_NONE, .eps = wrong[i]));
+        assert_refused(ng_rms_norm(tape, x, NG_NONE, .eps = wrong[i]));
     }
 }
 

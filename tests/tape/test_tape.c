@@ -322,7 +322,7 @@ static ng_tensor *product(ng_tape *on, ng_tensor *const *in) { return ng_mul(on,
 
 static ng_tensor *normalized(ng_tape *on, ng_tensor *const *in)
 {
-    return ng_layer_norm(on, in[0], in[1], NG_NONE, 1e-5);
+    return ng_layer_norm(on, in[0], in[1], NG_NONE, .eps = 1e-5);
 }
 
 static ng_tensor *by_definition(ng_tape *on, ng_tensor *const *in)
@@ -728,9 +728,9 @@ static ng_tensor *random_op(ng_rng *rng, ng_tensor *a, ng_tensor *b)
     case 0: return ng_add(tape, a, b);
     case 1: return ng_mul(tape, a, b);
     case 2: return ng_tanh(tape, a);
-    case 3: return ng_layer_norm(tape, a, NG_NONE, b, 1e-2);
+    case 3: return ng_layer_norm(tape, a, NG_NONE, b, .eps = 1e-2);
     case 4: return ng_gelu(tape, a);
-    case 5: return ng_rms_norm(tape, a, b, 1e-2);
+    case 5: return ng_rms_norm(tape, a, b, .eps = 1e-2);
     case 6: return ng_sub(tape, ng_detach(tape, a), b);
     default: return ng_mul(tape, a, a);
     }
@@ -776,7 +776,7 @@ TEST(graph_shows_ops_and_shapes)
 {
     ng_tensor *x = leaf_of(3), *other = leaf_of(4);
     ng_exp(tape, other);
-    ng_tensor *norm = ng_rms_norm(tape, ng_sin(tape, x), NG_NONE, 1e-6);
+    ng_tensor *norm = ng_rms_norm(tape, ng_sin(tape, x), NG_NONE, .eps = 1e-6);
     ng_tensor *y = ng_sum(tape, ng_mul(tape, x, norm));
     char path[] = "/tmp/normgrad-graph-XXXXXX", text[4096] = "";
     close(mkstemp(path));
