@@ -134,6 +134,7 @@
 #include "norms/rms_norm.c"
 #include "norms/gated_rms_norm.c"
 #include "norms/adaptive_layer_norm.c"
+#include "norms/ada_norm.c"
 #include "norms/batch_norm.c"
 #include "norms/batch_renorm.c"
 #include "norms/group_norm.c"

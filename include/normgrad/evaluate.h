@@ -9,6 +9,7 @@
  *
  *     ng_evaluate(net, data)          the mean loss and the accuracy over a data set
  *     ng_standardize_new(features)    a first layer: mean 0 and deviation 1
+ *     ng_batch_norm_recompute(net, data, batch)   new running statistics
  *
  * A program that uses the saved network makes the same layers, the first by ng_standardize_new(64),
  * loads them with ng_module_load, and calls ng_eval. Then ng_forward(net, tape, x) takes samples as
@@ -72,6 +73,15 @@ typedef struct {
 #define ng_standardize_new(...)                                                                    \
     ng_standardize_new_with(NG_NAMED(ng_standardize_new_options, features, __VA_ARGS__))
 NG_API ng_module *ng_standardize_new_with(ng_standardize_new_options options);
+
+/* Recomputes the running statistics of every BatchNorm over a data set, in batches of `batch`
+ * samples: for averaged weights (Wu & Johnson 2021) or new data (AdaBN, Li et al. 2017). They
+ * become the mean and unbiased variance of the layer's inputs in evaluation, over all samples, and
+ * all ranks of its .group, which call this together. It takes one pass over the data per BatchNorm.
+ * Frozen layers, BatchRenorm and modes do not change. NG_EVALUE if there is nothing to recompute;
+ * NG_ESHAPE for fewer than two values per channel. After an error nothing has changed. */
+NG_API NG_MUST_CHECK ng_status ng_batch_norm_recompute(ng_module *net, ng_dataset *dataset,
+                                                       int64_t batch);
 
 NG_END_C
 

@@ -13,6 +13,7 @@
  *     ng_rms_norm_new(n)              weight x / sqrt(mean(x^2) + eps)
  *     ng_gated_rms_norm_new(n)        weight norm(x silu(gate))
  *     ng_adaptive_layer_norm_new(n)   scale xhat + shift, both made of x or of a condition
+ *     ng_ada_norm_new(n)              scale (1 - k xhat) xhat
  *     ng_detach_norm_new(n)           xhat, statistics constant in the gradient
  *     ng_l2_norm_new(n)               weight x / sqrt(sum x^2 + eps)
  *     ng_scale_norm_new(n)            g x / sqrt(sum x^2 + eps)
@@ -29,9 +30,8 @@
  *     ng_global_response_norm_new(C)              x + weight x G / (mean G + eps) + bias
  *     ng_evo_norm_new(C)                          normalization and activation in one
  *     ng_local_response_norm_new(size)            x / (k + alpha mean(x^2))^beta
- *     ng_batch_norm_recompute(net, data, batch)   new running statistics
  *
- * FiLM and the norms of weights are in layers.h, adaLN-Zero is in attention.h.
+ * FiLM and the norms of weights are in layers.h, adaLN-Zero is in attention.h, ng_batch_norm_recompute in evaluate.h.
  *
  * Settings that several norms have. Parameters weight start at 1, bias at 0.
  *
@@ -99,29 +99,31 @@ typedef struct {
     ng_gated_rms_norm_new_with(NG_NAMED(ng_gated_rms_norm_new_options, dim, __VA_ARGS__))
 NG_API ng_module *ng_gated_rms_norm_new_with(ng_gated_rms_norm_new_options options);
 
-/* The forms of AdaptiveLayerNorm. */
-typedef enum {
-    NG_ADAPTIVE_PROJECTED = 0, /* (W_g x + b_g) xhat + (W_b x + b_b), with Linears as children */
-    NG_ADAPTIVE_CONDITIONED,   /* (1 + scale(c)) xhat + shift(c) for a condition c. One Linear makes
-                                  them and starts at 0: adaLN-Zero, Peebles & Xie 2023 */
-    NG_ADAPTIVE_ADANORM        /* scale (1 - k xhat) xhat; Xu et al. 2019. scale (1 - k xhat) is a
-                                  constant in the gradient */
-} ng_adaptive_form;
-
-/* AdaptiveLayerNorm: xhat with a scale and a shift that are made of x or of a condition. */
+/* AdaptiveLayerNorm: with .condition (1 + scale(c)) xhat + shift(c), where one Linear makes scale and
+ * shift of c and starts at 0 (adaLN-Zero; Peebles & Xie 2023); without one
+ * (W_g x + b_g) xhat + (W_b x + b_b), with the Linears gamma and beta as children. */
 typedef struct {
-    ng_adaptive_form form; /* default NG_ADAPTIVE_PROJECTED */
-    double eps;            /* default 1e-5; conditioned 1e-6 */
-    int64_t condition;     /* conditioned: features of c */
-    bool gate;             /* conditioned: multiply the result by gate(c) */
-    double scale, k;       /* AdaNorm: defaults 1 and 0.1 */
-    bool differentiate;    /* AdaNorm: the factor has a gradient */
-    bool raw;              /* AdaNorm: the factor is scale (1 - k x) */
-    int64_t dim;           /* features of x */
+    double eps;        /* default 1e-5; with .condition 1e-6 */
+    int64_t condition; /* features of c */
+    bool gate;         /* with .condition: multiply the result by gate(c) */
+    int64_t dim;       /* features of x */
 } ng_adaptive_layer_norm_new_options;
 #define ng_adaptive_layer_norm_new(...)                                                            \
     ng_adaptive_layer_norm_new_with(NG_NAMED(ng_adaptive_layer_norm_new_options, dim, __VA_ARGS__))
 NG_API ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options options);
+
+/* AdaNorm: scale (1 - k xhat) xhat without parameters; scale (1 - k xhat) is a constant in the
+ * gradient. Xu et al. 2019. */
+typedef struct {
+    double eps;         /* default 1e-5 */
+    double scale, k;    /* default 1, 0.1 */
+    bool differentiate; /* scale (1 - k xhat) has a gradient */
+    bool raw;           /* the factor is scale (1 - k x) */
+    int64_t dim;        /* features */
+} ng_ada_norm_new_options;
+#define ng_ada_norm_new(...)                                                                       \
+    ng_ada_norm_new_with(NG_NAMED(ng_ada_norm_new_options, dim, __VA_ARGS__))
+NG_API ng_module *ng_ada_norm_new_with(ng_ada_norm_new_options options);
 
 /* DetachNorm: xhat without parameters, mean and deviation constant in the gradient. Xu et al. 2019.
  */
@@ -188,16 +190,6 @@ typedef struct {
 #define ng_batch_norm_new(...)                                                                     \
     ng_batch_norm_new_with(NG_NAMED(ng_batch_norm_new_options, channels, __VA_ARGS__))
 NG_API ng_module *ng_batch_norm_new_with(ng_batch_norm_new_options options);
-
-/* Recomputes the running statistics of every BatchNorm over a data set, in batches of `batch`
- * samples: for averaged weights (Wu & Johnson 2021) or new data (AdaBN, Li et al. 2017). They
- * become the mean and unbiased variance of the layer's inputs in evaluation, over all samples, and
- * all ranks of its .group, which call this together. It takes one pass over the data per BatchNorm.
- * Frozen layers, BatchRenorm and modes do not change. NG_EVALUE if there is nothing to recompute;
- * NG_ESHAPE for fewer than two values per channel. After an error nothing has changed. */
-struct ng_dataset; /* data.h */
-NG_API NG_MUST_CHECK ng_status ng_batch_norm_recompute(ng_module *net, struct ng_dataset *dataset,
-                                                       int64_t batch);
 
 /* Batch renormalization as ng_batch_renorm has it; Ioffe 2017. For .warmup batches it is BatchNorm;
  * over the next .ramp batches the limits rise evenly to r_max and d_max. Buffers: running_mean,

@@ -5,6 +5,7 @@
  * final statistics. In a pass each layer collects the moments of its inputs, batch by batch. */
 #include "io/dataset.h"
 #include "norms/batch_state.h"
+#include <normgrad/evaluate.h>
 #include <string.h>
 
 static const char recomputing[] = "ng_batch_norm_recompute";

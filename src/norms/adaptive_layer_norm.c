@@ -63,23 +63,6 @@ static const ng_module_class conditioned_class = {.name = "AdaptiveLayerNorm",
                                                   .forward_with = conditioned_forward,
                                                   .needs = NG_INPUT_CONDITION};
 
-/* ---- AdaNorm: y = C (1 - k xhat) * xhat, the factor held constant. Xu et al. 2019 ---- */
-
-static ng_tensor *adanorm_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
-{
-    const adaptive *layer = (const adaptive *)self;
-    const ng_adaptive_layer_norm_new_options *options = &layer->options;
-    ng_tensor *xhat = adaptive_normalize(layer, tape, x);
-    if (!xhat) return NULL;
-    ng_tensor *base = options->raw ? x : xhat;
-    if (!options->differentiate) base = ng_detach(tape, base, .by_definition = true);
-    ng_tensor *factor = ng_scalar_sub(tape, 1, ng_mul_scalar(tape, base, options->k));
-    return ng_mul(tape, ng_mul_scalar(tape, factor, options->scale), xhat);
-}
-
-static const ng_module_class adanorm_class = {
-    .name = "AdaptiveLayerNorm", .size = sizeof(adaptive), .forward = adanorm_forward};
-
 /* ---- Make ---- */
 
 /* Registers the Linear that makes so many parts of dim features of a condition, all 0 at first. */
@@ -91,38 +74,27 @@ static ng_module *add_linear(adaptive *self, int64_t parts)
         ng_linear_new(o->condition, parts * o->dim, .init = NG_INIT_CONSTANT));
 }
 
-static const char *const form_names[] = {"projected", "conditioned", "AdaNorm", NULL};
-enum { IF_CONDITIONED = 1 << NG_ADAPTIVE_CONDITIONED, IF_ADANORM = 1 << NG_ADAPTIVE_ADANORM };
 static const ng_setting adaptive_settings[] = {
     {NG_OPTION(adaptive, dim), NG_IS_COUNT, .unit = "features", .bare = true},
-    {NG_OPTION(adaptive, form), NG_IS_CHOICE, .unit = "ng_adaptive_form", .choices = form_names,
-     .bare = true},
-    {NG_OPTION(adaptive, condition), NG_IS_COUNT, .unit = "features", .needs = "form",
-     .when = IF_CONDITIONED},
-    {NG_OPTION(adaptive, gate), NG_IS_FLAG, .needs = "form", .when = IF_CONDITIONED},
-    {NG_OPTION(adaptive, scale), NG_IS_FINITE, .standard = 1, .needs = "form", .when = IF_ADANORM},
-    {NG_OPTION(adaptive, k), NG_IS_FINITE, .standard = 0.1, .needs = "form", .when = IF_ADANORM},
-    {NG_OPTION(adaptive, raw), NG_IS_FLAG, .needs = "form", .when = IF_ADANORM},
-    {NG_OPTION(adaptive, differentiate), NG_IS_FLAG, .needs = "form", .when = IF_ADANORM},
+    {NG_OPTION(adaptive, condition), NG_IS_COUNT_OR_0, .unit = "features"},
+    {NG_OPTION(adaptive, gate), NG_IS_FLAG, .needs = "condition"},
     {NG_OPTION(adaptive, eps), NG_IS_NOT_NEGATIVE, .standard = 1e-5},
     {0}};
 
 ng_module *ng_adaptive_layer_norm_new_with(ng_adaptive_layer_norm_new_options options)
 {
-    const bool conditioned = options.form == NG_ADAPTIVE_CONDITIONED;
+    const bool conditioned = options.condition != 0;
     if (conditioned) options.eps = ng_option(options.eps, 1e-6);
     adaptive *self = ng_layer_new("ng_adaptive_layer_norm_new",
-                                  conditioned                           ? &conditioned_class
-                                  : options.form == NG_ADAPTIVE_ADANORM ? &adanorm_class
-                                                                        : &projected_class,
+                                  conditioned ? &conditioned_class : &projected_class,
                                   adaptive_settings, &(adaptive){.options = options});
     if (!self) return NULL;
     const int64_t dim = options.dim;
-    if (options.form == NG_ADAPTIVE_PROJECTED) {
+    if (conditioned) {
+        self->modulation = add_linear(self, options.gate ? 3 : 2);
+    } else {
         self->gamma = ng_module_add_child(&self->base, "gamma", ng_linear_new(dim, dim));
         self->beta = ng_module_add_child(&self->base, "beta", ng_linear_new(dim, dim));
-    } else if (conditioned) {
-        self->modulation = add_linear(self, options.gate ? 3 : 2);
     }
     return ng_module_built(&self->base);
 }

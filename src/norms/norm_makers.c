@@ -81,25 +81,32 @@ static ng_module *norm_group(int64_t dim)
 
 static ng_module *norm_adaptive(int64_t dim) { return ng_adaptive_layer_norm_new(dim); }
 
+static ng_module *norm_ada(int64_t dim) { return ng_ada_norm_new(dim); }
+
 static ng_module *norm_detach(int64_t dim) { return ng_detach_norm_new(dim); }
 
 static ng_module *norm_l2(int64_t dim) { return ng_l2_norm_new(dim); }
 
-static const char *const norm_names[] = {"none",
-                                         "layer_norm",
-                                         "rms_norm",
-                                         "batch_norm",
-                                         "group_norm",
-                                         "scale_norm",
-                                         "adaptive_layer_norm",
-                                         "detach_norm",
-                                         "l2_norm",
-                                         "dynamic_tanh",
-                                         "derf",
-                                         NULL};
-static ng_norm_maker *const norm_makers[] = {
-    ng_norm_none,  ng_norm_layer, ng_norm_rms, ng_norm_batch,        norm_group,  ng_norm_scale,
-    norm_adaptive, norm_detach,   norm_l2,     ng_norm_dynamic_tanh, ng_norm_derf};
+#define NAMED_NORMS(X)                                                                             \
+    X(none, ng_norm_none)                                                                          \
+    X(layer_norm, ng_norm_layer)                                                                   \
+    X(rms_norm, ng_norm_rms)                                                                       \
+    X(batch_norm, ng_norm_batch)                                                                   \
+    X(group_norm, norm_group)                                                                      \
+    X(adaptive_layer_norm, norm_adaptive)                                                          \
+    X(ada_norm, norm_ada)                                                                          \
+    X(detach_norm, norm_detach)                                                                    \
+    X(l2_norm, norm_l2)                                                                            \
+    X(scale_norm, ng_norm_scale)                                                                   \
+    X(dynamic_tanh, ng_norm_dynamic_tanh)                                                          \
+    X(derf, ng_norm_derf)
+#define X(name, maker) #name,
+static const char *const norm_names[] = {NAMED_NORMS(X) NULL};
+#undef X
+#define X(name, maker) maker,
+static ng_norm_maker *const norm_makers[] = {NAMED_NORMS(X)};
+#undef X
+#undef NAMED_NORMS
 
 const char *const *ng_norm_names(void) { return norm_names; }
 

@@ -21,8 +21,7 @@ static const gradient_case sequential_cases[] = {
 
 MODULE(layer_case_residual,
        ng_residual_new(ng_sequential_new(ng_rms_norm_new(4), ng_linear_new(4, 4))))
-MODULE(layer_case_residual_inner,
-       ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3))
+MODULE(layer_case_residual_inner, ng_adaptive_layer_norm_new(4, .condition = 3))
 MODULE(layer_case_residual_conditioned, ng_residual_new(layer_case_residual_inner()))
 
 static const gradient_case residual_cases[] = {

@@ -55,18 +55,14 @@ static const gradient_case gated_rms_norm_cases[] = {
 /* ---- adaptive_layer_norm -------------------------------------------------------------------- */
 
 MODULE(case_adaptive_projected, ng_adaptive_layer_norm_new(4))
-MODULE(case_adaptive_conditioned,
-       ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3))
-MODULE(case_adaptive_gated,
-       ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3, .gate = true))
-MODULE(case_adanorm, ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM))
+MODULE(case_adaptive_conditioned, ng_adaptive_layer_norm_new(4, .condition = 3))
+MODULE(case_adaptive_gated, ng_adaptive_layer_norm_new(4, .condition = 3, .gate = true))
+MODULE(case_adanorm, ng_ada_norm_new(4))
 MODULE(case_adanorm_differentiated,
-       ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 1.5, .k = 0.3,
-                                  .differentiate = true))
-MODULE(case_adanorm_raw, ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .raw = true))
+       ng_ada_norm_new(4, .scale = 1.5, .k = 0.3, .differentiate = true))
+MODULE(case_adanorm_raw, ng_ada_norm_new(4, .raw = true))
 MODULE(case_adanorm_raw_differentiated,
-       ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = 0.3, .raw = true,
-                                  .differentiate = true))
+       ng_ada_norm_new(4, .k = 0.3, .raw = true, .differentiate = true))
 
 static const gradient_case adaptive_layer_norm_cases[] = {
     LAYER("AdaptiveLayerNorm (projected)", case_adaptive_projected, ANY("x", 3, 4)),

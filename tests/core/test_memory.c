@@ -17,8 +17,7 @@ static ng_module *network(int64_t width)
         ng_linear_new(FEATURES, width), ng_layer_norm_new(width), ng_gelu_new(),
         ng_residual_new(ng_sequential_new(ng_linear_new(width, width), ng_batch_norm_new(width),
                                           ng_relu_new(), ng_dropout_new(0.1))),
-        ng_adaptive_layer_norm_new(width, .form = NG_ADAPTIVE_CONDITIONED, .condition = CONDITION,
-                                   .gate = true),
+        ng_adaptive_layer_norm_new(width, .condition = CONDITION, .gate = true),
         ng_linear_new(width, CLASSES));
 }
 

@@ -102,8 +102,7 @@ static training start_training(uint64_t seed)
                               ng_gelu_new(), ng_linear_new(2 * WIDTH, WIDTH),
                               ng_batch_norm_new(WIDTH), ng_relu_new(), ng_rms_norm_new(WIDTH),
                               ng_silu_new(), ng_residual_new(ng_dropout_new(0.2)), ng_tanh_new(),
-                              ng_adaptive_layer_norm_new(WIDTH, .form = NG_ADAPTIVE_ADANORM),
-                              ng_softplus_new(), ng_linear_new(WIDTH, 10));
+                              ng_ada_norm_new(WIDTH), ng_softplus_new(), ng_linear_new(WIDTH, 10));
     ng_module_to(t.net, in_training);
     t.optimizer = optimizers[of_training].make(t.net);
     t.x = ng_normal_new(in_training, NG_SHAPE(BATCH, WIDTH), 0, 1, &rng);

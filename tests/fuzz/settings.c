@@ -383,10 +383,11 @@ static ng_module *plain_layer(player *p, int64_t n)
                                  .unit_offset = flag(p));
     case 2: return ng_rms_norm_new(n, .eps = number(p), .partial = number(p));
     case 3:
-        return ng_adaptive_layer_norm_new(n, .form = (ng_adaptive_form)one_of(p, 3),
-                                          .condition = setting(p), .gate = flag(p),
-                                          .scale = number(p), .k = number(p), .raw = flag(p),
-                                          .differentiate = flag(p), .eps = number(p));
+        if (flag(p))
+            return ng_ada_norm_new(n, .scale = number(p), .k = number(p), .raw = flag(p),
+                                   .differentiate = flag(p), .eps = number(p));
+        return ng_adaptive_layer_norm_new(n, .condition = setting(p), .gate = flag(p),
+                                          .eps = number(p));
     case 4:
         return ng_batch_norm_new(n, .eps = number(p), .momentum = number(p), .cumulative = flag(p),
                                  .ghost = setting(p), .no_running_stats = flag(p),

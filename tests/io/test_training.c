@@ -583,8 +583,7 @@ TEST(every_setting_of_a_layer_is_compared)
 #define BLOCK(...) ng_transformer_block_new(8, 2, __VA_ARGS__)
 #define DEEP(count) BLOCK(.placement = NG_NORM_DEEP, .layers = count)
 #define MIX(share) ng_transformer_new(3, .dim = 4, .placement = NG_NORM_MIX, .post_share = share)
-#define ADANORM(...)                                                                               \
-    ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 1, __VA_ARGS__)
+#define ADANORM(...) ng_ada_norm_new(4, .scale = 1, __VA_ARGS__)
 /* clang-format off */
 #define OF(layer, dim, ...) {ng_##layer##_new(dim), ng_##layer##_new(dim, __VA_ARGS__)}
     const struct {
@@ -633,7 +632,7 @@ TEST(every_setting_of_a_layer_is_compared)
         {ng_local_response_norm_new(3), ng_local_response_norm_new(5)},
         OF(local_response_norm, 3, .alpha = 0.5), OF(local_response_norm, 3, .beta = 0.5),
         OF(local_response_norm, 3, .k = 0.5),
-        {ADANORM(), ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .scale = 2)},
+        {ADANORM(), ng_ada_norm_new(4, .scale = 2)},
         {ADANORM(), ADANORM(.k = 0.3)}, {ADANORM(), ADANORM(.raw = true)},
         {ADANORM(), ADANORM(.differentiate = true)},
         OF(spectral_norm, ng_linear_new(4, 4), .iterations = 2),

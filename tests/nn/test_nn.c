@@ -133,8 +133,7 @@ TEST(summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant)
 {
     ng_module *net = own(ng_sequential_new(
         ng_layer_norm_new(2, .eps = NG_ZERO), ng_batch_norm_new(2, .momentum = NG_ZERO),
-        ng_adaptive_layer_norm_new(2, .form = NG_ADAPTIVE_ADANORM, .k = NG_ZERO),
-        ng_dropout_new(NG_ZERO), ng_leaky_relu_new(NG_ZERO)));
+        ng_ada_norm_new(2, .k = NG_ZERO), ng_dropout_new(NG_ZERO), ng_leaky_relu_new(NG_ZERO)));
     char *text = summary_of(net);
     ck_assert_ptr_nonnull(strstr(text, "LayerNorm(2, eps=0)"));
     ck_assert_ptr_nonnull(strstr(text, "momentum=0)"));
@@ -413,8 +412,7 @@ TEST(containers_hand_the_condition_to_those_that_take_one)
     ng_tensor *x = own(ng_normal_new(NG_F32, NG_SHAPE(3, 4), 0, 1, &rng));
     ng_tensor *c = own(ng_normal_new(NG_F32, NG_SHAPE(3, 2), 0, 1, &rng));
     ng_module *net = own(ng_sequential_new(
-        ng_linear_new(4, 4), ng_residual_new(ng_adaptive_layer_norm_new(
-                                 4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 2))));
+        ng_linear_new(4, 4), ng_residual_new(ng_adaptive_layer_norm_new(4, .condition = 2))));
     ng_fill(ng_module_find(net, "1.inner.modulation.weight"), 0.25);
     ng_tensor *h = ng_forward(ng_module_child(net, 0), tape, x);
     ng_module *norm = ng_module_child(ng_module_child(net, 1), 0);

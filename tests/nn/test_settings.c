@@ -26,9 +26,8 @@ START_TEST(a_setting_without_effect_is_not_described)
     assert_described(ng_instance_norm_new(4), "4, eps=1e-05");
     assert_described(ng_instance_norm_new(4, .running_stats = true),
                      "4, eps=1e-05, running stats, momentum=0.1");
-    assert_described(ng_adaptive_layer_norm_new(4), "4, projected, eps=1e-05");
-    assert_described(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 3),
-                     "4, conditioned, condition=3, eps=1e-06");
+    assert_described(ng_adaptive_layer_norm_new(4), "4, eps=1e-05");
+    assert_described(ng_adaptive_layer_norm_new(4, .condition = 3), "4, condition=3, eps=1e-06");
 }
 END_TEST
 

@@ -16,9 +16,8 @@ enum { ROWS = 5, INSTANCE = 8, KINDS };
 static conditioned conditioned_layer(int kind)
 {
     ng_module *const layers[KINDS] = {
-        ng_adaptive_layer_norm_new(CHANNELS, .form = NG_ADAPTIVE_CONDITIONED, .condition = K),
-        ng_adaptive_layer_norm_new(CHANNELS, .form = NG_ADAPTIVE_CONDITIONED, .condition = K,
-                                   .gate = true),
+        ng_adaptive_layer_norm_new(CHANNELS, .condition = K),
+        ng_adaptive_layer_norm_new(CHANNELS, .condition = K, .gate = true),
         ng_rms_norm_new(CHANNELS, .condition = K),
         ng_adaptive_residual_new(ng_linear_new(CHANNELS, CHANNELS), .dim = CHANNELS,
                                  .condition = K),

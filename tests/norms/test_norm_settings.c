@@ -15,9 +15,8 @@ START_TEST(settings_that_do_not_go_together_are_refused)
     assert_refused(ng_rms_norm_new(3, .condition = -2));
     assert_refused(ng_gated_rms_norm_new(5, .eps = -1));
     assert_refused(ng_adaptive_layer_norm_new(4, .gate = true));
-    assert_refused(ng_adaptive_layer_norm_new(4, .condition = 3));
-    assert_refused(ng_adaptive_layer_norm_new(4, .form = (ng_adaptive_form)7));
-    assert_refused(ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_ADANORM, .k = -HUGE_VAL));
+    assert_refused(ng_adaptive_layer_norm_new(4, .condition = -3));
+    assert_refused(ng_ada_norm_new(4, .k = -HUGE_VAL));
     assert_refused(ng_adaptive_residual_new(ng_relu_new(), .dim = 3));
     assert_refused(ng_batch_norm_new(3, .condition = 2, .no_affine = true));
     assert_refused(ng_batch_norm_new(3, .ghost = -1));

@@ -577,7 +577,7 @@ static void begin_calls(void)
     other = ng_tape_new();
     alone = ng_group_alone_new();
     a_linear = ng_linear_new(4, 4, .no_bias = true);
-    an_adaptive = ng_adaptive_layer_norm_new(4, .form = NG_ADAPTIVE_CONDITIONED, .condition = 4);
+    an_adaptive = ng_adaptive_layer_norm_new(4, .condition = 4);
     an_lstm = ng_lstm_new(4, 4);
     assert_ok(ng_module_to(an_lstm, NG_F64));
     an_attention = ng_multi_head_attention_new(12, 2, .context = 12);
