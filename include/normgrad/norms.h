@@ -25,7 +25,7 @@
  *     ng_batch_norm_new(C)                        weight xhat + bias, over all samples
  *     ng_batch_renorm_new(C)                      the same, corrected by running statistics
  *     ng_group_norm_new(groups, C)                weight xhat + bias, over the channels of a group
- *     ng_instance_norm_new(C)                     xhat of each channel of a sample
+ *     ng_instance_norm_new(C)                     weight xhat + bias, over a channel of a sample
  *     ng_filter_response_norm_new(C)              max(weight x / sqrt(mean(x^2) + eps) + bias, tau)
  *     ng_global_response_norm_new(C)              x + weight x G / (mean G + eps) + bias
  *     ng_evo_norm_new(C)                          normalization and activation in one
@@ -221,13 +221,13 @@ NG_API ng_module *ng_group_norm_new_with(int64_t groups, ng_group_norm_new_optio
  * Ulyanov, Vedaldi & Lempitsky 2016; with .condition Dumoulin, Shlens & Kudlur 2017. */
 typedef struct {
     double eps;         /* default 1e-5 */
-    bool affine;        /* with weight and bias */
+    bool no_affine;     /* no weight and no bias; PyTorch's default */
     bool running_stats; /* evaluation, and a frozen layer, use averages of the samples' means and
                            unbiased variances: PyTorch's track_running_stats */
     double momentum;    /* of these averages; default 0.1 */
     int64_t condition;  /* features of c */
     bool style; /* AdaIN: sqrt(var(s) + eps) xhat + mean(s) for the input .style of ng_forward,
-                   s (N, C, ...); not with .affine or .condition. Huang & Belongie 2017 */
+                   s (N, C, ...); without weight and bias, and not with .condition. Huang & Belongie 2017 */
     int64_t channels; /* C */
 } ng_instance_norm_new_options;
 #define ng_instance_norm_new(...)                                                                  \

@@ -200,7 +200,7 @@ NG_API ng_optimizer *ng_lamb_new_with(ng_module *module, ng_lamb_new_options opt
 /* Muon: momentum whose singular values are brought near 1 by a Newton-Schulz iteration. Jordan et
  * al. 2024, https://kellerjordan.github.io/posts/muon. For weights (rows, columns):
  *
- *     v = momentum v + g;  U = g + momentum v, with .no_nesterov U = v
+ *     v = momentum v + g;  U = g + momentum v, with .heavy_ball U = v
  *     X = U / (|U| + 1e-7);  `steps` times:  S = X X',  X = 3.4445 X + (-4.7750 S + 2.0315 S^2) X
  *     w -= lr (weight_decay w + sqrt(max(1, rows / columns)) X)
  *
@@ -212,7 +212,7 @@ typedef struct {
     double momentum;     /* default 0.95 */
     double weight_decay; /* of all parameters */
     int steps;           /* default 5 */
-    bool no_nesterov;
+    bool heavy_ball;
     double adam_scale;    /* default 0.015 */
     double beta1, beta2;  /* default 0.9, 0.95 */
     double eps;           /* default 1e-10 */

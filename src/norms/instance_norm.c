@@ -66,10 +66,10 @@ static const ng_setting instance_norm_settings[] = {
     {NG_OPTION(instance_norm_layer, running_stats), NG_IS_FLAG},
     {NG_OPTION(instance_norm_layer, momentum), NG_IS_FRACTION, .standard = 0.1,
      .needs = "running_stats"},
-    {NG_OPTION(instance_norm_layer, affine), NG_IS_FLAG},
+    {NG_OPTION(instance_norm_layer, no_affine), NG_IS_FLAG},
     {NG_OPTION(instance_norm_layer, condition), NG_IS_COUNT_OR_0, .unit = "features",
-     .excludes = "affine"},
-    {NG_OPTION(instance_norm_layer, style), NG_IS_FLAG, .excludes = "affine condition"},
+     .excludes = "no_affine"},
+    {NG_OPTION(instance_norm_layer, style), NG_IS_FLAG, .excludes = "no_affine condition"},
     {0}};
 
 ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
@@ -79,7 +79,8 @@ ng_module *ng_instance_norm_new_with(ng_instance_norm_new_options options)
                      &(instance_norm_layer){.options = options});
     if (!self) return NULL;
     self->base.needs = options.style ? NG_INPUT_STYLE : 0;
-    self->state = ng_batch_state_add(&self->base, options.channels, "running_var", !options.affine,
+    const bool left_out = options.no_affine || options.condition || options.style;
+    self->state = ng_batch_state_add(&self->base, options.channels, "running_var", left_out,
                                      !options.running_stats);
     self->modulation =
         ng_add_modulation(&self->base, (ng_film_new_options){.channels = options.channels,

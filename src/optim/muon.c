@@ -62,7 +62,7 @@ static void momentum_direction(const ng_muon_new_options *own, const ng_kernels 
                               .momentum = own->momentum,
                               .keep = own->momentum,
                               .fresh = 1,
-                              .nesterov = !own->no_nesterov};
+                              .nesterov = !own->heavy_ball};
     kernels->fill(u, weight->size, 0);
     kernels->sgd(u, weight->leaf->grad->data, moved->state[0], weight->size, &step);
 }
@@ -108,7 +108,7 @@ static int muon_settings(const ng_optimizer *self, ng_optimizer_setting *setting
 {
     const ng_muon_new_options *own = &((const muon *)self)->own;
     settings[0] = (ng_optimizer_setting){.name = "momentum", .value = own->momentum, .below = 1};
-    settings[1] = (ng_optimizer_setting){.name = "no_nesterov", .value = own->no_nesterov};
+    settings[1] = (ng_optimizer_setting){.name = "heavy_ball", .value = own->heavy_ball};
     settings[2] = (ng_optimizer_setting){.name = "steps", .value = own->steps};
     settings[3] = (ng_optimizer_setting){.name = "weight_decay", .value = own->weight_decay};
     settings[4] = (ng_optimizer_setting){.name = "adam_scale", .value = own->adam_scale};

@@ -167,9 +167,9 @@ static const gradient_case group_norm_cases[] = {
 
 /* ---- instance_norm -------------------------------------------------------------------------- */
 
-MODULE(case_instance_norm, ng_instance_norm_new(3))
-MODULE(case_instance_norm_affine, ng_instance_norm_new(3, .affine = true))
-MODULE(case_instance_norm_running, ng_instance_norm_new(3, .affine = true, .running_stats = true))
+MODULE(case_instance_norm, ng_instance_norm_new(3, .no_affine = true))
+MODULE(case_instance_norm_affine, ng_instance_norm_new(3))
+MODULE(case_instance_norm_running, ng_instance_norm_new(3, .running_stats = true))
 MODULE(case_instance_norm_conditional, ng_instance_norm_new(3, .condition = 2))
 MODULE(case_instance_norm_style, ng_instance_norm_new(3, .style = true))
 

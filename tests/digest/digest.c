@@ -97,7 +97,7 @@ static ng_module *recurrent(ng_module *layer)
     X("convolution", IMAGES, convolutions(ng_relu_new()))                                          \
     X("batch_norm of images", IMAGES, convolutions(ng_batch_norm_new(CHANNELS)))                   \
     X("group_norm of images", IMAGES, convolutions(ng_group_norm_new(2, CHANNELS)))                \
-    X("instance_norm", IMAGES, convolutions(ng_instance_norm_new(CHANNELS)))                       \
+    X("instance_norm", IMAGES, convolutions(ng_instance_norm_new(CHANNELS, .no_affine = true)))    \
     X("filter_response_norm", IMAGES, convolutions(ng_filter_response_norm_new(CHANNELS)))         \
     X("evo_norm", IMAGES, convolutions(ng_evo_norm_new(CHANNELS)))                                 \
     X("local_response_norm", IMAGES, convolutions(ng_local_response_norm_new(3)))                  \

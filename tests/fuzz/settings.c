@@ -430,7 +430,7 @@ static ng_module *image_layer(player *p, int64_t n)
     case 3: return ng_upsample_new(needed(p), .mode = (ng_interpolation)one_of(p, 2));
     case 4: return ng_group_norm_new(needed(p), n, .eps = number(p));
     case 5:
-        return ng_instance_norm_new(n, .eps = number(p), .affine = flag(p),
+        return ng_instance_norm_new(n, .eps = number(p), .no_affine = flag(p),
                                     .running_stats = flag(p), .momentum = number(p));
     case 6:
         return ng_filter_response_norm_new(n, .eps = number(p), .learned_eps = flag(p),
@@ -485,7 +485,7 @@ static ng_optimizer *optimizer_of(player *p, ng_module *net)
                            .eps = number(p), .matrices_only = flag(p), .schedule = schedule);
     case 5:
         return ng_muon_new(net, .lr = number(p), .momentum = number(p), .steps = decide(p, 9),
-                           .no_nesterov = flag(p), .adam_scale = number(p), .schedule = schedule);
+                           .heavy_ball = flag(p), .adam_scale = number(p), .schedule = schedule);
     default:
         return ng_rmsprop_new(net, .lr = number(p), .alpha = number(p), .momentum = number(p),
                               .centered = flag(p), .schedule = schedule);

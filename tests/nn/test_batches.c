@@ -23,7 +23,7 @@ FIXTURE(set_up, tear_down)
     X("BatchNorm of images", ng_batch_norm_new(CHANNELS), IMAGE)                                   \
     X("BatchRenorm", ng_batch_renorm_new(DIM), FLAT)                                               \
     X("GroupNorm", ng_group_norm_new(4, CHANNELS), IMAGE)                                          \
-    X("InstanceNorm", ng_instance_norm_new(CHANNELS), IMAGE)                                       \
+    X("InstanceNorm", ng_instance_norm_new(CHANNELS, .no_affine = true), IMAGE)                    \
     X("FilterResponseNorm", ng_filter_response_norm_new(CHANNELS), IMAGE)                          \
     X("EvoNorm", ng_evo_norm_new(CHANNELS), IMAGE)                                                 \
     X("LocalResponseNorm", ng_local_response_norm_new(3), IMAGE)                                   \
@@ -182,7 +182,7 @@ LOOP_TEST(a_row_has_the_same_bits_in_any_batch, (sizeof names / sizeof *names))
     X("detach_norm", ng_detach_norm(tape, x))                                                      \
     X("weight_norm", ng_weight_norm(tape, x, ng_full(tape, ng_dtype_of(x), NG_SHAPE(rows), 1)))    \
     X("L2Norm", ng_forward(layer_as(x, ng_l2_norm_new(n)), tape, x))                               \
-    X("InstanceNorm", n == 1 ? x : LAYER(ng_instance_norm_new(1)))                                 \
+    X("InstanceNorm", n == 1 ? x : LAYER(ng_instance_norm_new(1, .no_affine = true)))              \
     X("FilterResponseNorm", LAYER(ng_filter_response_norm_new(1)))                                 \
     X("EvoNorm", LAYER(ng_evo_norm_new(1, .groups = 1)))                                           \
     X("GlobalResponseNorm", LAYER(ng_global_response_norm_new(1)))                                 \

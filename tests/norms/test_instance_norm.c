@@ -6,7 +6,7 @@
 /* Positions 1, 3 and 2, 6. */
 START_TEST(two_channels)
 {
-    ng_module *norm = drawn(ng_instance_norm_new(2, .eps = NG_ZERO));
+    ng_module *norm = drawn(ng_instance_norm_new(2, .eps = NG_ZERO, .no_affine = true));
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(1, 2, 2), 1, 3, 2, 6)), 1e-14, -1, 1, -1,
                   1);
 }
@@ -17,8 +17,8 @@ END_TEST
 START_TEST(gradients_are_those_of_finite_differences)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 4, 3), 1);
+    assert_gradients(CALL(drawn(ng_instance_norm_new(4, .no_affine = true)), x));
     assert_gradients(CALL(drawn(ng_instance_norm_new(4)), x));
-    assert_gradients(CALL(drawn(ng_instance_norm_new(4, .affine = true)), x));
     assert_gradients(CALL(drawn(ng_instance_norm_new(4, .condition = 2)), x,
                           .condition = normal(NG_F64, NG_SHAPE(2, 2), 2)));
     assert_gradients(CALL(drawn(ng_instance_norm_new(4, .style = true)), x,
@@ -30,19 +30,19 @@ END_TEST
 
 START_TEST(value_and_gradients_are_pytorchs)
 {
-    assert_pytorch(ng_instance_norm_new(6, .affine = true), "norms", "instance_norm_1d");
-    assert_pytorch(ng_instance_norm_new(6, .affine = true), "norms", "instance_norm_2d");
-    assert_pytorch(ng_instance_norm_new(6), "norms", "instance_norm_plain_1d");
-    assert_pytorch(ng_instance_norm_new(6), "norms", "instance_norm_plain_2d");
+    assert_pytorch(ng_instance_norm_new(6), "norms", "instance_norm_1d");
+    assert_pytorch(ng_instance_norm_new(6), "norms", "instance_norm_2d");
+    assert_pytorch(ng_instance_norm_new(6, .no_affine = true), "norms", "instance_norm_plain_1d");
+    assert_pytorch(ng_instance_norm_new(6, .no_affine = true), "norms", "instance_norm_plain_2d");
     assert_pytorch(ng_instance_norm_new(4, .condition = 3), "catalogue", "conditional_instance",
                    "condition");
     assert_pytorch(ng_instance_norm_new(4, .condition = 3), "catalogue",
                    "conditional_instance_maps", "condition");
     assert_pytorch(ng_instance_norm_new(3, .style = true), "catalogue", "adain", "style");
-    assert_pytorch(ng_instance_norm_new(4, .affine = true, .running_stats = true), "catalogue",
+    assert_pytorch(ng_instance_norm_new(4, .running_stats = true), "catalogue",
                    "running_instance_train");
-    assert_pytorch(evaluating(ng_instance_norm_new(4, .affine = true, .running_stats = true)),
-                   "catalogue", "running_instance_eval");
+    assert_pytorch(evaluating(ng_instance_norm_new(4, .running_stats = true)), "catalogue",
+                   "running_instance_eval");
 }
 END_TEST
 
@@ -51,7 +51,7 @@ END_TEST
 START_TEST(shifting_and_scaling_a_channel_changes_nothing)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 4, 3), 1);
-    expect_invariant(drawn(ng_instance_norm_new(4, .eps = NG_ZERO)), x,
+    expect_invariant(drawn(ng_instance_norm_new(4, .eps = NG_ZERO, .no_affine = true)), x,
                      ng_add_scalar(tape, ng_mul_scalar(tape, x, 3), 7));
 }
 END_TEST
@@ -61,10 +61,10 @@ END_TEST
 START_TEST(bad_settings_are_refused)
 {
     assert_refused(ng_instance_norm_new(0));
-    assert_refused(ng_instance_norm_new(4, .style = true, .affine = true));
-    assert_fails(
-        ng_forward(drawn(ng_instance_norm_new(4)), tape, normal(NG_F64, NG_SHAPE(2, 4), 1)),
-        NG_ESHAPE, "InstanceNorm");
+    assert_refused(ng_instance_norm_new(4, .style = true, .no_affine = true));
+    assert_fails(ng_forward(drawn(ng_instance_norm_new(4, .no_affine = true)), tape,
+                            normal(NG_F64, NG_SHAPE(2, 4), 1)),
+                 NG_ESHAPE, "InstanceNorm");
 }
 END_TEST
 

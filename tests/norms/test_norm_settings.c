@@ -34,8 +34,8 @@ START_TEST(settings_that_do_not_go_together_are_refused)
     ng_group_free(alone);
     assert_refused(ng_batch_renorm_new(3, .warmup = -1));
     assert_refused(ng_group_norm_new(3, 3, .condition = 2, .no_affine = true));
-    assert_refused(ng_instance_norm_new(3, .condition = 2, .affine = true));
-    assert_refused(ng_instance_norm_new(3, .momentum = 0.2));
+    assert_refused(ng_instance_norm_new(3, .condition = 2, .no_affine = true));
+    assert_refused(ng_instance_norm_new(3, .no_affine = true, .momentum = 0.2));
     assert_refused(ng_instance_norm_new(3, .style = true, .condition = 2));
     assert_refused(ng_local_response_norm_new(3, .alpha = -0.5));
     assert_refused(ng_local_response_norm_new((int64_t)1 << 62));

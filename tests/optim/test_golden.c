@@ -195,8 +195,8 @@ static ng_optimizer *grouped(ng_optimizer *made)
     X(lamb, ng_lamb_new(net, 0.01, .lr = 0.02))                                                    \
     X(lamb_matrices, ng_lamb_new(net, 0.1, .lr = 0.02, .matrices_only = true, .schedule = COSINE)) \
     X(muon, ng_muon_new(net, .adam_scale = 0.5))                                                   \
-    X(muon_plain, grouped(ng_muon_new(net, .momentum = 0.8, .no_nesterov = true,                   \
-                                      .adam_scale = 0.5, .schedule = COSINE)))
+    X(muon_plain, grouped(ng_muon_new(net, .momentum = 0.8, .heavy_ball = true, .adam_scale = 0.5, \
+                                      .schedule = COSINE)))
 NORMALIZERS(MADE)
 static const maker normalizers[] = {NORMALIZERS(ROW)};
 
