@@ -53,7 +53,7 @@ static const ng_module_class standardize_class = {.name = "Standardize",
 
 static const ng_setting standardize_settings[] = {
     {NG_OPTION(standardize_layer, features), NG_IS_COUNT, .unit = "features", .bare = true},
-    {NULL}};
+    {0}};
 
 /* Whether the samples are floating rows of the features; else an error. */
 static bool samples_fit(const char *name, const ng_tensor *x, int64_t features)
