@@ -7,8 +7,8 @@
 
 enum { KINDS = 6, SEEDS = 5, EPOCHS = 20, BATCH = 64, WIDTH = 128 };
 
-/* Any of ng_norm_names. The scale and shift of the last are made of x by two Linear layers, so it has
- * the most parameters. */
+/* Any of ng_norm_names. The scale and shift of the last are made of x by two Linear layers, so it
+ * has the most parameters. */
 static const char *const names[KINDS] = {"none",     "batch_norm", "layer_norm",
                                          "rms_norm", "group_norm", "adaptive_layer_norm"};
 

@@ -40,7 +40,8 @@
  *     ng_sum_with(tape, options)     the function behind that macro. Its struct is ng_sum_options,
  *                                    or that of its family, ng_reduce_options
  *
- * A setting of 0 is its default, which for most is 0; to pass zero to others, write NG_ZERO (core.h).
+ * A setting of 0 is its default, which for most is 0; to pass zero to others, write NG_ZERO
+ * (core.h).
  *
  * Three owners. You own what a _new, _read or _from function returns. Free it with _free, which
  * takes NULL. A module owns its parameters. A tape owns everything computed on it until

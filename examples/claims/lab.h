@@ -97,9 +97,9 @@ void lab_put(const double *values, int count); /* one row; NaN is written "?" (m
     lab_put((const double[]){__VA_ARGS__}, (int)(sizeof(double[]){__VA_ARGS__} / sizeof(double)))
 
 /* A block of curves, which each seed logs. The first column has the name `x`; `format` gives the
- * block's name. A series has the columns of ng_history_summary_new: NAME is the median over the seeds,
- * NAME_low and NAME_high are the quartiles, NAME_min and NAME_max the extremes. The last column,
- * seeds, is how many have logged there. Blocks of curves follow the others in the file. */
+ * block's name. A series has the columns of ng_history_summary_new: NAME is the median over the
+ * seeds, NAME_low and NAME_high are the quartiles, NAME_min and NAME_max the extremes. The last
+ * column, seeds, is how many have logged there. Blocks of curves follow the others in the file. */
 typedef struct lab_curves lab_curves;
 lab_curves *lab_curves_new(const char *x, const char *format, ...) NG_PRINTF(2, 3);
 

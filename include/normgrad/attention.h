@@ -62,9 +62,10 @@ NG_API ng_module *ng_norm_none(int64_t dim);         /* y = x */
 NG_API ng_module *ng_norm_batch(int64_t dim);
 
 /* The maker of a norm by its name, for programs that compare norms: "layer_norm" gives
- * ng_norm_layer. All take x (..., dim); "batch_norm" is ng_norm_batch, and "group_norm" has 8 groups
- * in each position, or 4, 2 or 1 where 8 does not divide dim. NULL with NG_EVALUE for another name.
- * ng_norm_names returns all names, ended by NULL: "none", "layer_norm", "rms_norm"... */
+ * ng_norm_layer. All take x (..., dim); "batch_norm" is ng_norm_batch, and "group_norm" has 8
+ * groups in each position, or 4, 2 or 1 where 8 does not divide dim. NULL with NG_EVALUE for
+ * another name. ng_norm_names returns all names, ended by NULL: "none", "layer_norm", "rms_norm"...
+ */
 NG_API ng_norm_maker *ng_norm_named(const char *name);
 NG_API const char *const *ng_norm_names(void);
 

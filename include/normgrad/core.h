@@ -58,11 +58,11 @@
  *
  *     ng_layer_norm_new(128)      ng_layer_norm_new(128, .eps = 1e-6, .no_bias = true)
  *
- * A setting that is left out is 0, false or NULL, and that is what it means, unless its comment names
- * another default: then 0 selects that. Of the settings of type double, these are lr, eps and betas,
- * a norm's momentum, and factors and limits such as gain, alpha and r_max. To pass zero to one of
- * them, write NG_ZERO, or ng_exactly(value) if the value is computed. Required arguments have no
- * default. In C++ settings must be in the order of their struct.
+ * A setting that is left out is 0, false or NULL, and that is what it means, unless its comment
+ * names another default: then 0 selects that. Of the settings of type double, these are lr, eps and
+ * betas, a norm's momentum, and factors and limits such as gain, alpha and r_max. To pass zero to
+ * one of them, write NG_ZERO, or ng_exactly(value) if the value is computed. Required arguments
+ * have no default. In C++ settings must be in the order of their struct.
  *
  * A setting without a name is a compile error, and so is a number in place of axes (.axes = 1).
  * Lists and structs in a call are written with a macro: NG_NAMES, NG_SCHEDULE, NG_AXES. */

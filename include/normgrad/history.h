@@ -35,8 +35,8 @@ NG_BEGIN_C
  * two blank lines separate blocks. In gnuplot `index "LayerNorm"` selects the first block whose
  * name begins with this, `columnheader` names the columns, and `set datafile missing "?"` skips
  * what was not logged at a step. NaN and Inf are written as such; gnuplot's line has a gap there.
- * If a block has series of ng_history_summary_new or ng_watch, a line "#kinds:" before the names says
- * which they are: "spread" and "layer". ng_plot draws the others, "curve". */
+ * If a block has series of ng_history_summary_new or ng_watch, a line "#kinds:" before the names
+ * says which they are: "spread" and "layer". ng_plot draws the others, "curve". */
 typedef struct ng_history ng_history;
 
 /* Returns a history of yours. `what` goes into the first line of the file, before the version; new

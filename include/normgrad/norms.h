@@ -31,7 +31,8 @@
  *     ng_evo_norm_new(C)                          normalization and activation in one
  *     ng_local_response_norm_new(size)            x / (k + alpha mean(x^2))^beta
  *
- * FiLM and the norms of weights are in layers.h, adaLN-Zero is in attention.h, ng_batch_norm_recompute in evaluate.h.
+ * FiLM and the norms of weights are in layers.h, adaLN-Zero is in attention.h,
+ * ng_batch_norm_recompute in evaluate.h.
  *
  * Settings that several norms have. Parameters weight start at 1, bias at 0.
  *
@@ -99,9 +100,9 @@ typedef struct {
     ng_gated_rms_norm_new_with(NG_NAMED(ng_gated_rms_norm_new_options, dim, __VA_ARGS__))
 NG_API ng_module *ng_gated_rms_norm_new_with(ng_gated_rms_norm_new_options options);
 
-/* AdaptiveLayerNorm: with .condition (1 + scale(c)) xhat + shift(c), where one Linear makes scale and
- * shift of c and starts at 0 (adaLN-Zero; Peebles & Xie 2023); without one
- * (W_g x + b_g) xhat + (W_b x + b_b), with the Linears gamma and beta as children. */
+/* AdaptiveLayerNorm: with .condition (1 + scale(c)) xhat + shift(c), where one Linear makes scale
+ * and shift of c and starts at 0 (adaLN-Zero; Peebles & Xie 2023); without one (W_g x + b_g) xhat +
+ * (W_b x + b_b), with the Linears gamma and beta as children. */
 typedef struct {
     double eps;        /* default 1e-5; with .condition 1e-6 */
     int64_t condition; /* features of c */
@@ -227,7 +228,8 @@ typedef struct {
     double momentum;    /* of these averages; default 0.1 */
     int64_t condition;  /* features of c */
     bool style; /* AdaIN: sqrt(var(s) + eps) xhat + mean(s) for the input .style of ng_forward,
-                   s (N, C, ...); without weight and bias, and not with .condition. Huang & Belongie 2017 */
+                   s (N, C, ...); without weight and bias, and not with .condition. Huang &
+                   Belongie 2017 */
     int64_t channels; /* C */
 } ng_instance_norm_new_options;
 #define ng_instance_norm_new(...)                                                                  \

@@ -98,9 +98,9 @@ NG_API ng_optimizer *ng_sgd_new_with(ng_sgd_new_options options);
  *     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
  *     w -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
  * Adam adds weight_decay w to g. AdamW leaves g alone and first does w -= lr weight_decay w
- * (Loshchilov & Hutter 2019): ng_adamw_new(net, 0.01, .lr = 3e-4) has PyTorch's decay. With .amsgrad the largest v so far takes the place of v, so that the
- * rate of a weight does not grow (Reddi, Kale & Kumar 2018; with the bias correction, as in
- * PyTorch). */
+ * (Loshchilov & Hutter 2019): ng_adamw_new(net, 0.01, .lr = 3e-4) has PyTorch's decay. With
+ * .amsgrad the largest v so far takes the place of v, so that the rate of a weight does not grow
+ * (Reddi, Kale & Kumar 2018; with the bias correction, as in PyTorch). */
 typedef struct {
     double lr;           /* default 1e-3 */
     double beta1, beta2; /* default 0.9, 0.999 */
@@ -222,8 +222,8 @@ typedef struct {
 #define ng_muon_new(...) ng_muon_new_with(NG_NAMED(ng_muon_new_options, module, __VA_ARGS__))
 NG_API ng_optimizer *ng_muon_new_with(ng_muon_new_options options);
 
-/* Another weight decay, or a factor of the scheduled rate, for the parameters whose whole name matches
- * a pattern, in which * stands for any characters:
+/* Another weight decay, or a factor of the scheduled rate, for the parameters whose whole name
+ * matches a pattern, in which * stands for any characters:
  *
  *     ng_optimizer_set_decay(adamw, "*.bias", 0);
  *     ng_optimizer_scale_lr(adamw, "head.*", 10);

@@ -123,8 +123,8 @@ template <typename shape> static inline shape ng_shape_from(std::initializer_lis
 #define NG_TENSORS(...) NG_LIST(ng_tensor *, __VA_ARGS__), (int)NG_LENGTH(ng_tensor *, __VA_ARGS__)
 #define NG_NAMES(...) NG_LIST(const char *, __VA_ARGS__, NULL)
 
-/* The size in bytes of an array's elements, also of an array of arrays up to four deep: negative for
- * whole numbers, 0 for a void pointer. The size in bytes of a true array; 0 for a pointer. */
+/* The size in bytes of an array's elements, also of an array of arrays up to four deep: negative
+ * for whole numbers, 0 for a void pointer. The size in bytes of a true array; 0 for a pointer. */
 #ifndef __cplusplus
 typedef struct {
     int unused;

@@ -13,8 +13,8 @@ ng_dataset *ng_dataset_adopt(const char *function, ng_tensor *x, ng_tensor *y);
 /* Whether a reader's scale is finite and its dtype float32 or float64. */
 bool ng_dataset_features_accepted(const char *function, double scale, ng_dtype dtype);
 
-/* Computes the mean and the deviation of each feature of x, rows of `features` elements; false with an
- * error if one is not finite. */
+/* Computes the mean and the deviation of each feature of x, rows of `features` elements; false with
+ * an error if one is not finite. */
 bool ng_feature_statistics(const char *function, const ng_tensor *x, int64_t features, double *mean,
                            double *deviation);
 

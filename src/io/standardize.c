@@ -52,8 +52,7 @@ static const ng_module_class standardize_class = {.name = "Standardize",
                                                   .destroy = standardize_destroy};
 
 static const ng_setting standardize_settings[] = {
-    {NG_OPTION(standardize_layer, features), NG_IS_COUNT, .unit = "features", .bare = true},
-    {0}};
+    {NG_OPTION(standardize_layer, features), NG_IS_COUNT, .unit = "features", .bare = true}, {0}};
 
 /* Whether the samples are floating rows of the features; else an error. */
 static bool samples_fit(const char *name, const ng_tensor *x, int64_t features)

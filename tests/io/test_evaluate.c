@@ -1,5 +1,5 @@
-/* ng_evaluate: the mean loss and the accuracy over a data set. Standardize: statistics of samples as
- * a first layer. */
+/* ng_evaluate: the mean loss and the accuracy over a data set. Standardize: statistics of samples
+ * as a first layer. */
 #include "folder.h"
 #include "norms/norm.h"
 
