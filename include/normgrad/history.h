@@ -35,8 +35,7 @@ NG_BEGIN_C
  * two blank lines separate blocks. In gnuplot `index "LayerNorm"` selects the first block whose
  * name begins with this, `columnheader` names the columns, and `set datafile missing "?"` skips
  * what was not logged at a step. NaN and Inf are written as such; gnuplot's line has a gap there.
- * If a block has series of ng_history_summary_new or ng_watch, a line "#kinds:" before the names
- * says which they are: "spread" and "layer". ng_plot draws the others, "curve". */
+ * */
 typedef struct ng_history ng_history;
 
 /* Returns a history of yours. `what` goes into the first line of the file, before the version; new
@@ -83,7 +82,9 @@ typedef struct {
 NG_API ng_history *ng_history_summary_new_with(ng_history *const *histories,
                                                ng_history_summary_new_options options);
 
-/* Writes the whole history to a file, which is replaced when the new one is complete. */
+/* Writes the whole history to a file, which is replaced when the new one is complete. A line
+ * "#kinds:" before the names of a block says which of its series are those of a summary ("spread")
+ * or of ng_watch ("layer"). ng_plot draws the others ("curve"). */
 NG_API ng_status ng_history_write(const ng_history *history, const char *path);
 
 /* Reads a file of ng_history_write and returns a history of yours. Logging continues in its last
