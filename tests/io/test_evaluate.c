@@ -135,7 +135,7 @@ START_TEST(standardizes_as_the_data_set)
     assert_ok(ng_module_init(layer, 0));
     assert_ok(ng_dataset_standardize(data, data));
     assert_tensors_close(ng_forward(layer, tape, x), ng_dataset_x(data), 1e-15);
-    ng_tensor *y = ng_forward(layer, tape, DOUBLES(NG_SHAPE(1, 3), 7, 9, NAN));
+    ng_tensor *y = ng_forward(layer, tape, DOUBLES(NG_SHAPE(1, 3), 7, 9, (double)NAN));
     assert_close(ng_get(y, 0), 4 / sqrt(8. / 3), 1e-15);
     ck_assert(ng_get(y, 1) == 0 && isnan(ng_get(y, 2)));
 }

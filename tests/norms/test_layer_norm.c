@@ -69,7 +69,7 @@ START_TEST(near_the_mean_the_error_is_that_of_the_deviation)
             }
             const long double right = -off / sqrtl(squares / n);
             const ng_tensor *y = ng_layer_norm(tape, x, NG_NONE, NG_NONE, .eps = NG_ZERO);
-            ck_assert_double_lt(fabs((double)(ng_get(y, 0) - right)), 5e-16);
+            ck_assert_double_lt(fabs((double)((long double)ng_get(y, 0) - right)), 5e-16);
         }
 }
 END_TEST
