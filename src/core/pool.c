@@ -11,12 +11,25 @@
 #include "core/workspace.h"
 #include <normgrad/core.h>
 
+/* Whether so many threads may be asked for; else an error. */
+static bool is_number_of_threads(int count)
+{
+    if (count >= 0 && count <= NG_MOST_THREADS) return true;
+    ng_fail(NG_EVALUE, "ng_set_threads: count is %d, expected 0 .. %d", count, NG_MOST_THREADS);
+    return false;
+}
+
 #ifdef NG_NO_THREADS /* every loop runs on the thread that calls it */
 
 int64_t ng_wake_from = 10 * NG_SHARE_FROM;
 
 int ng_threads(void) { return 1; }
-void ng_set_threads(int count) { (void)count, ng_workspaces_free(); }
+ng_status ng_set_threads(int count)
+{
+    if (!is_number_of_threads(count)) return NG_EVALUE;
+    ng_workspaces_free();
+    return NG_OK;
+}
 void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain, int64_t work)
 {
     (void)grain, (void)work, span(arguments, 0, units);
@@ -244,9 +257,7 @@ int ng_threads(void)
 
 ng_status ng_set_threads(int count)
 {
-    if (count < 0 || count > NG_MOST_THREADS)
-        return ng_fail(NG_EVALUE, "ng_set_threads: count is %d, expected 0 .. %d", count,
-                       NG_MOST_THREADS);
+    if (!is_number_of_threads(count)) return NG_EVALUE;
     atomic_store(&thread_count, count > 0 ? count : default_threads());
     stop_pool(true);
     ng_workspaces_free();
