@@ -135,7 +135,7 @@ ng_sweep *ng_sweep_begin(const char *function, ng_tape *tape)
     s->n_leaves = 0;
     s->oldest = s->waiting = 0;
     s->search = s->searches = 0;
-    s->spare = (ng_spare_memory){.count = 0};
+    s->spare.count = 0;
     s->record = s->to_leaves = false;
     s->status = NG_OK;
     tape->sweep = s;
@@ -238,34 +238,18 @@ static bool deliver(ng_sweep *s, ng_swept *e, ng_tensor *dx)
 /* What a node needs of its inputs while it runs; valid until the next node runs. */
 typedef struct {
     ng_swept **to; /* the entries of those whose gradient is wanted, or NULL */
+    bool any;      /* is wanted */
     union {
         ng_slot *slots;
         ng_tensor **dx;
     };
 } inputs_scratch;
 
-/* The entry of an input whose gradient is wanted, or NULL; *failed without memory. A gradient is
- * not wanted of an input that was frozen at recording, since ops that used it then may not be on
- * the tape, nor in ng_backward of one that is frozen now. */
-static inline ng_swept *wanted_input(ng_sweep *s, const ng_node *node, int i, bool *failed)
-{
-    ng_tensor *x = node->inputs[i];
-    if (!ng_node_required(node, i)) return NULL;
-    if (s->search > 0) {
-        ng_swept *e = ng_sweep_find(s, x);
-        return e && e->wanted == s->search ? e : NULL;
-    }
-    if (!x->requires_grad) return NULL;
-    ng_swept *e = ng_sweep_enter(s, x);
-    if (!e) *failed = true;
-    return e;
-}
-
-/* Finds the entries; *any is whether a gradient is wanted. */
-static bool take_inputs(ng_sweep *s, const ng_node *node, inputs_scratch *in, bool *any)
+/* Finds the entries. A gradient is not wanted of an input that was frozen at recording, since ops
+ * that used it then may not be on the tape, nor in ng_backward of one that is frozen now. */
+static bool take_inputs(ng_sweep *s, const ng_node *node, inputs_scratch *in)
 {
     const int n = node->n_inputs;
-    bool failed = false;
     if (n > s->scratch_for) {
         ng_free(s->scratch);
         s->scratch = ng_calloc(s->function, n, sizeof *in->slots + sizeof *in->to);
@@ -273,12 +257,20 @@ static bool take_inputs(ng_sweep *s, const ng_node *node, inputs_scratch *in, bo
         if (!s->scratch) return false;
     }
     *in = (inputs_scratch){.to = (ng_swept **)((ng_slot *)s->scratch + n), .slots = s->scratch};
-    *any = false;
-    for (int i = 0; i < n && !failed; i++) {
-        in->to[i] = wanted_input(s, node, i, &failed);
-        *any = *any || in->to[i];
+    for (int i = 0; i < n; i++) {
+        ng_tensor *x = node->inputs[i];
+        const bool all = s->search == 0;
+        in->to[i] = NULL;
+        if (!ng_node_required(node, i) || (all && !x->requires_grad)) continue;
+        ng_swept *e = x->node ? enter_result(s, x)
+                      : all   ? ng_sweep_enter(s, x)
+                              : ng_sweep_find(s, x);
+        if (!e && all) return false;
+        if (!e || e->wanted != s->search) continue;
+        in->to[i] = e;
+        in->any = true;
     }
-    return !failed;
+    return true;
 }
 
 static bool appears_before(const ng_node *node, int i)
@@ -356,20 +348,14 @@ static ng_tensor *on_tape(const ng_sweep *s, ng_tensor *dx)
     return copy;
 }
 
-/* Adds what a rule gave for input i to its gradient. */
-static bool deliver_ruled(ng_sweep *s, const ng_node *node, int i, ng_swept *to, ng_tensor *dx)
+/* Whether what a rule of the user's gave for input i can be read and has its dtype and shape. */
+static bool accepts_ruled(const ng_sweep *s, const ng_node *node, int i, const ng_tensor *dx)
 {
-    if (ng_is_none(dx)) {
-        reach(s, to);
-        return true;
-    }
-    const char *why = node->op->built_in ? NULL : ng_why_unusable(s->tape, dx);
+    const char *why = ng_why_unusable(s->tape, dx);
     if (why)
         ng_fail(NG_ESTATE, "%s: what the gradient rule of %s gave for operand %d %s", s->function,
                 node->op->name, i + 1, why);
-    if (why || !fits(s, node->op, "gradient rule", dx, node->inputs[i])) return false;
-    dx = on_tape(s, dx);
-    return dx && deliver(s, to, dx);
+    return !why && fits(s, node->op, "gradient rule", dx, node->inputs[i]);
 }
 
 /* Runs the op's gradient rule and adds its results to the inputs' gradients. The rule's ops are
@@ -384,12 +370,20 @@ static bool run_rule(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_scr
     s->tape->recording = s->record;
     if (!own && ng_failures_ever() > before && ng_failed()) return false;
     for (int i = 0; i < node->n_inputs; i++) {
+        ng_tensor *dx = in.dx[i];
         if (!in.to[i]) continue;
-        if (!in.dx[i])
+        if (!dx)
             ng_fail_unrecorded(before, NG_EGRAD,
                                "%s: the gradient rule of %s gave no gradient of operand %d",
                                s->function, node->op->name, i + 1);
-        if (!in.dx[i] || !deliver_ruled(s, node, i, in.to[i], in.dx[i])) return false;
+        if (!dx) return false;
+        if (ng_is_none(dx)) {
+            reach(s, in.to[i]);
+            continue;
+        }
+        if (!own && !accepts_ruled(s, node, i, dx)) return false;
+        dx = on_tape(s, dx);
+        if (!dx || !deliver(s, in.to[i], dx)) return false;
     }
     return true;
 }
@@ -412,8 +406,8 @@ static bool copy_with_constants(ng_tape *tape, const ng_node *node, ng_node *cop
 static bool walk(ng_sweep *s, int64_t oldest, ng_tensor *const *outputs, int n_outputs,
                  ng_tensor *const *cotangents);
 
-/* Goes over a definition, which is recorded from the node `oldest` on, from y with cotangent dy
- * back to those inputs of the node whose gradient is wanted. */
+/* Goes over a definition, which is recorded from the node `oldest` on, from y with cotangent dy back
+ * to those inputs of the node whose gradient is wanted. */
 static bool walk_definition(ng_sweep *s, const ng_node *node, ng_tensor *y, ng_tensor *dy,
                             ng_swept *const *to, int64_t oldest)
 {
@@ -466,17 +460,17 @@ static bool run_definition(ng_sweep *s, const ng_node *node, ng_tensor *dy, inpu
     return well;
 }
 
-/* Visits the node of an entry, which is reached. A gradient of zero is handed on without running
- * the op. Once a kernel has used a gradient, its memory is free. */
+/* Visits the node of an entry, which is reached. A gradient of zero is handed on without running the
+ * op. Once a kernel has used a gradient, its memory is free. */
 static bool run_node(ng_sweep *s, ng_swept *e)
 {
     ng_tensor *dy = ng_swept_gradient(e);
     const ng_node *node = e->x->node;
     const ng_op *op = node->op;
     inputs_scratch in;
-    bool any, well = false;
-    if (!take_inputs(s, node, &in, &any)) return false;
-    if (!any) return true;
+    bool well = false;
+    if (!take_inputs(s, node, &in)) return false;
+    if (!in.any) return true;
     s->tape->function = s->function;
     if (!dy) {
         well = true;
