@@ -194,13 +194,6 @@ struct ng_op {
 
     /* The output, composed of primitives from node->inputs and node->attributes. */
     ng_tensor *(*definition)(ng_tape *tape, const ng_node *node);
-
-    /* Calls `backward` even for an output without elements (whose gradients are 0), because the
-     * other ranks of a group take part in it. */
-    bool joint;
-
-    /* The library's own, whose operands were checked before. Leave it false. */
-    bool built_in;
 };
 
 /* One recorded op. */

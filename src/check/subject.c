@@ -142,7 +142,7 @@ static bool subject_reserve(ng_subject *subject)
 static void subject_recorded(ng_listener *listener, const ng_node *node)
 {
     ng_subject *subject = (ng_subject *)listener;
-    if (!node->op->built_in && !subject->own_op) subject->own_op = node->op;
+    if (ng_node_kind(node) == NG_USERS_OP && !subject->own_op) subject->own_op = node->op;
 }
 
 static void subject_swept(ng_listener *listener) { ((ng_subject *)listener)->swept = true; }

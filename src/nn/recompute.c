@@ -128,8 +128,7 @@ static ng_tensor *recompute_definition(ng_tape *tape, const ng_node *node)
     return same_output(a->module, y, node->output);
 }
 
-static const ng_op recompute_op = {
-    .built_in = true, .name = "recompute", .definition = recompute_definition};
+static const ng_op recompute_op = {.name = "recompute", .definition = recompute_definition};
 
 /* What an op of the pass reads that is older than the pass: its operand, or the tensor of which
  * that is a view; or NULL. */
@@ -199,5 +198,5 @@ ng_tensor *ng_recompute_with(ng_module *module, ng_tape *tape, ng_inputs inputs)
     ng_tensor **operands = NULL;
     int n = 0;
     ng_tensor *y = first_run(tape, &a, &operands, &n);
-    return y ? ng_record(tape, &recompute_op, y, operands, n, &a, sizeof a) : NULL;
+    return y ? ng_record_own(tape, &recompute_op, y, operands, n, &a, sizeof a) : NULL;
 }

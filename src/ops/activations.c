@@ -3,11 +3,8 @@
 #include <math.h>
 
 #define ACTIVATION(op, map, rule, composed)                                                        \
-    static const ng_op op##_op = {.built_in = true,                                                \
-                                  .name = #op,                                                     \
-                                  .gradient = rule,                                                \
-                                  .backward = ng_map_backward,                                     \
-                                  .definition = composed};                                         \
+    static const ng_op op##_op = {                                                                 \
+        .name = #op, .gradient = rule, .backward = ng_map_backward, .definition = composed};       \
     ng_tensor *ng_##op(ng_tape *tape, ng_tensor *x)                                                \
     {                                                                                              \
         return ng_map_record("ng_" #op, tape, &op##_op, x, map, 0, 0);                             \
@@ -137,10 +134,8 @@ static void leaky_relu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *d
     dx[0] = ng_mul(tape, dy, ng_add_scalar(tape, ng_mul_scalar(tape, right, 1 - slope), slope));
 }
 
-static const ng_op leaky_relu_op = {.built_in = true,
-                                    .name = "leaky_relu",
-                                    .gradient = leaky_relu_gradient,
-                                    .backward = ng_map_backward};
+static const ng_op leaky_relu_op = {
+    .name = "leaky_relu", .gradient = leaky_relu_gradient, .backward = ng_map_backward};
 
 ng_tensor *ng_leaky_relu(ng_tape *tape, ng_tensor *x, double slope)
 {
@@ -160,8 +155,7 @@ static void elu_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_t
     dx[0] = ng_mul(tape, dy, ng_where(tape, right, one, left));
 }
 
-static const ng_op elu_op = {
-    .built_in = true, .name = "elu", .gradient = elu_gradient, .backward = ng_map_backward};
+static const ng_op elu_op = {.name = "elu", .gradient = elu_gradient, .backward = ng_map_backward};
 
 ng_tensor *ng_elu(ng_tape *tape, ng_tensor *x, double alpha)
 {

@@ -93,8 +93,7 @@ static ng_status mul_backward(ng_tape *tape, const ng_node *node, const ng_tenso
 }
 
 #define BINARY(op, kernel, fast)                                                                   \
-    static const ng_op op##_op = {                                                                 \
-        .built_in = true, .name = #op, .gradient = op##_gradient, .backward = fast};               \
+    static const ng_op op##_op = {.name = #op, .gradient = op##_gradient, .backward = fast};       \
     ng_tensor *ng_##op(ng_tape *tape, ng_tensor *a, ng_tensor *b)                                  \
     {                                                                                              \
         return ng_binary_record("ng_" #op, tape, &op##_op, a, b, kernel);                          \
@@ -116,12 +115,9 @@ static void affine_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, n
     dx[0] = a == 1 ? dy : ng_mul_scalar(tape, dy, a);
 }
 
-static const ng_op add_scalar_op = {
-    .built_in = true, .name = "add_scalar", .gradient = affine_gradient};
-static const ng_op mul_scalar_op = {
-    .built_in = true, .name = "mul_scalar", .gradient = affine_gradient};
-static const ng_op scalar_sub_op = {
-    .built_in = true, .name = "scalar_sub", .gradient = affine_gradient};
+static const ng_op add_scalar_op = {.name = "add_scalar", .gradient = affine_gradient};
+static const ng_op mul_scalar_op = {.name = "mul_scalar", .gradient = affine_gradient};
+static const ng_op scalar_sub_op = {.name = "scalar_sub", .gradient = affine_gradient};
 
 ng_tensor *ng_add_scalar(ng_tape *tape, ng_tensor *x, double c)
 {
@@ -153,8 +149,7 @@ static void pow_scalar_gradient(ng_tape *tape, const ng_node *node, ng_tensor *d
                    : ng_mul(tape, dy, ng_mul_scalar(tape, ng_pow_scalar(tape, x, p - 1), p));
 }
 
-static const ng_op pow_scalar_op = {
-    .built_in = true, .name = "pow_scalar", .gradient = pow_scalar_gradient};
+static const ng_op pow_scalar_op = {.name = "pow_scalar", .gradient = pow_scalar_gradient};
 
 ng_tensor *ng_pow_scalar(ng_tape *tape, ng_tensor *x, double p)
 {

@@ -135,10 +135,8 @@ static ng_status attention_op_backward(ng_tape *tape, const ng_node *node, const
     return NG_OK;
 }
 
-static const ng_op attention_op = {.built_in = true,
-                                   .name = "attention",
-                                   .backward = attention_op_backward,
-                                   .definition = attention_definition};
+static const ng_op attention_op = {
+    .name = "attention", .backward = attention_op_backward, .definition = attention_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
@@ -313,7 +311,7 @@ static ng_tensor *attention_record(const char *function, ng_tape *tape, ng_tenso
     if (y->size > 0 && !saved.kept) return NULL;
     if (y->size > 0)
         ng_kernels_for(q->dtype)->attention(s, inputs_of(&saved, inputs), y->data, saved.kept);
-    y = ng_record(tape, &attention_op, y, inputs, 4, &saved, sizeof saved);
+    y = ng_record_own(tape, &attention_op, y, inputs, 4, &saved, sizeof saved);
     if (y) tape->rng = rng;
     return y;
 }

@@ -424,8 +424,7 @@ static ng_status batch_norm_dx_backward(ng_tape *tape, const ng_node *node, cons
     return NG_OK;
 }
 
-static const ng_op batch_norm_dx_op = {.built_in = true,
-                                       .name = "batch_norm_dx",
+static const ng_op batch_norm_dx_op = {.name = "batch_norm_dx",
                                        .backward = batch_norm_dx_backward,
                                        .definition = batch_norm_dx_definition};
 
@@ -438,7 +437,7 @@ static ng_tensor *batch_norm_dx(ng_tape *tape, const ng_node *node, ng_tensor *d
     ng_kernels_for(x->dtype)->column_norm_backward(&saved->shape, x->data, inputs[1]->data,
                                                    saved->statistics, dy->data, false,
                                                    (ng_norm_gradients){.dx.data = dx->data});
-    return ng_record(tape, &batch_norm_dx_op, dx, inputs, 3, saved, sizeof *saved);
+    return ng_record_own(tape, &batch_norm_dx_op, dx, inputs, 3, saved, sizeof *saved);
 }
 
 static void batch_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -457,22 +456,17 @@ static void batch_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *d
 
 /* ---- Forward -------------------------------------------------------------------------------- */
 
-static const ng_op batch_norm_op = {.built_in = true,
-                                    .name = "batch_norm",
+static const ng_op batch_norm_op = {.name = "batch_norm",
                                     .backward = batch_norm_backward,
                                     .gradient = batch_norm_gradient,
                                     .definition = batch_norm_definition};
 
-static const ng_op fixed_batch_norm_op = {.built_in = true,
-                                          .name = "batch_norm",
-                                          .backward = batch_norm_backward,
-                                          .definition = batch_norm_definition};
+static const ng_op fixed_batch_norm_op = {
+    .name = "batch_norm", .backward = batch_norm_backward, .definition = batch_norm_definition};
 
-static const ng_op joint_batch_norm_op = {.built_in = true,
-                                          .name = "group_batch_norm",
+static const ng_op joint_batch_norm_op = {.name = "group_batch_norm",
                                           .backward = joint_batch_norm_backward,
-                                          .definition = batch_norm_definition,
-                                          .joint = true};
+                                          .definition = batch_norm_definition};
 
 /* Running statistics are inputs, so that a backward pass after they were changed is noticed. */
 static ng_tensor *normalize_batch(ng_tape *tape, ng_batch_call *o, ng_batch_moments *batch)
@@ -498,7 +492,8 @@ static ng_tensor *normalize_batch(ng_tape *tape, ng_batch_call *o, ng_batch_mome
     const ng_op *op = saved.group   ? &joint_batch_norm_op
                       : saved.fixed ? &fixed_batch_norm_op
                                     : &batch_norm_op;
-    return ng_record(tape, op, y, inputs, saved.fixed ? 5 : 3, &saved, sizeof saved);
+    return ng_record_as(saved.group ? NG_JOINT_OP : NG_OWN_OP, tape, op, y, inputs,
+                        saved.fixed ? 5 : 3, &saved, sizeof saved);
 }
 
 /* When a pass runs again, statistics of the caller's own stay as they are: ng_recompute puts back

@@ -111,8 +111,7 @@ static ng_tensor *channel_norm_definition(ng_tape *tape, const ng_node *node)
     return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 
-static const ng_op channel_norm_op = {.built_in = true,
-                                      .name = "channel_norm",
+static const ng_op channel_norm_op = {.name = "channel_norm",
                                       .backward = channel_norm_backward,
                                       .definition = channel_norm_definition};
 
@@ -141,5 +140,5 @@ ng_tensor *ng_channel_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                                                     statistics_at(&saved, n), var);
     normalize(x, &saved, y->data);
     if (gamma->data || beta->data) ng_channel_affine(y, gamma, beta, y->data);
-    return ng_record(tape, &channel_norm_op, y, inputs, 3, &saved, sizeof saved);
+    return ng_record_own(tape, &channel_norm_op, y, inputs, 3, &saved, sizeof saved);
 }

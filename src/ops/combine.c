@@ -23,10 +23,8 @@ static ng_status combine_backward(ng_tape *tape, const ng_node *node, const ng_t
     return NG_OK;
 }
 
-static const ng_op combine_op = {.built_in = true,
-                                 .name = "combine",
-                                 .gradient = combine_gradient,
-                                 .backward = combine_backward};
+static const ng_op combine_op = {
+    .name = "combine", .gradient = combine_gradient, .backward = combine_backward};
 
 ng_tensor *ng_combine(ng_tape *tape, ng_tensor *const *tensors, const double *weights, int count)
 {
@@ -49,8 +47,8 @@ ng_tensor *ng_combine(ng_tape *tape, ng_tensor *const *tensors, const double *we
     if (!y) return NULL;
     for (int i = 0; i < count; i++) data[i] = tensors[i]->data;
     ng_kernels_for(y->dtype)->weighted_sum(data, weights, count, y->data, y->size);
-    return ng_record(tape, &combine_op, y, tensors, count, weights,
-                     (size_t)count * sizeof *weights);
+    return ng_record_own(tape, &combine_op, y, tensors, count, weights,
+                         (size_t)count * sizeof *weights);
 }
 
 /* ---- shift: y[i] = x[i - by], 0 where there is none ------------------------------------------ */

@@ -210,7 +210,7 @@ static void cast_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
     dx[0] = ng_cast(tape, dy, node->inputs[0]->dtype);
 }
 
-static const ng_op cast_op = {.built_in = true, .name = "cast", .gradient = cast_gradient};
+static const ng_op cast_op = {.name = "cast", .gradient = cast_gradient};
 
 /* Casts x into y; float and double have loops of their own. */
 static void convert(const ng_tensor *x, ng_tensor *y)
@@ -238,5 +238,5 @@ ng_tensor *ng_cast(ng_tape *tape, ng_tensor *x, ng_dtype dtype)
     else
         convert(x, y);
     if (dtype == NG_I64) return y;
-    return ng_record(tape, &cast_op, y, &x, 1, NULL, 0);
+    return ng_record_own(tape, &cast_op, y, &x, 1, NULL, 0);
 }

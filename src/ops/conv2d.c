@@ -52,8 +52,7 @@ static void dweight_gradient(ng_tape *tape, const ng_node *node, ng_tensor *u, n
     if (ng_wants(dx, 1)) dx[1] = ng_convolution(tape, ng_conv_call_of(x, u, shape));
 }
 
-static const ng_op dweight_op = {
-    .built_in = true, .name = "conv2d_dweight", .gradient = dweight_gradient};
+static const ng_op dweight_op = {.name = "conv2d_dweight", .gradient = dweight_gradient};
 
 ng_tensor *ng_conv2d_dweight(ng_tape *tape, ng_tensor *x, ng_tensor *dy, const ng_conv_shape *shape)
 {
@@ -67,7 +66,7 @@ ng_tensor *ng_conv2d_dweight(ng_tape *tape, ng_tensor *x, ng_tensor *dy, const n
     if (!scratch) return NULL;
     ng_conv_backward(x->dtype, shape, x->data, NULL, dy->data,
                      (ng_conv_gradients){.dweight.data = dweight->data}, scratch);
-    return ng_record(tape, &dweight_op, dweight, inputs, 2, shape, sizeof *shape);
+    return ng_record_own(tape, &dweight_op, dweight, inputs, 2, shape, sizeof *shape);
 }
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
@@ -99,10 +98,8 @@ static ng_tensor *conv2d_definition(ng_tape *tape, const ng_node *node)
     return ng_add(tape, y, ng_reshape(tape, bias, NG_SHAPE(s->outputs, 1, 1)));
 }
 
-static const ng_op conv2d_op = {.built_in = true,
-                                .name = "conv2d",
-                                .backward = conv2d_backward,
-                                .definition = conv2d_definition};
+static const ng_op conv2d_op = {
+    .name = "conv2d", .backward = conv2d_backward, .definition = conv2d_definition};
 
 /* ---- Shape rule, also of the transposed ---------------------------------------------------- */
 
@@ -192,7 +189,7 @@ ng_tensor *ng_convolution(ng_tape *tape, ng_conv_call call)
     void *scratch = y ? ng_tape_memory(tape, (size_t)ng_conv_scratch(dtype, &shape, false)) : NULL;
     if (!scratch) return NULL;
     ng_conv(dtype, &shape, inputs[0]->data, inputs[1]->data, call.bias->data, y->data, scratch);
-    y = ng_record(tape, &conv2d_op, y, inputs, 3, &shape, sizeof shape);
+    y = ng_record_own(tape, &conv2d_op, y, inputs, 3, &shape, sizeof shape);
     return ng_conv_as_given(tape, y, &call);
 }
 

@@ -34,8 +34,7 @@ static ng_tensor *transposed_definition(ng_tape *tape, const ng_node *node)
     return ng_fold_with(tape, columns, w->size[0], w->size[1], ng_window_of(w));
 }
 
-static const ng_op transposed_op = {.built_in = true,
-                                    .name = "conv_transpose2d",
+static const ng_op transposed_op = {.name = "conv_transpose2d",
                                     .gradient = transposed_gradient,
                                     .definition = transposed_definition};
 
@@ -106,7 +105,7 @@ ng_tensor *ng_transposed_convolution(ng_tape *tape, ng_conv_call call)
     if (!scratch) return NULL;
     ng_conv_backward(dtype, &shape, NULL, inputs[1]->data, inputs[0]->data,
                      (ng_conv_gradients){.dx.data = y->data}, scratch);
-    y = ng_record(tape, &transposed_op, y, inputs, 2, &shape, sizeof shape);
+    y = ng_record_own(tape, &transposed_op, y, inputs, 2, &shape, sizeof shape);
     if (!ng_is_none(call.bias))
         y = ng_add(tape, y, ng_reshape(tape, call.bias, NG_SHAPE(shape.channels, 1, 1)));
     return ng_conv_as_given(tape, y, &call);

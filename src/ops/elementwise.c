@@ -41,8 +41,7 @@ static void atan_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
 }
 
 #define UNARY(op, map, fast)                                                                       \
-    static const ng_op op##_op = {                                                                 \
-        .built_in = true, .name = #op, .gradient = op##_gradient, .backward = fast};               \
+    static const ng_op op##_op = {.name = #op, .gradient = op##_gradient, .backward = fast};       \
     ng_tensor *ng_##op(ng_tape *tape, ng_tensor *x)                                                \
     {                                                                                              \
         return ng_map_record("ng_" #op, tape, &op##_op, x, map, 0, 0);                             \
@@ -84,7 +83,7 @@ static void clamp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng
 }
 
 static const ng_op clamp_op = {
-    .built_in = true, .name = "clamp", .gradient = clamp_gradient, .backward = ng_map_backward};
+    .name = "clamp", .gradient = clamp_gradient, .backward = ng_map_backward};
 
 ng_tensor *ng_clamp(ng_tape *tape, ng_tensor *x, double low, double high)
 {

@@ -9,8 +9,7 @@ static void group_sum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy
     dx[0] = ng_group_sum(tape, dy, *(ng_group *const *)node->attributes);
 }
 
-static const ng_op group_sum_op = {
-    .built_in = true, .name = "group_sum", .gradient = group_sum_gradient};
+static const ng_op group_sum_op = {.name = "group_sum", .gradient = group_sum_gradient};
 
 ng_tensor *ng_group_sum(ng_tape *tape, ng_tensor *x, ng_group *group)
 {
@@ -25,5 +24,5 @@ ng_tensor *ng_group_sum(ng_tape *tape, ng_tensor *x, ng_group *group)
         ng_group_add(group, x->dtype, sum, x->size))
         return NULL;
     if (x->size) memcpy(y->data, sum, (size_t)x->size * bytes);
-    return ng_record(tape, &group_sum_op, y, &x, 1, &group, sizeof group);
+    return ng_record_own(tape, &group_sum_op, y, &x, 1, &group, sizeof group);
 }

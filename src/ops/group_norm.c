@@ -51,10 +51,8 @@ static ng_tensor *group_norm_definition(ng_tape *tape, const ng_node *node)
     return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 
-static const ng_op group_norm_op = {.built_in = true,
-                                    .name = "group_norm",
-                                    .backward = group_norm_op_backward,
-                                    .definition = group_norm_definition};
+static const ng_op group_norm_op = {
+    .name = "group_norm", .backward = group_norm_op_backward, .definition = group_norm_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
@@ -100,7 +98,7 @@ static ng_tensor *group_norm(const char *function, ng_tape *tape, ng_tensor *x, 
     if (!y || !ng_statistics_new(tape, x, saved.rows.rows, true, &saved.statistics)) return NULL;
     ng_kernels_for(x->dtype)->row_norm(&saved.rows, x->data, NULL, NULL, y->data, saved.statistics);
     if (gamma->data || beta->data) ng_channel_affine(y, gamma, beta, y->data);
-    return ng_record(tape, &group_norm_op, y, inputs, 3, &saved, sizeof saved);
+    return ng_record_own(tape, &group_norm_op, y, inputs, 3, &saved, sizeof saved);
 }
 
 ng_tensor *ng_group_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,

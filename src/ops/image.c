@@ -28,7 +28,7 @@ static ng_status unfold_backward(ng_tape *tape, const ng_node *node, const ng_te
 }
 
 static const ng_op unfold_op = {
-    .built_in = true, .name = "unfold", .gradient = unfold_gradient, .backward = unfold_backward};
+    .name = "unfold", .gradient = unfold_gradient, .backward = unfold_backward};
 
 ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window_options window)
 {
@@ -41,7 +41,7 @@ ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window_options window)
     ng_tensor *y = ng_result(tape, x->dtype, NG_SHAPE(x->shape.dim[0], rows, w.out[0] * w.out[1]));
     if (!y) return NULL;
     ng_kernels_for(x->dtype)->unfold(&w, x->data, y->data, y->shape.dim[2]);
-    return ng_record(tape, &unfold_op, y, &x, 1, &w, sizeof w);
+    return ng_record_own(tape, &unfold_op, y, &x, 1, &w, sizeof w);
 }
 
 static void fold_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -49,7 +49,7 @@ static void fold_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
     dx[0] = ng_unfold_with(tape, dy, ng_window_of(node->attributes));
 }
 
-static const ng_op fold_op = {.built_in = true, .name = "fold", .gradient = fold_gradient};
+static const ng_op fold_op = {.name = "fold", .gradient = fold_gradient};
 
 /* Whether columns have the shape (N, C kernel_h kernel_w, OH OW) of the windows. */
 static bool columns_fit(const ng_shape columns, const ng_windows *w)
@@ -76,7 +76,7 @@ ng_tensor *ng_fold_with(ng_tape *tape, ng_tensor *columns, int64_t height, int64
     if (!y) return NULL;
     w.planes = shape.dim[0] * shape.dim[1];
     ng_kernels_for(y->dtype)->fold(&w, columns->data, columns->shape.dim[2], y->data, false);
-    return ng_record(tape, &fold_op, y, &columns, 1, &w, sizeof w);
+    return ng_record_own(tape, &fold_op, y, &columns, 1, &w, sizeof w);
 }
 
 /* ---- Pooling ------------------------------------------------------------------------------- */
@@ -114,10 +114,8 @@ static ng_status image_max_pool_backward(ng_tape *tape, const ng_node *node, con
     return NG_OK;
 }
 
-static const ng_op max_pool_op = {.built_in = true,
-                                  .name = "max_pool2d",
-                                  .backward = image_max_pool_backward,
-                                  .definition = max_pool_definition};
+static const ng_op max_pool_op = {
+    .name = "max_pool2d", .backward = image_max_pool_backward, .definition = max_pool_definition};
 
 /* y = mean of each window, where what lies outside the image is 0 */
 static ng_tensor *mean_of_windows(ng_tape *tape, ng_tensor *x, const ng_windows *w)
@@ -132,7 +130,7 @@ static ng_tensor *max_of_windows(ng_tape *tape, ng_tensor *x, const ng_windows *
     ng_tensor *y = ng_result(tape, x->dtype, shape);
     if (!y) return NULL;
     ng_kernels_for(x->dtype)->max_pool(w, x->data, y->data);
-    return ng_record(tape, &max_pool_op, y, &x, 1, w, sizeof *w);
+    return ng_record_own(tape, &max_pool_op, y, &x, 1, w, sizeof *w);
 }
 
 bool ng_pool_settings_ok(const ng_pool_call *call)

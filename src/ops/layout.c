@@ -9,7 +9,7 @@ static void reshape_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, 
     dx[0] = ng_reshape(tape, dy, node->inputs[0]->shape);
 }
 
-static const ng_op reshape_op = {.built_in = true, .name = "reshape", .gradient = reshape_gradient};
+static const ng_op reshape_op = {.name = "reshape", .gradient = reshape_gradient};
 
 /* Replaces a dimension -1 by the size over the product of the others. */
 static bool fill_open_dimension(const ng_tensor *x, ng_shape *shape)
@@ -54,7 +54,7 @@ ng_tensor *ng_reshape(ng_tape *tape, ng_tensor *x, ng_shape shape)
         return NULL;
     }
     ng_tensor *y = ng_result_view(tape, x, shape);
-    return y ? ng_record(tape, &reshape_op, y, &x, 1, NULL, 0) : NULL;
+    return y ? ng_record_own(tape, &reshape_op, y, &x, 1, NULL, 0) : NULL;
 }
 
 /* ---- permute: y's axis i is x's axis axes[i] ----------------------------------------------- */
@@ -68,7 +68,7 @@ static void permute_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, 
     dx[0] = ng_permute(tape, dy, inverse);
 }
 
-static const ng_op permute_op = {.built_in = true, .name = "permute", .gradient = permute_gradient};
+static const ng_op permute_op = {.name = "permute", .gradient = permute_gradient};
 
 /* axes: each of 0 .. rank - 1 once */
 static ng_tensor *permuted(ng_tape *tape, ng_tensor *x, ng_axes axes)
@@ -85,7 +85,7 @@ static ng_tensor *permuted(ng_tape *tape, ng_tensor *x, ng_axes axes)
     ng_strides(shape, to);
     const ng_walk walk = ng_walk_strided(shape, from, to);
     ng_copy_walk(&walk, x->data, y->data, ng_dtype_bytes(x->dtype));
-    return ng_record(tape, &permute_op, y, &x, 1, &axes, sizeof axes);
+    return ng_record_own(tape, &permute_op, y, &x, 1, &axes, sizeof axes);
 }
 
 ng_tensor *ng_permute(ng_tape *tape, ng_tensor *x, ng_axes axes)
@@ -122,7 +122,7 @@ static void flip_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
     dx[0] = ng_flip(tape, dy, .axes = *(const ng_axes *)node->attributes);
 }
 
-static const ng_op flip_op = {.built_in = true, .name = "flip", .gradient = flip_gradient};
+static const ng_op flip_op = {.name = "flip", .gradient = flip_gradient};
 
 ng_tensor *ng_flip_with(ng_tape *tape, ng_axis_options options)
 {
@@ -144,7 +144,7 @@ ng_tensor *ng_flip_with(ng_tape *tape, ng_axis_options options)
     const ng_walk walk = ng_walk_strided(x->shape, from, to);
     if (x->size > 0)
         ng_copy_walk(&walk, (const char *)x->data + first * bytes, y->data, (size_t)bytes);
-    return ng_record(tape, &flip_op, y, &x, 1, &axes, sizeof axes);
+    return ng_record_own(tape, &flip_op, y, &x, 1, &axes, sizeof axes);
 }
 
 /* ---- broadcast_to: x repeated along axes of length 1, and along new leading ones ------------ */
@@ -154,8 +154,7 @@ static void broadcast_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy
     dx[0] = ng_sum_to(tape, dy, node->inputs[0]->shape);
 }
 
-static const ng_op broadcast_op = {
-    .built_in = true, .name = "broadcast_to", .gradient = broadcast_gradient};
+static const ng_op broadcast_op = {.name = "broadcast_to", .gradient = broadcast_gradient};
 
 static bool broadcasts_to(ng_shape from, ng_shape to)
 {
@@ -179,7 +178,7 @@ ng_tensor *ng_broadcast_to(ng_tape *tape, ng_tensor *x, ng_shape shape)
     if (!y) return NULL;
     const ng_walk walk = ng_walk_broadcast(shape, x->shape, shape);
     ng_copy_walk(&walk, x->data, y->data, ng_dtype_bytes(x->dtype));
-    return ng_record(tape, &broadcast_op, y, &x, 1, NULL, 0);
+    return ng_record_own(tape, &broadcast_op, y, &x, 1, NULL, 0);
 }
 
 /* ---- slice, pad, concat: a part of an axis is one block of memory per index before it ------- */
@@ -256,7 +255,7 @@ static ng_status slice_backward(ng_tape *tape, const ng_node *node, const ng_ten
 }
 
 static const ng_op slice_op = {
-    .built_in = true, .name = "slice", .gradient = slice_gradient, .backward = slice_backward};
+    .name = "slice", .gradient = slice_gradient, .backward = slice_backward};
 
 /* Converts negative bounds; true if 0 <= from <= to <= dim. */
 static bool resolve_bounds(ng_shape shape, int axis, int64_t *from, int64_t *to)
@@ -288,7 +287,7 @@ ng_tensor *ng_slice(ng_tape *tape, ng_tensor *x, int axis, int64_t from, int64_t
     copy_blocks(x->dtype, x->data, layout_blocks_of(x->shape, along, from, to), y->data,
                 blocks_of_all(shape, along));
     const part attributes = {along, from, to};
-    return ng_record(tape, &slice_op, y, &x, 1, &attributes, sizeof attributes);
+    return ng_record_own(tape, &slice_op, y, &x, 1, &attributes, sizeof attributes);
 }
 
 bool ng_has_halves(const char *function, const ng_tensor *x)
@@ -310,7 +309,7 @@ static void pad_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_t
     dx[0] = ng_slice(tape, dy, p->axis, p->from, p->to);
 }
 
-static const ng_op pad_op = {.built_in = true, .name = "pad", .gradient = pad_gradient};
+static const ng_op pad_op = {.name = "pad", .gradient = pad_gradient};
 
 ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, int64_t after)
 {
@@ -332,7 +331,7 @@ ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, int64_t
     memset(y->data, 0, (size_t)y->size * ng_dtype_bytes(y->dtype));
     copy_blocks(x->dtype, x->data, blocks_of_all(x->shape, along), y->data,
                 layout_blocks_of(shape, along, attributes.from, attributes.to));
-    return ng_record(tape, &pad_op, y, &x, 1, &attributes, sizeof attributes);
+    return ng_record_own(tape, &pad_op, y, &x, 1, &attributes, sizeof attributes);
 }
 
 static void concat_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -346,7 +345,7 @@ static void concat_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, n
     }
 }
 
-static const ng_op concat_op = {.built_in = true, .name = "concat", .gradient = concat_gradient};
+static const ng_op concat_op = {.name = "concat", .gradient = concat_gradient};
 
 /* The shape of the first part with the sum of all lengths along the axis. */
 static bool layout_joint_shape(ng_tensor *const *parts, int count, int axis, ng_shape *joint)
@@ -390,5 +389,5 @@ ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis
                     layout_blocks_of(shape, along, from, to));
         from = to;
     }
-    return ng_record(tape, &concat_op, y, parts, count, &along, sizeof along);
+    return ng_record_own(tape, &concat_op, y, parts, count, &along, sizeof along);
 }

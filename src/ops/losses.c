@@ -121,8 +121,7 @@ static ng_tensor *mse_definition(ng_tape *tape, const ng_node *node)
     return ng_reduced(tape, ng_square(tape, difference), saved->of.reduction);
 }
 
-static const ng_op mse_op = {
-    .built_in = true, .name = "mse", .backward = mse_backward, .definition = mse_definition};
+static const ng_op mse_op = {.name = "mse", .backward = mse_backward, .definition = mse_definition};
 
 ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
 {
@@ -140,7 +139,7 @@ ng_tensor *ng_mse_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
         ng_tensor_store(y, 0,
                         saved.of.scale * kernels->dot(saved.difference, saved.difference, x->size));
     ng_tensor *inputs[] = {x, options.target};
-    return ng_record(tape, &mse_op, y, inputs, 2, &saved, sizeof saved);
+    return ng_record_own(tape, &mse_op, y, inputs, 2, &saved, sizeof saved);
 }
 
 /* ---- l1: |x - t| ---------------------------------------------------------------------------- */
@@ -244,8 +243,7 @@ bool ng_factor_fits(const char *function, const char *name, const ng_tape *tape,
     return false;
 }
 
-static const ng_op bce_op = {.built_in = true,
-                             .name = "binary_cross_entropy",
+static const ng_op bce_op = {.name = "binary_cross_entropy",
                              .gradient = bce_gradient,
                              .backward = bce_backward,
                              .definition = bce_definition};
@@ -273,7 +271,7 @@ ng_tensor *ng_binary_cross_entropy_with(ng_tape *tape, ng_tensor *logits,
     combine(NG_BINARY_LOGISTIC, x, x->data, options.target->data, losses);
     if (!each) ng_kernels_for(x->dtype)->sum(losses, y->data, 1, x->size, 1, saved.scale, false);
     ng_tensor *inputs[] = {logits, options.target};
-    return ng_record(tape, &bce_op, y, inputs, 2, &saved, sizeof saved);
+    return ng_record_own(tape, &bce_op, y, inputs, 2, &saved, sizeof saved);
 }
 
 /* ---- cross_entropy: -sum_c q_c log_softmax(x)_c ---------------------------------------------
@@ -342,8 +340,7 @@ static ng_tensor *cross_entropy_definition(ng_tape *tape, const ng_node *node)
     return ng_mul_scalar(tape, ng_sum(tape, losses), a->of.scale);
 }
 
-static const ng_op cross_entropy_op = {.built_in = true,
-                                       .name = "cross_entropy",
+static const ng_op cross_entropy_op = {.name = "cross_entropy",
                                        .backward = losses_cross_entropy_backward,
                                        .definition = cross_entropy_definition};
 
@@ -413,5 +410,5 @@ ng_tensor *ng_cross_entropy_with(ng_tape *tape, ng_tensor *logits, ng_cross_entr
     kernels->cross_entropy(&a.shape, x->data, labels->data, losses->data, a.kept);
     if (!each) kernels->sum(losses->data, y->data, 1, a.shape.rows, 1, a.of.scale, false);
     ng_tensor *inputs[] = {logits, options.labels};
-    return ng_record(tape, &cross_entropy_op, y, inputs, 2, &a, sizeof a);
+    return ng_record_own(tape, &cross_entropy_op, y, inputs, 2, &a, sizeof a);
 }

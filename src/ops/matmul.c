@@ -134,7 +134,7 @@ static ng_status matmul_backward(ng_tape *tape, const ng_node *node, const ng_te
 }
 
 static const ng_op matmul_op = {
-    .built_in = true, .name = "matmul", .gradient = matmul_gradient, .backward = matmul_backward};
+    .name = "matmul", .gradient = matmul_gradient, .backward = matmul_backward};
 
 static ng_tensor *matmul_fail(const char *problem, const factor *a, const factor *b)
 {
@@ -186,7 +186,7 @@ ng_tensor *ng_matmul_with(ng_tape *tape, ng_tensor *a, ng_matmul_options options
     if (!y) return NULL;
     matmul_multiply(a->dtype, left, right, batch, y->data, shape, false);
     const matmul_transposes attributes = {options.transpose_a, options.transpose_b};
-    return ng_record(tape, &matmul_op, y, inputs, 2, &attributes, sizeof attributes);
+    return ng_record_own(tape, &matmul_op, y, inputs, 2, &attributes, sizeof attributes);
 }
 
 /* ---- linear: y = x W^T + b: x (..., in), W (out, in), b (out) -> (..., out) ----------------
@@ -226,10 +226,8 @@ static ng_status linear_backward(ng_tape *tape, const ng_node *node, const ng_te
     return NG_OK;
 }
 
-static const ng_op linear_op = {.built_in = true,
-                                .name = "linear",
-                                .backward = linear_backward,
-                                .definition = linear_definition};
+static const ng_op linear_op = {
+    .name = "linear", .backward = linear_backward, .definition = linear_definition};
 
 static bool linear_fits(const ng_tensor *x, const ng_tensor *weight, const ng_tensor *bias)
 {
@@ -267,5 +265,5 @@ ng_tensor *ng_linear(ng_tape *tape, ng_tensor *x, ng_tensor *weight, ng_tensor *
                       .bias = ng_is_none(bias) ? NULL : bias->data,
                       .c = y->data,
                       .c_row = out});
-    return ng_record(tape, &linear_op, y, inputs, 3, NULL, 0);
+    return ng_record_own(tape, &linear_op, y, inputs, 3, NULL, 0);
 }

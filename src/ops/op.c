@@ -45,7 +45,7 @@ ng_tensor *ng_map_record(const char *function, ng_tape *tape, const ng_op *op, n
     if (!y) return NULL;
     const ng_mapping f = {map, a, b};
     ng_kernels_for(x->dtype)->map(f, x->data, y->data, x->size);
-    return ng_record(tape, op, y, &x, 1, &f, sizeof f);
+    return ng_record_own(tape, op, y, &x, 1, &f, sizeof f);
 }
 
 ng_status ng_map_backward(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx)
@@ -88,5 +88,5 @@ ng_tensor *ng_binary_record(const char *function, ng_tape *tape, const ng_op *op
     }
     if (!y) return NULL;
     ng_kernels_for(a->dtype)->binary(binary, &walk, a->data, b->data, y->data);
-    return ng_record(tape, op, y, inputs, 2, NULL, 0);
+    return ng_record_own(tape, op, y, inputs, 2, NULL, 0);
 }

@@ -20,7 +20,7 @@ static void cumsum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, n
     dx[0] = cumulate(tape, dy, way);
 }
 
-static const ng_op cumsum_op = {.built_in = true, .name = "cumsum", .gradient = cumsum_gradient};
+static const ng_op cumsum_op = {.name = "cumsum", .gradient = cumsum_gradient};
 
 static ng_tensor *cumulate(ng_tape *tape, ng_tensor *x, running way)
 {
@@ -30,7 +30,7 @@ static ng_tensor *cumulate(ng_tape *tape, ng_tensor *x, running way)
         ng_kernels_for(x->dtype)->cumsum(
             x->data, y->data, ng_shape_span(x->shape, 0, way.axis), x->shape.dim[way.axis],
             ng_shape_span(x->shape, way.axis + 1, x->shape.rank), way.reverse);
-    return ng_record(tape, &cumsum_op, y, &x, 1, &way, sizeof way);
+    return ng_record_own(tape, &cumsum_op, y, &x, 1, &way, sizeof way);
 }
 
 ng_tensor *ng_cumsum_with(ng_tape *tape, ng_axis_options options)
@@ -112,7 +112,7 @@ static void norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_
     dx[0] = ng_mul(tape, direction, ng_where(tape, none, zero, ng_reshape(tape, dy, kept)));
 }
 
-static const ng_op norm_op = {.built_in = true, .name = "norm", .gradient = norm_gradient};
+static const ng_op norm_op = {.name = "norm", .gradient = norm_gradient};
 
 /* m (sum (x / m)^2)^(1/2) with m = max |x|, or 1 if that is 0; reduced axes have length 1.
  * So squares of doubles neither overflow nor vanish. */
@@ -192,7 +192,7 @@ ng_tensor *ng_norm_with(ng_tape *tape, ng_reduce_options options)
                                          : scaled_norm(tape, x, options.axes, ones);
     ng_tensor *y = kept ? ng_result_view(tape, kept, shape) : NULL;
     ng_tape_set_recording(tape, was);
-    return y ? ng_record(tape, &norm_op, y, &x, 1, &axes, sizeof axes) : NULL;
+    return y ? ng_record_own(tape, &norm_op, y, &x, 1, &axes, sizeof axes) : NULL;
 }
 
 /* ---- cosine_similarity: a . b / (|a| |b|) -------------------------------------------------- */

@@ -243,18 +243,12 @@ static ng_status recurrent_backward(ng_tape *tape, const ng_node *node, const ng
     return NG_OK;
 }
 
-static const ng_op rnn_op = {.built_in = true,
-                             .name = "rnn",
-                             .backward = recurrent_backward,
-                             .definition = recurrent_definition};
-static const ng_op gru_op = {.built_in = true,
-                             .name = "gru",
-                             .backward = recurrent_backward,
-                             .definition = recurrent_definition};
-static const ng_op lstm_op = {.built_in = true,
-                              .name = "lstm",
-                              .backward = recurrent_backward,
-                              .definition = recurrent_definition};
+static const ng_op rnn_op = {
+    .name = "rnn", .backward = recurrent_backward, .definition = recurrent_definition};
+static const ng_op gru_op = {
+    .name = "gru", .backward = recurrent_backward, .definition = recurrent_definition};
+static const ng_op lstm_op = {
+    .name = "lstm", .backward = recurrent_backward, .definition = recurrent_definition};
 
 /* ---- Shape rule ----------------------------------------------------------------------------- */
 
@@ -371,7 +365,7 @@ static ng_tensor *recur(const char *function, const ng_op *op, ng_cell cell, ng_
     if (!y || !recurrent_keep(tape, x->dtype, s, &saved.kept)) return NULL;
     const ng_recurrent_operands operands = operands_of(in);
     ng_recurrent(x->dtype, s, &operands, &saved.kept, y->data);
-    y = ng_record(tape, op, y, in, INPUTS, &saved, sizeof saved);
+    y = ng_record_own(tape, op, y, in, INPUTS, &saved, sizeof saved);
     if (!last || !y) return y;
     last->h = last_state(tape, y, s, 0);
     last->c = states > 1 ? last_state(tape, y, s, 1) : NG_NONE;

@@ -148,7 +148,7 @@ static ng_tensor *reduce(ng_tape *tape, const ng_op *op, axis_pass *pass, ng_ten
 {
     ng_tensor *y = ng_result(tape, x->dtype, shape);
     if (!y || !run(tape, pass, x, &r, y)) return NULL;
-    return ng_record(tape, op, y, &x, 1, &r, sizeof r);
+    return ng_record_own(tape, op, y, &x, 1, &r, sizeof r);
 }
 
 ng_tensor *ng_sum_of_squares(ng_tape *tape, const ng_tensor *x, const bool *reduced)
@@ -171,9 +171,9 @@ static void sum_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_t
     dx[0] = ng_broadcast_to(tape, ng_reshape(tape, dy, kept_shape(shape, r)), shape);
 }
 
-static const ng_op sum_op = {.built_in = true, .name = "sum", .gradient = sum_gradient};
-static const ng_op mean_op = {.built_in = true, .name = "mean", .gradient = sum_gradient};
-static const ng_op sum_to_op = {.built_in = true, .name = "sum_to", .gradient = sum_gradient};
+static const ng_op sum_op = {.name = "sum", .gradient = sum_gradient};
+static const ng_op mean_op = {.name = "mean", .gradient = sum_gradient};
+static const ng_op sum_to_op = {.name = "sum_to", .gradient = sum_gradient};
 
 ng_tensor *ng_sum_with(ng_tape *tape, ng_reduce_options options)
 {
@@ -222,8 +222,7 @@ static void sum_squares_gradient(ng_tape *tape, const ng_node *node, ng_tensor *
     dx[0] = ng_mul(tape, x, dy);
 }
 
-static const ng_op sum_squares_op = {
-    .built_in = true, .name = "sum_squares", .gradient = sum_squares_gradient};
+static const ng_op sum_squares_op = {.name = "sum_squares", .gradient = sum_squares_gradient};
 
 ng_tensor *ng_sum_squares_with(ng_tape *tape, ng_reduce_options options)
 {
@@ -233,7 +232,7 @@ ng_tensor *ng_sum_squares_with(ng_tape *tape, ng_reduce_options options)
     ng_tensor *y = sums ? ng_result(tape, options.x->dtype, result_shape(&options, &r)) : NULL;
     if (!y) return NULL;
     for (int64_t i = 0; i < y->size; i++) ng_tensor_store(y, i, ((const double *)sums->data)[i]);
-    return ng_record(tape, &sum_squares_op, y, &options.x, 1, &r, sizeof r);
+    return ng_record_own(tape, &sum_squares_op, y, &options.x, 1, &r, sizeof r);
 }
 
 /* ---- Variance: the mean of squared deviations from the mean -------------------------------- */
@@ -278,7 +277,7 @@ static void max_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_t
     dx[0] = ng_mul(tape, share, ng_reshape(tape, dy, kept));
 }
 
-static const ng_op max_op = {.built_in = true, .name = "max", .gradient = max_gradient};
+static const ng_op max_op = {.name = "max", .gradient = max_gradient};
 
 ng_tensor *ng_max_with(ng_tape *tape, ng_reduce_options options)
 {
@@ -340,8 +339,7 @@ static void logsumexp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy
     dx[0] = ng_mul(tape, kept.e, ng_div(tape, dy, sum));
 }
 
-static const ng_op logsumexp_op = {
-    .built_in = true, .name = "logsumexp", .gradient = logsumexp_gradient};
+static const ng_op logsumexp_op = {.name = "logsumexp", .gradient = logsumexp_gradient};
 
 /* y = m + ln sum e^(x - m), m = max x */
 ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
@@ -354,7 +352,7 @@ ng_tensor *ng_logsumexp_with(ng_tape *tape, ng_reduce_options options)
     ng_tensor *y = ng_add(tape, shift, ng_log(tape, kept.sum));
     y = ng_reshape(tape, y, result_shape(&options, &r));
     ng_tape_set_recording(tape, was);
-    return ng_record(tape, &logsumexp_op, y, &options.x, 1, &kept, sizeof kept);
+    return ng_record_own(tape, &logsumexp_op, y, &options.x, 1, &kept, sizeof kept);
 }
 
 /* ---- Dot: y = sum a b ---------------------------------------------------------------------- */
@@ -379,8 +377,7 @@ static ng_status dot_backward(ng_tape *tape, const ng_node *node, const ng_tenso
     return NG_OK;
 }
 
-static const ng_op dot_op = {
-    .built_in = true, .name = "dot", .gradient = dot_gradient, .backward = dot_backward};
+static const ng_op dot_op = {.name = "dot", .gradient = dot_gradient, .backward = dot_backward};
 
 ng_tensor *ng_dot(ng_tape *tape, ng_tensor *a, ng_tensor *b)
 {
@@ -394,7 +391,7 @@ ng_tensor *ng_dot(ng_tape *tape, ng_tensor *a, ng_tensor *b)
     ng_tensor *y = ng_result(tape, a->dtype, NG_SCALAR);
     if (!y) return NULL;
     ng_tensor_store(y, 0, ng_kernels_for(a->dtype)->dot(a->data, b->data, a->size));
-    return ng_record(tape, &dot_op, y, inputs, 2, NULL, 0);
+    return ng_record_own(tape, &dot_op, y, inputs, 2, NULL, 0);
 }
 
 /* ---- Argmax, argmin: an int64 constant ---------------------------------------------------- */

@@ -23,7 +23,7 @@ static void rotary_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, n
     dx[0] = rotary_rotate(tape, dy, &a);
 }
 
-static const ng_op rotary_op = {.built_in = true, .name = "rotary", .gradient = rotary_gradient};
+static const ng_op rotary_op = {.name = "rotary", .gradient = rotary_gradient};
 
 /* Cosines and sines: (length, 2, dim / 2). */
 static ng_tensor *angles(ng_tape *tape, ng_dtype dtype, int64_t length, const rotary_attributes *a)
@@ -58,7 +58,7 @@ static ng_tensor *rotary_rotate(ng_tape *tape, ng_tensor *x, const rotary_attrib
         if (!table) return NULL;
         ng_kernels_for(x->dtype)->rotate(&shape, x->data, table->data, y->data);
     }
-    return ng_record(tape, &rotary_op, y, &x, 1, a, sizeof *a);
+    return ng_record_own(tape, &rotary_op, y, &x, 1, a, sizeof *a);
 }
 
 ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options)

@@ -116,10 +116,8 @@ static ng_status row_norm_dx_backward(ng_tape *tape, const ng_node *node, const 
     return NG_OK;
 }
 
-static const ng_op row_norm_dx_op = {.built_in = true,
-                                     .name = "row_norm_dx",
-                                     .backward = row_norm_dx_backward,
-                                     .definition = row_norm_dx_definition};
+static const ng_op row_norm_dx_op = {
+    .name = "row_norm_dx", .backward = row_norm_dx_backward, .definition = row_norm_dx_definition};
 
 static ng_tensor *row_norm_dx(ng_tape *tape, const ng_node *node, ng_tensor *dy)
 {
@@ -130,7 +128,7 @@ static ng_tensor *row_norm_dx(ng_tape *tape, const ng_node *node, ng_tensor *dy)
     ng_kernels_for(x->dtype)->row_norm_backward(&saved->shape, x->data, inputs[1]->data,
                                                 saved->statistics, dy->data,
                                                 (ng_norm_gradients){.dx.data = dx->data}, NULL);
-    return ng_record(tape, &row_norm_dx_op, dx, inputs, 3, saved, sizeof *saved);
+    return ng_record_own(tape, &row_norm_dx_op, dx, inputs, 3, saved, sizeof *saved);
 }
 
 static void row_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -148,22 +146,18 @@ static void row_norm_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy,
     if (ng_wants(dx, 2)) dx[2] = ng_sum_to(tape, dy, beta->shape);
 }
 
-static const ng_op layer_norm_op = {.built_in = true,
-                                    .name = "layer_norm",
+static const ng_op layer_norm_op = {.name = "layer_norm",
                                     .backward = row_norm_op_backward,
                                     .gradient = row_norm_gradient,
                                     .definition = row_norm_definition};
 
-static const ng_op rms_norm_op = {.built_in = true,
-                                  .name = "rms_norm",
+static const ng_op rms_norm_op = {.name = "rms_norm",
                                   .backward = row_norm_op_backward,
                                   .gradient = row_norm_gradient,
                                   .definition = row_norm_definition};
 
-static const ng_op partial_rms_norm_op = {.built_in = true,
-                                          .name = "rms_norm",
-                                          .backward = row_norm_op_backward,
-                                          .definition = row_norm_definition};
+static const ng_op partial_rms_norm_op = {
+    .name = "rms_norm", .backward = row_norm_op_backward, .definition = row_norm_definition};
 
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
@@ -246,7 +240,7 @@ static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, ng_tens
     const ng_op *op = saved.shape.over < saved.shape.n ? &partial_rms_norm_op
                       : o->rms                         ? &rms_norm_op
                                                        : &layer_norm_op;
-    return ng_record(tape, op, y, inputs, 3, &saved, sizeof saved);
+    return ng_record_own(tape, op, y, inputs, 3, &saved, sizeof saved);
 }
 
 ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,

@@ -49,10 +49,8 @@ static ng_status gather_backward(ng_tape *tape, const ng_node *node, const ng_te
     return done ? NG_OK : NG_ENOMEM;
 }
 
-static const ng_op gather_op = {.built_in = true,
-                                .name = "gather_rows",
-                                .gradient = select_gather_gradient,
-                                .backward = gather_backward};
+static const ng_op gather_op = {
+    .name = "gather_rows", .gradient = select_gather_gradient, .backward = gather_backward};
 
 /* (index..., table's other dimensions...); false with an error if these are too many. */
 static bool gathered_shape(const ng_tensor *table, const ng_tensor *index, ng_shape *shape)
@@ -100,7 +98,7 @@ ng_tensor *ng_gather_rows(ng_tape *tape, ng_tensor *table, ng_tensor *index)
     if (!y) return NULL;
     gather_any(table, index, y);
     ng_tensor *const inputs[] = {table, index};
-    return ng_record(tape, &gather_op, y, inputs, 2, NULL, 0);
+    return ng_record_own(tape, &gather_op, y, inputs, 2, NULL, 0);
 }
 
 /* ---- scatter_add_rows: y[index[i], :] += x[i, :] -------------------------------------------- */
@@ -110,8 +108,7 @@ static void scatter_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, 
     dx[0] = ng_gather_rows(tape, dy, node->inputs[1]);
 }
 
-static const ng_op scatter_op = {
-    .built_in = true, .name = "scatter_add_rows", .gradient = scatter_gradient};
+static const ng_op scatter_op = {.name = "scatter_add_rows", .gradient = scatter_gradient};
 
 ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, int64_t rows)
 {
@@ -139,7 +136,7 @@ ng_tensor *ng_scatter_add_rows(ng_tape *tape, ng_tensor *x, ng_tensor *index, in
                        ng_shape_span(x->shape, leading, x->shape.rank)))
         return NULL;
     ng_tensor *const inputs[] = {x, index};
-    return ng_record(tape, &scatter_op, y, inputs, 2, NULL, 0);
+    return ng_record_own(tape, &scatter_op, y, inputs, 2, NULL, 0);
 }
 
 /* ---- where: y = condition != 0 ? a : b ------------------------------------------------------ */
@@ -153,7 +150,7 @@ static void where_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng
     if (ng_wants(dx, 2)) dx[2] = ng_sum_to(tape, ng_where(tape, condition, zero, dy), b->shape);
 }
 
-static const ng_op where_op = {.built_in = true, .name = "where", .gradient = where_gradient};
+static const ng_op where_op = {.name = "where", .gradient = where_gradient};
 
 /* x's elements, broadcast to `shape`. */
 static const void *spread(ng_tape *tape, const ng_tensor *x, ng_shape shape, int64_t size)
@@ -181,13 +178,13 @@ ng_tensor *ng_where(ng_tape *tape, ng_tensor *condition, ng_tensor *a, ng_tensor
     for (int i = 0; i < 3; i++)
         if (!(from[i] = spread(tape, inputs[i], shape, y->size))) return NULL;
     ng_kernels_for(a->dtype)->where(from[0], from[1], from[2], y->data, y->size);
-    return ng_record(tape, &where_op, y, inputs, 3, NULL, 0);
+    return ng_record_own(tape, &where_op, y, inputs, 3, NULL, 0);
 }
 
 /* ---- Comparisons: 1 or 0, without gradient ------------------------------------------------- */
 
 #define COMPARISON(op, kernel)                                                                     \
-    static const ng_op op##_op = {.built_in = true, .name = #op};                                  \
+    static const ng_op op##_op = {.name = #op};                                                    \
     ng_tensor *ng_##op(ng_tape *tape, ng_tensor *a, ng_tensor *b)                                  \
     {                                                                                              \
         return ng_binary_record("ng_" #op, tape, &op##_op, a, b, kernel);                          \

@@ -41,10 +41,8 @@ static ng_tensor *softmax_definition(ng_tape *tape, const ng_node *node)
     return ng_div(tape, e, ng_sum(tape, e, .axes = NG_AXES(axis), .keepdim = true));
 }
 
-static const ng_op softmax_op = {.built_in = true,
-                                 .name = "softmax",
-                                 .backward = softmax_op_backward,
-                                 .definition = softmax_definition};
+static const ng_op softmax_op = {
+    .name = "softmax", .backward = softmax_op_backward, .definition = softmax_definition};
 
 /* With fewer neighbouring columns, rows are faster. */
 #define FEW_COLUMNS 8
@@ -65,7 +63,7 @@ ng_tensor *ng_softmax_with(ng_tape *tape, ng_axis_options options)
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     if (!y) return NULL;
     if (x->size > 0) ng_kernels_for(x->dtype)->softmax(x->data, y->data, s.outer, s.n, s.inner);
-    return ng_record(tape, &softmax_op, y, &x, 1, &axis, sizeof axis);
+    return ng_record_own(tape, &softmax_op, y, &x, 1, &axis, sizeof axis);
 }
 
 /* y = x - ln sum e^x */

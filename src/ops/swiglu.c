@@ -27,10 +27,8 @@ static ng_tensor *swiglu_definition(ng_tape *tape, const ng_node *node)
     return ng_mul(tape, ng_silu(tape, ng_features(tape, x, 0, n)), ng_features(tape, x, 1, n));
 }
 
-static const ng_op swiglu_op = {.built_in = true,
-                                .name = "swiglu",
-                                .backward = swiglu_op_backward,
-                                .definition = swiglu_definition};
+static const ng_op swiglu_op = {
+    .name = "swiglu", .backward = swiglu_op_backward, .definition = swiglu_definition};
 
 ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x)
 {
@@ -41,5 +39,5 @@ ng_tensor *ng_swiglu(ng_tape *tape, ng_tensor *x)
     ng_tensor *y = ng_result(tape, x->dtype, shape);
     if (!y) return NULL;
     ng_kernels_for(x->dtype)->swiglu(x->data, y->data, n > 0 ? y->size / n : 0, n);
-    return ng_record(tape, &swiglu_op, y, &x, 1, NULL, 0);
+    return ng_record_own(tape, &swiglu_op, y, &x, 1, NULL, 0);
 }

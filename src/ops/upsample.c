@@ -33,13 +33,10 @@ static ng_status upsample_resize_backward(ng_tape *tape, const ng_node *node, co
     return NG_OK;
 }
 
-static const ng_op resize_op = {.built_in = true,
-                                .name = "interpolate",
-                                .gradient = resize_gradient,
-                                .backward = upsample_resize_backward};
+static const ng_op resize_op = {
+    .name = "interpolate", .gradient = resize_gradient, .backward = upsample_resize_backward};
 
-static const ng_op resize_back_op = {
-    .built_in = true, .name = "interpolate_dx", .gradient = resize_gradient};
+static const ng_op resize_back_op = {.name = "interpolate_dx", .gradient = resize_gradient};
 
 static ng_tensor *upsample_resize(ng_tape *tape, ng_tensor *x, const resize_attributes *a)
 {
@@ -54,7 +51,7 @@ static ng_tensor *upsample_resize(ng_tape *tape, ng_tensor *x, const resize_attr
         kernels->resize_backward(&a->resizing, x->data, y->data, false);
     else
         kernels->resize(&a->resizing, x->data, y->data);
-    return ng_record(tape, a->back ? &resize_back_op : &resize_op, y, &x, 1, a, sizeof *a);
+    return ng_record_own(tape, a->back ? &resize_back_op : &resize_op, y, &x, 1, a, sizeof *a);
 }
 
 /* low[i] = floor(i from / to), without a product that could overflow. */

@@ -313,7 +313,7 @@ static bool run_kernel(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_s
             return false;
         }
     }
-    if (dy->size == 0 && !node->op->joint)
+    if (dy->size == 0 && ng_node_kind(node) != NG_JOINT_OP)
         clear_slots(node, in.slots);
     else if (!call_kernel(s, node, dy, in.slots))
         return false;
@@ -362,7 +362,7 @@ static bool accepts_ruled(const ng_sweep *s, const ng_node *node, int i, const n
  * recorded if the sweep records. A rule that leaves a failure on record has failed. */
 static bool run_rule(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_scratch in)
 {
-    const bool own = node->op->built_in;
+    const bool own = ng_node_kind(node) != NG_USERS_OP;
     const int64_t before = own ? 0 : ng_failures_ever();
     for (int i = 0; i < node->n_inputs; i++) in.dx[i] = in.to[i] ? NULL : NG_NONE;
     node->op->gradient(s->tape, node, dy, in.dx);

@@ -419,21 +419,28 @@ static bool may_record(const ng_tape *tape, const ng_op *op, const ng_tensor *y,
 ng_tensor *ng_record(ng_tape *tape, const ng_op *op, ng_tensor *y, ng_tensor *const *inputs,
                      int n_inputs, const void *attributes, size_t attributes_bytes)
 {
-    const bool built_in = op && op->built_in;
-    if (!built_in && !record_given(tape, op, y, inputs, n_inputs, attributes, attributes_bytes))
+    if (!record_given(tape, op, y, inputs, n_inputs, attributes, attributes_bytes)) return NULL;
+    if (ng_will_record(tape, n_inputs, inputs) && !may_record(tape, op, y, inputs, n_inputs))
         return NULL;
-    if (!y || !ng_will_record(tape, n_inputs, inputs)) return y;
-    if (!built_in && !may_record(tape, op, y, inputs, n_inputs)) return NULL;
+    return ng_record_as(NG_USERS_OP, tape, op, y, inputs, n_inputs, attributes, attributes_bytes);
+}
 
-    /* One piece of memory: the node, its list of inputs, which of them required a gradient, its
-     * attributes. */
+ng_tensor *ng_record_as(ng_op_kind kind, ng_tape *tape, const ng_op *op, ng_tensor *y,
+                        ng_tensor *const *inputs, int n_inputs, const void *attributes,
+                        size_t attributes_bytes)
+{
+    if (!y || !ng_will_record(tape, n_inputs, inputs)) return y;
+
+    /* One piece of memory: the node, its list of inputs, which of them required a gradient, the
+     * kind of the op, its attributes. */
     const size_t align = alignof(max_align_t);
     const size_t flags = sizeof(ng_node) + (size_t)n_inputs * sizeof *inputs;
-    const size_t list = (flags + (size_t)n_inputs * sizeof(bool) + align - 1) / align * align;
+    const size_t list = (flags + (size_t)n_inputs * sizeof(bool) + 1 + align - 1) / align * align;
     char *memory = ng_arena_alloc(tape->function, &tape->arena, list + attributes_bytes);
     if (!memory) return NULL;
     ng_node *node = (ng_node *)memory;
     bool *required = (bool *)(memory + flags);
+    memory[flags + (size_t)n_inputs * sizeof(bool)] = (char)kind;
     *node = (ng_node){.op = op,
                       .output = y,
                       .inputs = (ng_tensor **)(memory + sizeof *node),

@@ -75,11 +75,31 @@ void ng_tape_keep(ng_tape *tape, ng_scope *scope);
 /* Whether x is older than the innermost scope, which this is. */
 bool ng_is_older(const ng_tape *tape, const ng_scope *scope, const ng_tensor *x);
 
-/* Whether input i required a gradient when the op was recorded. The flags stand behind the list of
- * inputs. */
+/* An op of the user's; one of the library's, whose operands were checked before; such a one that
+ * other ranks of a group take part in: its kernel is called even for an output without elements. */
+typedef enum { NG_USERS_OP, NG_OWN_OP, NG_JOINT_OP } ng_op_kind;
+ng_tensor *ng_record_as(ng_op_kind kind, ng_tape *tape, const ng_op *op, ng_tensor *y,
+                        ng_tensor *const *inputs, int n_inputs, const void *attributes,
+                        size_t attributes_bytes);
+
+/* ng_record for an op of the library's. */
+static inline ng_tensor *ng_record_own(ng_tape *on, const ng_op *op, ng_tensor *y,
+                                       ng_tensor *const *inputs, int n_inputs,
+                                       const void *attributes, size_t attributes_bytes)
+{
+    return ng_record_as(NG_OWN_OP, on, op, y, inputs, n_inputs, attributes, attributes_bytes);
+}
+
+/* Whether input i required a gradient when the op was recorded. These flags stand behind the list
+ * of inputs, and behind them the kind of the op. */
 static inline bool ng_node_required(const ng_node *node, int i)
 {
     return ((const bool *)(node->inputs + node->n_inputs))[i];
+}
+
+static inline ng_op_kind ng_node_kind(const ng_node *node)
+{
+    return ((const unsigned char *)(node->inputs + node->n_inputs))[node->n_inputs];
 }
 
 /* Whether the inputs are unchanged since the op was recorded. */
