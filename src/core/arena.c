@@ -77,23 +77,23 @@ static __attribute__((noinline)) void *alloc_in_new_block(const char *function, 
 void *ng_arena_alloc(const char *function, ng_arena *arena, size_t bytes)
 {
     ng_arena_block *block = arena->block;
-    size_t from = block ? block->used : 0;
-    if (bytes >= LARGE_BYTES) from = round_up(from, LARGE_ALIGNMENT);
-    if (!block || bytes > PTRDIFF_MAX / 4 || block->size - from < bytes + GAP)
+    size_t begin = block ? block->used : 0;
+    if (bytes >= LARGE_BYTES) begin = round_up(begin, LARGE_ALIGNMENT);
+    if (!block || bytes > PTRDIFF_MAX / 4 || block->size - begin < bytes + GAP)
         return alloc_in_new_block(function, arena, bytes);
-    const size_t to = round_up(from + bytes + GAP, SMALL_ALIGNMENT);
-    arena->used += (int64_t)(to - block->used);
-    block->used = to;
-    UNPOISON(arena_block_bytes(block) + from, bytes);
-    return arena_block_bytes(block) + from;
+    const size_t end = round_up(begin + bytes + GAP, SMALL_ALIGNMENT);
+    arena->used += (int64_t)(end - block->used);
+    block->used = end;
+    UNPOISON(arena_block_bytes(block) + begin, bytes);
+    return arena_block_bytes(block) + begin;
 }
 
 bool ng_arena_holds(const ng_arena *arena, const void *address)
 {
-    const uintptr_t at = (uintptr_t)address;
+    const uintptr_t place = (uintptr_t)address;
     for (const ng_arena_block *block = arena->block; block; block = block->older) {
         const uintptr_t first = (uintptr_t)(block + 1);
-        if (at >= first && at - first < block->size) return true;
+        if (place >= first && place - first < block->size) return true;
     }
     return false;
 }
@@ -113,10 +113,10 @@ void ng_arena_reset(ng_arena *arena)
     ng_arena_release(arena);
 #else
     const int64_t kept = arena->kept;
-    ng_arena_block *joint = arena->block && arena->block->older ? block_new((size_t)kept) : NULL;
-    if (joint) {
+    ng_arena_block *merged = arena->block && arena->block->older ? block_new((size_t)kept) : NULL;
+    if (merged) {
         ng_arena_release(arena);
-        *arena = (ng_arena){.block = joint, .kept = kept};
+        *arena = (ng_arena){.block = merged, .kept = kept};
     }
     for (ng_arena_block *block = arena->block; block; block = block->older) block->used = 0;
     arena->used = 0;

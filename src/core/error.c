@@ -37,9 +37,9 @@ void ng_clear_error(void)
 /* Writes " -0" as " 0": a zero that was given as NG_ZERO is negative. */
 static void drop_sign_of_zero(char *text)
 {
-    for (char *at = text; (at = strstr(at, " -0")); at++)
-        if (!strchr("0123456789.e", at[3]) || at[3] == '\0')
-            memmove(at + 1, at + 2, strlen(at + 1));
+    for (char *zero = text; (zero = strstr(zero, " -0")); zero++)
+        if (!strchr("0123456789.e", zero[3]) || zero[3] == '\0')
+            memmove(zero + 1, zero + 2, strlen(zero + 1));
 }
 
 ng_status ng_fail(ng_status code, const char *format, ...)

@@ -65,9 +65,9 @@ bool ng_option_apart(const char *function, const char *one, bool has_one, const 
  * of features". */
 bool ng_option_positive(const char *function, const char *option, int64_t value, const char *what);
 
-/* The share of n, rounded down. A product that lost something to rounding counts as whole: 0.29 of
- * 100 is 29. */
-int64_t ng_share_of(double share, int64_t n);
+/* The fraction of n, rounded down. A product that lost something to rounding counts as whole: 0.29
+ * of 100 is 29. */
+int64_t ng_fraction_of(double fraction, int64_t n);
 
 /* Whether a setting is finite and low <= value < below; else "ng_dropout: p is 1, expected 0 <= p <
  * 1". No limit is -HUGE_VAL or HUGE_VAL. */

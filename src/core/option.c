@@ -24,7 +24,10 @@ bool ng_option_apart(const char *function, const char *one, bool has_one, const 
     return false;
 }
 
-int64_t ng_share_of(double share, int64_t n) { return (int64_t)(share * (double)n + 1e-9); }
+int64_t ng_fraction_of(double fraction, int64_t n)
+{
+    return (int64_t)(fraction * (double)n + 1e-9);
+}
 
 double ng_exactly(double value) { return value == 0 ? NG_ZERO : value; }
 

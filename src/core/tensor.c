@@ -357,9 +357,9 @@ static void draw_whole(ng_tensor *x, double low, double high, ng_rng *rng)
 {
     const int64_t first = to_int64(ceil(low)), end = to_int64(ceil(high));
     const int64_t last = high >= 0x1p63 ? INT64_MAX : end > first ? end - 1 : first;
-    int64_t *const to = x->data;
+    int64_t *const values = x->data;
     for (int64_t i = 0; i < x->size; i++)
-        to[i] = (int64_t)((uint64_t)first + ng_rng_upto(rng, (uint64_t)last - (uint64_t)first));
+        values[i] = (int64_t)((uint64_t)first + ng_rng_upto(rng, (uint64_t)last - (uint64_t)first));
 }
 
 void ng_tensor_draw_uniform(ng_tensor *x, double low, double high, ng_rng *rng)

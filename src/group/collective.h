@@ -17,7 +17,7 @@ ng_status ng_group_call(ng_group *group, const char *function, const char *forma
 ng_status ng_group_rows(ng_group *group, const void *mine, void *all, size_t bytes);
 
 /* The numbers of an array that is added up: `count` and some more, a multiple of the ranks. */
-int64_t ng_group_room(const ng_group *group, int64_t count);
+int64_t ng_group_padded(const ng_group *group, int64_t count);
 
 /* Adds arrays up over the ranks, in place. */
 ng_status ng_group_add(ng_group *group, ng_dtype dtype, void *data, int64_t count);

@@ -115,7 +115,7 @@ static ng_status all_to_all(ng_group *group, const void *mine, void *all, size_t
 }
 
 /* Ends it with the first failure, or the first call that differs from rank 0's. */
-static ng_status look_at_heads(ng_group *group, const char *function)
+static ng_status compare_heads(ng_group *group, const char *function)
 {
     const group_head *heads = group->heads;
     const int size = group->link.size;
@@ -149,11 +149,11 @@ static void write_call(group_head *head, const char *function, const char *text)
 static group_head head_of(const char *function, const char *format, va_list values)
 {
     group_head head = {.status = NG_OK};
-    char room[256], *text = room;
+    char short_text[256], *text = short_text;
     va_list again;
     va_copy(again, values);
-    const int length = vsnprintf(room, sizeof room, format, values);
-    if (length >= (int)sizeof room) {
+    const int length = vsnprintf(short_text, sizeof short_text, format, values);
+    if (length >= (int)sizeof short_text) {
         text = ng_calloc(function, (int64_t)length + 1, 1);
         if (text) vsnprintf(text, (size_t)length + 1, format, again);
     }
@@ -163,7 +163,7 @@ static group_head head_of(const char *function, const char *format, va_list valu
         snprintf(head.text, sizeof head.text, "%.*s", (int)sizeof head.text - 1, ng_error_text());
     else
         write_call(&head, function, text);
-    if (text != room) ng_free(text);
+    if (text != short_text) ng_free(text);
     return head;
 }
 
@@ -175,7 +175,7 @@ ng_status ng_group_call(ng_group *group, const char *function, const char *forma
     const group_head head = head_of(function, format, values);
     va_end(values);
     const ng_status status = all_gather(group, &head, group->heads, sizeof head);
-    return status ? status : look_at_heads(group, function);
+    return status ? status : compare_heads(group, function);
 }
 
 ng_status ng_group_rows(ng_group *group, const void *mine, void *all, size_t bytes)
@@ -185,7 +185,7 @@ ng_status ng_group_rows(ng_group *group, const void *mine, void *all, size_t byt
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-int64_t ng_group_room(const ng_group *group, int64_t count)
+int64_t ng_group_padded(const ng_group *group, int64_t count)
 {
     return (count + group->link.size - 1) / group->link.size * group->link.size;
 }
@@ -204,12 +204,12 @@ static void add_parts(const ng_group *group, ng_dtype dtype, int64_t count)
 ng_status ng_group_add(ng_group *group, ng_dtype dtype, void *data, int64_t count)
 {
     const int64_t bytes = (int64_t)ng_dtype_bytes(dtype), size = group->link.size;
-    const int64_t room = ng_group_room(group, count), most = group->part_bytes / bytes;
-    memset((char *)data + count * bytes, 0, (size_t)((room - count) * bytes));
+    const int64_t padded = ng_group_padded(group, count), most = group->part_bytes / bytes;
+    memset((char *)data + count * bytes, 0, (size_t)((padded - count) * bytes));
     ng_status status = NG_OK;
-    for (int64_t at = 0, part; at < room && !status; at += part * size) {
-        char *piece = (char *)data + at * bytes;
-        part = (room - at) / size < most ? (room - at) / size : most;
+    for (int64_t offset = 0, part; offset < padded && !status; offset += part * size) {
+        char *piece = (char *)data + offset * bytes;
+        part = (padded - offset) / size < most ? (padded - offset) / size : most;
         status = all_to_all(group, piece, group->parts, (size_t)(part * bytes));
         if (status) break;
         add_parts(group, dtype, part);
@@ -241,9 +241,9 @@ ng_status ng_group_broadcast(ng_group *group, ng_tensor *x, int from)
                                      ng_dtype_name(x->dtype), ng_shape_print(x->shape).text, from);
     const int64_t bytes = x->size * (int64_t)ng_dtype_bytes(x->dtype);
     if (!status) ng_touch(x);
-    for (int64_t at = 0, n; at < bytes && !status; at += n) {
-        n = bytes - at < group->part_bytes ? bytes - at : group->part_bytes;
-        char *piece = (char *)x->data + at;
+    for (int64_t offset = 0, n; offset < bytes && !status; offset += n) {
+        n = bytes - offset < group->part_bytes ? bytes - offset : group->part_bytes;
+        char *piece = (char *)x->data + offset;
         status = ng_group_rows(group, piece, group->parts, (size_t)n);
         if (!status) memcpy(piece, (char *)group->parts + from * n, (size_t)n);
     }

@@ -18,15 +18,15 @@ typedef struct {
 } meeting;
 
 typedef struct rank_thread {
-    meeting *at;
+    meeting *meeting;
     int rank;
-    const char *shown;
+    const char *data;
     pthread_t thread;
     ng_error_record record;
 } rank_thread;
 
 /* Waits until all ranks are here; false if one could not begin. */
-static bool meet(meeting *m)
+static bool wait_for_all(meeting *m)
 {
     pthread_mutex_lock(&m->lock);
     const uint64_t turn = m->turn;
@@ -40,7 +40,7 @@ static bool meet(meeting *m)
     return well;
 }
 
-static void break_up(meeting *m)
+static void break_meeting(meeting *m)
 {
     pthread_mutex_lock(&m->lock);
     m->broken = true;
@@ -49,36 +49,36 @@ static void break_up(meeting *m)
 }
 
 /* From each rank, the bytes that it shows at `offset`. */
-static ng_status read_shown(rank_thread *own, const void *mine, void *all, size_t bytes,
-                            size_t offset)
+static ng_status exchange(rank_thread *own, const void *mine, void *all, size_t bytes,
+                          size_t offset)
 {
-    meeting *m = own->at;
-    own->shown = mine;
-    if (!meet(m)) return ng_fail(NG_ENOMEM, "ng_group_run: a rank could not begin");
+    meeting *m = own->meeting;
+    own->data = mine;
+    if (!wait_for_all(m)) return ng_fail(NG_ENOMEM, "ng_group_run: a rank could not begin");
     for (int r = 0; r < m->size; r++)
-        memcpy((char *)all + (size_t)r * bytes, m->ranks[r].shown + offset, bytes);
-    meet(m);
+        memcpy((char *)all + (size_t)r * bytes, m->ranks[r].data + offset, bytes);
+    wait_for_all(m);
     return NG_OK;
 }
 
 static ng_status threads_all_to_all(void *with, const void *mine, void *all, size_t bytes)
 {
     rank_thread *own = with;
-    return read_shown(own, mine, all, bytes, (size_t)own->rank * bytes);
+    return exchange(own, mine, all, bytes, (size_t)own->rank * bytes);
 }
 
 static ng_status threads_all_gather(void *with, const void *mine, void *all, size_t bytes)
 {
-    return read_shown(with, mine, all, bytes, 0);
+    return exchange(with, mine, all, bytes, 0);
 }
 
-static void *run_rank(void *of)
+static void *run_rank(void *argument)
 {
-    rank_thread *own = of;
-    meeting *m = own->at;
+    rank_thread *own = argument;
+    meeting *m = own->meeting;
     ng_group *group = ng_group_over_new(
         &(ng_group_link){own->rank, m->size, own, threads_all_to_all, threads_all_gather, NULL});
-    if (!group) break_up(m);
+    if (!group) break_meeting(m);
     const ng_status status = group ? m->program(group, m->with) : NG_OK;
     if (status != NG_OK)
         ng_fail_unrecorded(0, status, "ng_group_run: the program of rank %d returned %s", own->rank,
@@ -99,10 +99,10 @@ ng_status ng_group_run(ng_group_program *program, void *with, int ranks)
     pthread_mutex_init(&m.lock, NULL), pthread_cond_init(&m.changed, NULL);
     int threads = 0;
     for (; threads < ranks; threads++) {
-        list[threads] = (rank_thread){.at = &m, .rank = threads};
+        list[threads] = (rank_thread){.meeting = &m, .rank = threads};
         if (pthread_create(&list[threads].thread, NULL, run_rank, &list[threads])) break;
     }
-    if (threads < ranks) break_up(&m);
+    if (threads < ranks) break_meeting(&m);
     for (int r = 0; r < threads; r++) pthread_join(list[r].thread, NULL);
     ng_status status = NG_OK;
     if (threads < ranks)

@@ -215,7 +215,7 @@ static const ng_module_class transformer_class = {
 /* The number of blocks of Mix-LN with post-norm, which are the first ones. */
 static int64_t post_blocks(const ng_transformer_new_options *o)
 {
-    return ng_share_of(o->post_share, o->layers);
+    return ng_fraction_of(o->post_share, o->layers);
 }
 
 static ng_module *transformer_blocks(const ng_transformer_new_options *o)

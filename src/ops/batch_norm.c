@@ -308,7 +308,7 @@ static bool means_of_all(ng_tape *tape, const ng_node *node, const channel_sums 
     const ng_tensor *gamma = node->inputs[1];
     const int64_t channels = saved->shape.channels;
     double *sums =
-        ng_tape_memory(tape, (size_t)ng_group_room(saved->group, 2 * channels) * sizeof *sums);
+        ng_tape_memory(tape, (size_t)ng_group_padded(saved->group, 2 * channels) * sizeof *sums);
     means->dgamma = ng_result(tape, own->dgamma->dtype, own->dgamma->shape);
     means->dbeta = ng_result(tape, own->dgamma->dtype, own->dgamma->shape);
     if (!sums || !means->dgamma || !means->dbeta) return false;

@@ -17,7 +17,7 @@ ng_tensor *ng_group_sum(ng_tape *tape, ng_tensor *x, ng_group *group)
     if (!ng_given(function, "group", group) || !ng_accepts(function, tape, 1, &x)) return NULL;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     const size_t bytes = ng_dtype_bytes(x->dtype);
-    void *sum = ng_tape_memory(tape, (size_t)ng_group_room(group, x->size) * bytes);
+    void *sum = ng_tape_memory(tape, (size_t)ng_group_padded(group, x->size) * bytes);
     if (sum && x->size) memcpy(sum, x->data, (size_t)x->size * bytes);
     if (ng_group_call(group, function, "of %s %s", ng_dtype_name(x->dtype),
                       ng_shape_print(x->shape).text) ||

@@ -202,7 +202,7 @@ static bool rows_of(const char *function, ng_shape x, const ng_row_norm_options 
                     ng_row_norm_shape *shape)
 {
     const int64_t n = ng_shape_span(x, x.rank - dims, x.rank);
-    const int64_t over = ng_share_of(o->partial, n);
+    const int64_t over = ng_fraction_of(o->partial, n);
     *shape = (ng_row_norm_shape){.rows = ng_shape_span(x, 0, x.rank - dims),
                                  .n = n,
                                  .over = over < 1 ? 1 : over,

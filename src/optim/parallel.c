@@ -116,9 +116,9 @@ static bool make_slots(const ng_parallel *p, ng_tape *tape, own_pass *pass)
         if (!ng_tensor_grad_slot(w.entry->tensor)) return false;
         pass->numbers += weight->size;
     }
-    const int64_t room = ng_group_room(p->group, pass->numbers + pass->count);
+    const int64_t padded = ng_group_padded(p->group, pass->numbers + pass->count);
     slot *s = pass->slots = ng_tape_memory(tape, (size_t)pass->count * sizeof *s);
-    pass->all = ng_result(tape, dtype, NG_SHAPE(room));
+    pass->all = ng_result(tape, dtype, NG_SHAPE(padded));
     if (!pass->slots || !pass->all) return false;
     char *next = pass->all->data;
     for (ng_tree_walk w = ng_tree_begin(p->module); ng_tree_next(&w);) {

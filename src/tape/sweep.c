@@ -23,20 +23,20 @@ void ng_sweeps_free(ng_sweep *s)
     }
 }
 
-/* Makes room for so many nodes. */
+/* Makes the array as long as `count`. */
 static bool grow_nodes(ng_sweep *s, const char *function, int64_t count)
 {
-    if (count <= s->room) return true;
-    const int64_t room = count > 2 * s->room ? count : 2 * s->room;
-    ng_swept *nodes = ng_grow(function, s->nodes, s->room, room, sizeof *nodes);
+    if (count <= s->capacity) return true;
+    const int64_t capacity = count > 2 * s->capacity ? count : 2 * s->capacity;
+    ng_swept *nodes = ng_grow(function, s->nodes, s->capacity, capacity, sizeof *nodes);
     if (!nodes) return false;
     s->nodes = nodes;
-    s->room = room;
+    s->capacity = capacity;
     return true;
 }
 
 /* Where the leaf is in the table, or would be. */
-static ng_swept **place_of(const ng_sweep *s, const ng_tensor *leaf)
+static ng_swept **slot_of_leaf(const ng_sweep *s, const ng_tensor *leaf)
 {
     const uint64_t hash = (uint64_t)(uintptr_t)leaf * UINT64_C(0x9e3779b97f4a7c15);
     int i = (int)(hash >> 40) & (s->slots - 1);
@@ -56,14 +56,14 @@ static bool set_table(ng_sweep *s, const char *function, int slots)
     }
     memset(s->leaves, 0, (size_t)slots * sizeof *s->leaves);
     s->slots = slots;
-    for (ng_swept *e = s->leaf; e; e = e->next) *place_of(s, e->x) = e;
+    for (ng_swept *e = s->leaf; e; e = e->next) *slot_of_leaf(s, e->x) = e;
     return true;
 }
 
 /* The entry of a tensor, or NULL. */
 ng_swept *ng_sweep_find(const ng_sweep *s, const ng_tensor *x)
 {
-    if (!x->node) return *place_of(s, x);
+    if (!x->node) return *slot_of_leaf(s, x);
     ng_swept *e = &s->nodes[x->node->index];
     return e->sweep == s->number ? e : NULL;
 }
@@ -74,7 +74,7 @@ static ng_swept *enter_leaf(ng_sweep *s, ng_tensor *x)
     ng_swept *e = ng_tape_memory(s->tape, sizeof *e);
     if (!e) return NULL;
     *e = (ng_swept){.x = x, .next = s->leaf};
-    s->leaf = *place_of(s, x) = e;
+    s->leaf = *slot_of_leaf(s, x) = e;
     s->n_leaves++;
     return e;
 }
@@ -101,7 +101,7 @@ ng_swept *ng_sweep_enter(ng_sweep *s, ng_tensor *x)
 }
 
 /* A gradient arrives at an entry, whose node then waits for its turn. */
-static void reach(ng_sweep *s, ng_swept *e)
+static void mark_reached(ng_sweep *s, ng_swept *e)
 {
     if (e->reached) return;
     e->reached = true;
@@ -109,7 +109,7 @@ static void reach(ng_sweep *s, ng_swept *e)
 }
 
 /* One sweep or definition more inside the others. */
-static bool go_deeper(const char *function, int depth)
+static bool may_go_deeper(const char *function, int depth)
 {
     if (depth < DEEPEST) return true;
     ng_fail(NG_EGRAD,
@@ -123,12 +123,13 @@ static bool go_deeper(const char *function, int depth)
 ng_sweep *ng_sweep_begin(const char *function, ng_tape *tape)
 {
     ng_sweep *outer = tape->sweep, **place = outer ? &outer->inner : &tape->sweeps, *s = *place;
-    if (outer && !go_deeper(function, outer->depth)) return NULL;
+    if (outer && !may_go_deeper(function, outer->depth)) return NULL;
     if (!s) s = *place = ng_calloc(function, 1, sizeof *s);
     if (!s) return NULL;
     s->leaf = NULL;
     if (!grow_nodes(s, function, tape->ops) || !set_table(s, function, 16)) return NULL;
-    if (++s->number == 0) memset(s->nodes, 0, (size_t)s->room * sizeof *s->nodes), s->number = 1;
+    if (++s->number == 0)
+        memset(s->nodes, 0, (size_t)s->capacity * sizeof *s->nodes), s->number = 1;
     s->function = function;
     s->tape = tape;
     s->depth = outer ? outer->depth + 1 : 1;
@@ -166,7 +167,7 @@ static ng_tensor *new_memory(ng_sweep *s, const ng_tensor *x)
 }
 
 /* Makes the memory of a gradient spare; of more than a few, the oldest is forgotten. */
-static void spare(ng_sweep *s, ng_tensor *gradient)
+static void keep_as_spare(ng_sweep *s, ng_tensor *gradient)
 {
     ng_tensor **const last = s->spare.last;
     const int most = sizeof s->spare.last / sizeof *last;
@@ -188,7 +189,7 @@ static ng_tensor *first_memory(ng_sweep *s, const ng_swept *e)
 }
 
 /* Gives an entry memory of its own. A gradient that belongs to another tensor is copied. */
-static bool reserve(ng_sweep *s, ng_swept *e)
+static bool give_own_memory(ng_sweep *s, ng_swept *e)
 {
     if (e->owned) return true;
     ng_tensor *memory = first_memory(s, e);
@@ -203,21 +204,21 @@ static bool reserve(ng_sweep *s, ng_swept *e)
 /* Opens the gradient of an entry for a kernel, which writes it or adds to it. */
 static bool open_slot(ng_sweep *s, ng_swept *e, ng_slot *slot)
 {
-    if (!reserve(s, e)) return false;
+    if (!give_own_memory(s, e)) return false;
     slot->data = e->grad->data;
     slot->accumulate = !e->empty;
     e->empty = false;
-    reach(s, e);
+    mark_reached(s, e);
     return true;
 }
 
 /* Adds the tensor dx to the gradient of an entry. The first one for an intermediate is used without
  * a copy. */
-static bool deliver(ng_sweep *s, ng_swept *e, ng_tensor *dx)
+static bool add_gradient(ng_sweep *s, ng_swept *e, ng_tensor *dx)
 {
     if (!e->grad && !goes_to_leaf(s, e->x)) {
         e->grad = dx;
-        reach(s, e);
+        mark_reached(s, e);
         return true;
     }
     if (s->record) {
@@ -237,8 +238,8 @@ static bool deliver(ng_sweep *s, ng_swept *e, ng_tensor *dx)
 
 /* What a node needs of its inputs while it runs; valid until the next node runs. */
 typedef struct {
-    ng_swept **to; /* the entries of those whose gradient is wanted, or NULL */
-    bool any;      /* is wanted */
+    ng_swept **entries; /* of those whose gradient is wanted, or NULL */
+    bool any;           /* is wanted */
     union {
         ng_slot *slots;
         ng_tensor **dx;
@@ -247,27 +248,28 @@ typedef struct {
 
 /* Finds the entries. A gradient is not wanted of an input that was frozen at recording, since ops
  * that used it then may not be on the tape, nor in ng_backward of one that is frozen now. */
-static bool take_inputs(ng_sweep *s, const ng_node *node, inputs_scratch *in)
+static bool find_inputs(ng_sweep *s, const ng_node *node, inputs_scratch *in)
 {
     const int n = node->n_inputs;
     if (n > s->scratch_for) {
         ng_free(s->scratch);
-        s->scratch = ng_calloc(s->function, n, sizeof *in->slots + sizeof *in->to);
+        s->scratch = ng_calloc(s->function, n, sizeof *in->slots + sizeof *in->entries);
         s->scratch_for = s->scratch ? n : 0;
         if (!s->scratch) return false;
     }
-    *in = (inputs_scratch){.to = (ng_swept **)((ng_slot *)s->scratch + n), .slots = s->scratch};
+    *in =
+        (inputs_scratch){.entries = (ng_swept **)((ng_slot *)s->scratch + n), .slots = s->scratch};
     for (int i = 0; i < n; i++) {
         ng_tensor *x = node->inputs[i];
         const bool all = s->search == 0;
-        in->to[i] = NULL;
+        in->entries[i] = NULL;
         if (!ng_node_required(node, i) || (all && !x->requires_grad)) continue;
         ng_swept *e = x->node ? enter_result(s, x)
                       : all   ? ng_sweep_enter(s, x)
                               : ng_sweep_find(s, x);
         if (!e && all) return false;
         if (!e || e->wanted != s->search) continue;
-        in->to[i] = e;
+        in->entries[i] = e;
         in->any = true;
     }
     return true;
@@ -305,11 +307,11 @@ static bool run_kernel(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_s
     for (int i = 0; i < node->n_inputs; i++) {
         in.slots[i].data = NULL;
         in.slots[i].accumulate = false;
-        if (!in.to[i]) continue;
+        if (!in.entries[i]) continue;
         if (appears_before(node, i)) {
             in.slots[i].data = ng_tape_memory(s->tape, ng_bytes_of(node->inputs[i]));
             if (!in.slots[i].data) return false;
-        } else if (!open_slot(s, in.to[i], &in.slots[i])) {
+        } else if (!open_slot(s, in.entries[i], &in.slots[i])) {
             return false;
         }
     }
@@ -320,7 +322,7 @@ static bool run_kernel(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_s
     for (int i = 0; i < node->n_inputs; i++) {
         const ng_tensor *x = node->inputs[i];
         if (!in.slots[i].data || !appears_before(node, i)) continue;
-        ng_kernels_for(x->dtype)->add_to(in.slots[i].data, in.to[i]->grad->data, x->size);
+        ng_kernels_for(x->dtype)->add_to(in.slots[i].data, in.entries[i]->grad->data, x->size);
     }
     return true;
 }
@@ -364,26 +366,26 @@ static bool run_rule(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_scr
 {
     const bool own = ng_node_kind(node) != NG_USERS_OP;
     const int64_t before = own ? 0 : ng_failures_ever();
-    for (int i = 0; i < node->n_inputs; i++) in.dx[i] = in.to[i] ? NULL : NG_NONE;
+    for (int i = 0; i < node->n_inputs; i++) in.dx[i] = in.entries[i] ? NULL : NG_NONE;
     node->op->gradient(s->tape, node, dy, in.dx);
     s->tape->function = s->function;
     s->tape->recording = s->record;
     if (!own && ng_failures_ever() > before && ng_failed()) return false;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_tensor *dx = in.dx[i];
-        if (!in.to[i]) continue;
+        if (!in.entries[i]) continue;
         if (!dx)
             ng_fail_unrecorded(before, NG_EGRAD,
                                "%s: the gradient rule of %s gave no gradient of operand %d",
                                s->function, node->op->name, i + 1);
         if (!dx) return false;
         if (ng_is_none(dx)) {
-            reach(s, in.to[i]);
+            mark_reached(s, in.entries[i]);
             continue;
         }
         if (!own && !accepts_ruled(s, node, i, dx)) return false;
         dx = on_tape(s, dx);
-        if (!dx || !deliver(s, in.to[i], dx)) return false;
+        if (!dx || !add_gradient(s, in.entries[i], dx)) return false;
     }
     return true;
 }
@@ -406,17 +408,17 @@ static bool copy_with_constants(ng_tape *tape, const ng_node *node, ng_node *cop
 static bool walk(ng_sweep *s, int64_t oldest, ng_tensor *const *outputs, int n_outputs,
                  ng_tensor *const *cotangents);
 
-/* Goes over a definition, which is recorded from the node `oldest` on, from y with cotangent dy back
- * to those inputs of the node whose gradient is wanted. */
+/* Goes over a definition, which is recorded from the node `oldest` on, from y with cotangent dy
+ * back to those inputs of the node whose gradient is wanted. */
 static bool walk_definition(ng_sweep *s, const ng_node *node, ng_tensor *y, ng_tensor *dy,
-                            ng_swept *const *to, int64_t oldest)
+                            ng_swept *const *entries, int64_t oldest)
 {
     const uint32_t search = s->search;
     if (!grow_nodes(s, s->function, s->tape->ops)) return false;
     s->search = ++s->searches;
     for (int i = 0; i < node->n_inputs; i++) {
         ng_swept *e =
-            to[i] ? ng_sweep_find(s, node->inputs[i]) : NULL; /* the array may have grown */
+            entries[i] ? ng_sweep_find(s, node->inputs[i]) : NULL; /* the array may have grown */
         if (e) e->wanted = s->search;
     }
     s->depth++;
@@ -438,9 +440,10 @@ static bool run_definition(ng_sweep *s, const ng_node *node, ng_tensor *dy, inpu
     ng_scope scope;
     ng_node copy;
     const int64_t oldest = tape->ops;
-    if (!go_deeper(s->function, s->depth) || !copy_with_constants(tape, node, &copy)) return false;
+    if (!may_go_deeper(s->function, s->depth) || !copy_with_constants(tape, node, &copy))
+        return false;
     for (int i = 0; i < node->n_inputs && !s->record; i++)
-        if (in.to[i] && !reserve(s, in.to[i])) return false;
+        if (in.entries[i] && !give_own_memory(s, in.entries[i])) return false;
     const ng_spare_memory before = s->spare;
     if (!s->record && !ng_tape_enter(tape, &scope)) return false;
     const bool was = ng_tape_set_recording(tape, true);
@@ -452,16 +455,16 @@ static bool run_definition(ng_sweep *s, const ng_node *node, ng_tensor *dy, inpu
         ng_fail_unrecorded(failures, NG_EGRAD, "%s: the definition of %s returned NULL",
                            s->function, node->op->name);
     const bool well = y && fits(s, node->op, "definition", y, node->output) &&
-                      walk_definition(s, node, y, dy, in.to, oldest);
+                      walk_definition(s, node, y, dy, in.entries, oldest);
     if (s->record) return well;
-    for (int64_t i = oldest; i < tape->ops && i < s->room; i++) s->nodes[i].sweep = 0;
+    for (int64_t i = oldest; i < tape->ops && i < s->capacity; i++) s->nodes[i].sweep = 0;
     s->spare = before;
     ng_tape_leave(tape, &scope);
     return well;
 }
 
-/* Visits the node of an entry, which is reached. A gradient of zero is handed on without running the
- * op. Once a kernel has used a gradient, its memory is free. */
+/* Visits the node of an entry, which is reached. A gradient of zero is handed on without running
+ * the op. Once a kernel has used a gradient, its memory is free. */
 static bool run_node(ng_sweep *s, ng_swept *e)
 {
     ng_tensor *dy = ng_swept_gradient(e);
@@ -469,19 +472,19 @@ static bool run_node(ng_sweep *s, ng_swept *e)
     const ng_op *op = node->op;
     inputs_scratch in;
     bool well = false;
-    if (!take_inputs(s, node, &in)) return false;
+    if (!find_inputs(s, node, &in)) return false;
     if (!in.any) return true;
     s->tape->function = s->function;
     if (!dy) {
         well = true;
         for (int i = 0; i < node->n_inputs; i++)
-            if (in.to[i]) reach(s, in.to[i]);
+            if (in.entries[i]) mark_reached(s, in.entries[i]);
     } else if (!ng_node_is_current(node)) {
         ng_fail(NG_ESTATE, "%s: an operand of %s was changed after the op was recorded",
                 s->function, op->name);
     } else if (op->backward && !s->record) {
         well = run_kernel(s, node, dy, in);
-        if (e->owned && !e->asked) spare(s, e->grad);
+        if (e->owned && !e->asked) keep_as_spare(s, e->grad);
     } else if (op->gradient) {
         well = run_rule(s, node, dy, in);
     } else if (op->definition) {
@@ -496,7 +499,7 @@ static bool run_node(ng_sweep *s, ng_swept *e)
 /* ---- All nodes ------------------------------------------------------------------------------ */
 
 /* An output depends on x; *left counts such nodes whose inputs were not looked at. */
-static void lead_to(ng_sweep *s, int64_t oldest, ng_tensor *x, int64_t *left)
+static void mark_leading(ng_sweep *s, int64_t oldest, ng_tensor *x, int64_t *left)
 {
     if (!x->node || x->node->index < oldest) return;
     ng_swept *e = enter_result(s, x);
@@ -510,14 +513,14 @@ static void search_path(ng_sweep *s, int64_t oldest, int64_t newest, ng_tensor *
                         int n_outputs)
 {
     int64_t left = 0, i = newest;
-    for (int k = 0; k < n_outputs; k++) lead_to(s, oldest, outputs[k], &left);
+    for (int k = 0; k < n_outputs; k++) mark_leading(s, oldest, outputs[k], &left);
     for (; left > 0; i--) {
         const ng_swept *e = &s->nodes[i];
         if (e->sweep != s->number || !e->leads) continue;
         const ng_node *node = e->x->node;
         left--;
         for (int k = 0; k < node->n_inputs; k++)
-            if (ng_node_required(node, k)) lead_to(s, oldest, node->inputs[k], &left);
+            if (ng_node_required(node, k)) mark_leading(s, oldest, node->inputs[k], &left);
     }
     while (++i <= newest) {
         ng_swept *e = &s->nodes[i];
@@ -548,7 +551,7 @@ static bool walk(ng_sweep *s, int64_t oldest, ng_tensor *const *outputs, int n_o
         const bool given = cotangents && !ng_is_none(cotangents[i]);
         ng_tensor *dy =
             given ? on_tape(s, cotangents[i]) : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
-        if (!dy || !deliver(s, e, dy)) return false;
+        if (!dy || !add_gradient(s, e, dy)) return false;
     }
     for (int64_t i = newest; i >= oldest && s->waiting > 0; i--) {
         ng_swept *e = &s->nodes[i];

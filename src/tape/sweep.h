@@ -30,7 +30,7 @@ struct ng_sweep {
     int depth;         /* of sweeps and of definitions */
     uint32_t number;   /* counts the sweeps that have used the arrays */
     ng_swept *nodes;   /* of the nodes' outputs, by the node's number; valid with this number */
-    int64_t room;      /* nodes */
+    int64_t capacity;  /* of nodes */
     ng_swept **leaves; /* by address: a hash table of `slots`, a power of 2 */
     int slots, most_slots, n_leaves;
     void *scratch; /* for the inputs of one node */

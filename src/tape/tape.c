@@ -40,9 +40,9 @@ static void free_scratch(ng_tape *tape)
 void ng_tape_unlisten(ng_listener *listener)
 {
     if (!listener->tape) return;
-    ng_listener **at = &listener->tape->listeners;
-    while (*at != listener) at = &(*at)->next;
-    *at = listener->next;
+    ng_listener **link = &listener->tape->listeners;
+    while (*link != listener) link = &(*link)->next;
+    *link = listener->next;
     listener->tape = NULL;
 }
 
