@@ -34,14 +34,6 @@ void ng_clear_error(void)
     newest = NG_OK;
 }
 
-/* Writes " -0" as " 0": a zero that was given as NG_ZERO is negative. */
-static void drop_sign_of_zero(char *text)
-{
-    for (char *zero = text; (zero = strstr(zero, " -0")); zero++)
-        if (!strchr("0123456789.e", zero[3]) || zero[3] == '\0')
-            memmove(zero + 1, zero + 2, strlen(zero + 1));
-}
-
 ng_status ng_fail(ng_status code, const char *format, ...)
 {
     newest = code;
@@ -52,7 +44,6 @@ ng_status ng_fail(ng_status code, const char *format, ...)
     va_start(arguments, format);
     ng_c_print(text, sizeof text, format ? format : "no text", arguments);
     va_end(arguments);
-    drop_sign_of_zero(text);
     strcpy(record.text, text);
     record.status = code;
     return code;

@@ -47,6 +47,7 @@ bool ng_option_range(const char *function, const char *option, double value, dou
                      double below)
 {
     if (isfinite(value) && value >= low && value < below) return true;
+    value += 0; /* NG_ZERO is shown as 0 */
     if (below < HUGE_VAL)
         ng_fail(NG_EVALUE, "%s: %s is %g, expected %g <= %s < %g", function, option, value, low,
                 option, below);
@@ -61,6 +62,6 @@ bool ng_option_range(const char *function, const char *option, double value, dou
 bool ng_above_zero(const char *function, const char *name, double value)
 {
     if (value > 0 && isfinite(value)) return true;
-    ng_fail(NG_EVALUE, "%s: %s is %g, expected a positive number", function, name, value);
+    ng_fail(NG_EVALUE, "%s: %s is %g, expected a positive number", function, name, value + 0);
     return false;
 }

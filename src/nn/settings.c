@@ -132,7 +132,8 @@ static bool choice_ok(const char *function, const ng_setting *s, unsigned value)
 static bool number_ok(const char *function, const ng_setting *s, double value)
 {
     if (value >= ranges[s->kind].low && value <= ranges[s->kind].high) return true;
-    ng_fail(NG_EVALUE, "%s: %s is %g, expected %s", function, s->name, value, ranges[s->kind].text);
+    ng_fail(NG_EVALUE, "%s: %s is %g, expected %s", function, s->name, value + 0,
+            ranges[s->kind].text);
     return false;
 }
 

@@ -267,7 +267,7 @@ ng_module *ng_transformer_new_with(ng_transformer_new_options options)
     if (options.placement == NG_NORM_MIX && post_blocks(&options) == 0) {
         ng_fail(NG_EVALUE,
                 "%s: post_share is %g of %lld blocks, which is none, expected one or more", name,
-                options.post_share, (long long)options.layers);
+                options.post_share + 0, (long long)options.layers);
         ng_module_free(&self->base);
         return NULL;
     }

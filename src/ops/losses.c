@@ -159,7 +159,7 @@ ng_tensor *ng_huber_with(ng_tape *tape, ng_tensor *x, ng_loss_options options)
     if (!pair_fits("ng_huber", tape, x, &options)) return NULL;
     const double delta = ng_option(options.delta, 1);
     if (!(delta > 0)) {
-        ng_fail(NG_EVALUE, "ng_huber: delta is %g, expected a positive number", delta);
+        ng_fail(NG_EVALUE, "ng_huber: delta is %g, expected a positive number", delta + 0);
         return NULL;
     }
     ng_tensor *u = ng_sub(tape, x, options.target);

@@ -187,7 +187,8 @@ static bool row_norm_settings_ok(const char *function, const ng_row_norm_options
 {
     if (!ng_norm_eps_ok(function, o->eps)) return false;
     if (!(o->partial > 0 && o->partial <= 1))
-        ng_fail(NG_EVALUE, "%s: partial is %g, expected 0 < partial <= 1", function, o->partial);
+        ng_fail(NG_EVALUE, "%s: partial is %g, expected 0 < partial <= 1", function,
+                o->partial + 0);
     else if (o->partial < 1 && !o->rms)
         ng_fail(NG_EVALUE, "%s: partial statistics are for .rms, not for centred rows", function);
     else if (o->unbiased && o->rms)

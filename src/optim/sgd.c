@@ -46,7 +46,7 @@ static bool options_accepted(const char *name, const ng_sgd_new_options *options
     ng_fail(NG_EVALUE,
             "%s: .nesterov with momentum %g and dampening %g, expected a momentum and no "
             "dampening",
-            name, options->momentum, options->dampening);
+            name, options->momentum + 0, options->dampening + 0);
     return false;
 }
 
