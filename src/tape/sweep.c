@@ -101,7 +101,7 @@ ng_swept *ng_sweep_enter(ng_sweep *s, ng_tensor *x)
 }
 
 /* A gradient arrives at an entry, whose node then waits for its turn. */
-static void mark_reached(ng_sweep *s, ng_swept *e)
+static void mark_entry_reached(ng_sweep *s, ng_swept *e)
 {
     if (e->reached) return;
     e->reached = true;
@@ -208,17 +208,17 @@ static bool open_slot(ng_sweep *s, ng_swept *e, ng_slot *slot)
     slot->data = e->grad->data;
     slot->accumulate = !e->empty;
     e->empty = false;
-    mark_reached(s, e);
+    mark_entry_reached(s, e);
     return true;
 }
 
 /* Adds the tensor dx to the gradient of an entry. The first one for an intermediate is used without
  * a copy. */
-static bool add_gradient(ng_sweep *s, ng_swept *e, ng_tensor *dx)
+static bool add_to_entry(ng_sweep *s, ng_swept *e, ng_tensor *dx)
 {
     if (!e->grad && !goes_to_leaf(s, e->x)) {
         e->grad = dx;
-        mark_reached(s, e);
+        mark_entry_reached(s, e);
         return true;
     }
     if (s->record) {
@@ -380,12 +380,12 @@ static bool run_rule(ng_sweep *s, const ng_node *node, ng_tensor *dy, inputs_scr
                                s->function, node->op->name, i + 1);
         if (!dx) return false;
         if (ng_is_none(dx)) {
-            mark_reached(s, in.entries[i]);
+            mark_entry_reached(s, in.entries[i]);
             continue;
         }
         if (!own && !accepts_ruled(s, node, i, dx)) return false;
         dx = on_tape(s, dx);
-        if (!dx || !add_gradient(s, in.entries[i], dx)) return false;
+        if (!dx || !add_to_entry(s, in.entries[i], dx)) return false;
     }
     return true;
 }
@@ -478,7 +478,7 @@ static bool run_node(ng_sweep *s, ng_swept *e)
     if (!dy) {
         well = true;
         for (int i = 0; i < node->n_inputs; i++)
-            if (in.entries[i]) mark_reached(s, in.entries[i]);
+            if (in.entries[i]) mark_entry_reached(s, in.entries[i]);
     } else if (!ng_node_is_current(node)) {
         ng_fail(NG_ESTATE, "%s: an operand of %s was changed after the op was recorded",
                 s->function, op->name);
@@ -551,7 +551,7 @@ static bool walk(ng_sweep *s, int64_t oldest, ng_tensor *const *outputs, int n_o
         const bool given = cotangents && !ng_is_none(cotangents[i]);
         ng_tensor *dy =
             given ? on_tape(s, cotangents[i]) : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
-        if (!dy || !add_gradient(s, e, dy)) return false;
+        if (!dy || !add_to_entry(s, e, dy)) return false;
     }
     for (int64_t i = newest; i >= oldest && s->waiting > 0; i--) {
         ng_swept *e = &s->nodes[i];
