@@ -39,9 +39,9 @@ NG_API void ng_tape_free(ng_tape *tape);
 /* Ends the life of every tensor computed on the tape. The memory is kept for the next step, so a
  * training loop allocates nothing after its first steps.
  *
- * Do not use a tensor from before the reset. An op refuses it (NG_ESTATE) until a new result has
- * taken its memory; after that, and in functions that take no tape (ng_item, ng_get), the mistake
- * is not noticed: the pointer shows other data. */
+ * Do not use a tensor from before the reset. Ops and readers (ng_item, ng_get, ng_print) refuse it
+ * with NG_ESTATE, and name the function that made it, until its memory is given to a new result.
+ * After that nobody can tell: the pointer shows other numbers, or the program crashes. */
 NG_API void ng_tape_reset(ng_tape *tape);
 
 /* Gives a tensor of yours to the tape, which frees it at its next reset, and returns it:

@@ -18,6 +18,7 @@ enum { GAP = 0 };
 
 /* Small pieces are packed: a tensor of a few numbers, its elements and its node share lines. */
 enum { SMALL_ALIGNMENT = 16, LARGE_ALIGNMENT = 64, LARGE_BYTES = 256, SMALLEST_BLOCK = 1 << 16 };
+enum { MOST_REPLACED = 64 << 20 }; /* bytes */
 
 /* The header takes one cache line, so that what follows it is aligned. */
 struct ng_arena_block {
@@ -98,12 +99,18 @@ bool ng_arena_holds(const ng_arena *arena, const void *address)
     return false;
 }
 
-void ng_arena_release(ng_arena *arena)
+static void free_blocks(ng_arena_block *newest)
 {
-    for (ng_arena_block *block = arena->block, *older; block; block = older) {
+    for (ng_arena_block *block = newest, *older; block; block = older) {
         older = block->older;
         block_free(block);
     }
+}
+
+void ng_arena_release(ng_arena *arena)
+{
+    free_blocks(arena->block);
+    free_blocks(arena->replaced);
     *arena = (ng_arena){0};
 }
 
@@ -112,11 +119,16 @@ void ng_arena_reset(ng_arena *arena)
 #ifdef NG_ARENA_FORGETS
     ng_arena_release(arena);
 #else
-    const int64_t kept = arena->kept;
-    ng_arena_block *merged = arena->block && arena->block->older ? block_new((size_t)kept) : NULL;
+    free_blocks(arena->replaced);
+    arena->replaced = NULL;
+    ng_arena_block *const several = arena->block && arena->block->older ? arena->block : NULL;
+    ng_arena_block *const merged = several ? block_new((size_t)arena->kept) : NULL;
     if (merged) {
-        ng_arena_release(arena);
-        *arena = (ng_arena){.block = merged, .kept = kept};
+        arena->block = merged;
+        if (arena->kept <= MOST_REPLACED)
+            arena->replaced = several;
+        else
+            free_blocks(several);
     }
     for (ng_arena_block *block = arena->block; block; block = block->older) block->used = 0;
     arena->used = 0;

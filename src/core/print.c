@@ -76,7 +76,10 @@ void ng_fprint_with(FILE *stream, ng_print_options options)
         instead = "NULL";
     else if (ng_is_none(x))
         instead = "NG_NONE";
-    else if (ng_is_stale(x))
+    else if (ng_is_expired(x)) {
+        ng_readable("ng_fprint", x); /* records the failure */
+        instead = "a tensor from before ng_tape_reset";
+    } else if (ng_is_stale(x))
         instead = "a view of a tensor that was since converted to another dtype";
     if (instead) {
         fprintf(stream, "%s\n", instead);

@@ -166,10 +166,21 @@ ng_tensor *ng_tensor_from_array_with(ng_dtype dtype, ng_shape shape, const void 
     return x;
 }
 
+ng_expiry_text ng_expiry_print(const ng_tensor *x)
+{
+    ng_expiry_text expiry;
+    const bool known = ((const ng_tape_head *)x->tape)->self == x->tape && x->maker;
+    snprintf(expiry.text, sizeof expiry.text, "is from before ng_tape_reset%s%s%s",
+             known ? " (made by " : "", known ? x->maker : "", known ? ")" : "");
+    return expiry;
+}
+
 bool ng_readable(const char *function, const ng_tensor *x)
 {
     if (ng_is_none(x))
         ng_fail(NG_EVALUE, "%s: NG_NONE has no elements", function);
+    else if (ng_is_expired(x))
+        ng_fail(NG_ESTATE, "%s: the tensor %s", function, ng_expiry_print(x).text);
     else if (ng_is_stale(x))
         ng_fail(NG_ESTATE, "%s: a view of a tensor that was since converted to another dtype",
                 function);

@@ -21,19 +21,26 @@ typedef struct {
     ng_tensor *next_owned; /* after ng_tape_own: the tensor that the tape got before this one */
 } ng_leaf;
 
+/* What a tape begins with. Its tensors read it. */
+typedef struct {
+    const ng_tape *self; /* tells a tape from other memory */
+    uint32_t epoch;      /* counts resets, to notice a tensor from before the last one */
+} ng_tape_head;
+
 struct ng_tensor {
     ng_dtype dtype;
     bool requires_grad; /* a leaf that was asked to, or computed from one */
     bool module_owned;  /* ng_tensor_free leaves it to its module */
     uint32_t version;   /* counts writes to a leaf */
-    uint32_t epoch;     /* of a tape's: tape->epoch when it was made */
+    uint32_t epoch;     /* of a tape's: that of the tape when it was made */
     ng_shape shape;
     int64_t size;
     void *data;
-    ng_tensor *base; /* of a view: the tensor whose memory and version it shares */
-    ng_tape *tape;   /* its owner; NULL for yours and a module's */
-    ng_node *node;   /* the op that made it; NULL for leaves and constants */
-    ng_leaf *leaf;   /* NULL for what an op made */
+    ng_tensor *base;   /* of a view: the tensor whose memory and version it shares */
+    ng_tape *tape;     /* its owner; NULL for yours and a module's */
+    const char *maker; /* of a tape's: the function that made it, "ng_add" */
+    ng_node *node;     /* the op that made it; NULL for leaves and constants */
+    ng_leaf *leaf;     /* NULL for what an op made */
 };
 
 static inline bool ng_is_none(const ng_tensor *x) { return x == NG_NONE; }
@@ -52,6 +59,20 @@ static inline bool ng_is_stale(const ng_tensor *x)
     return x->base && (x->data != x->base->data || x->dtype != x->base->dtype);
 }
 
+/* Whether x was computed on a tape that was reset since. This is known until its memory is given to
+ * another tensor. */
+static inline bool ng_is_expired(const ng_tensor *x)
+{
+    const ng_tape_head *owner = (const ng_tape_head *)x->tape;
+    return owner && (owner->self != x->tape || owner->epoch != x->epoch);
+}
+
+/* The end of an error about an expired x: "is from before ng_tape_reset (made by ng_exp)". */
+typedef struct {
+    char text[96];
+} ng_expiry_text;
+ng_expiry_text ng_expiry_print(const ng_tensor *x);
+
 static inline size_t ng_bytes_of(const ng_tensor *x)
 {
     return (size_t)x->size * ng_dtype_bytes(x->dtype);
@@ -66,7 +87,7 @@ static inline bool ng_same_shape(const ng_tensor *a, const ng_tensor *b)
     return same;
 }
 
-/* Whether x's elements can be read: it is not NG_NONE, and not stale. */
+/* Whether x's elements can be read: it is not NG_NONE, not expired and not stale. */
 bool ng_readable(const char *function, const ng_tensor *x);
 
 /* Whether x has this shape or is NG_NONE; else "ng_linear: bias is (3,), expected (4,)". */

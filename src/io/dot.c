@@ -110,10 +110,9 @@ ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, const ch
     if (!ng_given(function, "tape", tape) || !ng_given(function, "root", root) ||
         !ng_given(function, "path", path))
         return ng_newest_status();
+    if (!ng_usable(function, "the tensor", 0, tape, root)) return ng_newest_status();
     if (!root->node)
         return ng_fail(NG_EGRAD, "%s: the tensor was not computed by a recorded op", function);
-    if (root->tape != tape)
-        return ng_fail(NG_ESTATE, "%s: the tensor lives on another tape", function);
     bool *leads = ng_calloc(function, root->node->index + 1, sizeof *leads);
     if (!leads) return NG_ENOMEM;
     mark_graph(root, leads);

@@ -12,6 +12,7 @@ ng_tape *ng_tape_new(void)
 {
     ng_tape *tape = ng_calloc("ng_tape_new", 1, sizeof *tape);
     if (!tape) return NULL;
+    tape->head.self = tape;
     tape->function = between_ops;
     tape->recording = true;
     ng_tape_seed(tape, 0);
@@ -94,7 +95,7 @@ void ng_tape_reset(ng_tape *tape)
     tape->first = tape->last = NULL;
     tape->ops = 0;
     tape->unrecorded_gradients = 0;
-    tape->epoch++;
+    tape->head.epoch++;
     ng_replay_restart(tape);
 }
 
@@ -187,12 +188,13 @@ static ng_tensor *tape_result(ng_tape *tape, ng_dtype dtype, const ng_shape *sha
     x->dtype = dtype;
     x->requires_grad = x->module_owned = false;
     x->version = 0;
-    x->epoch = tape->epoch;
+    x->epoch = tape->head.epoch;
     x->shape = *shape;
     x->size = size;
     x->data = data;
     x->base = NULL;
     x->tape = tape;
+    x->maker = tape->function;
     x->node = NULL;
     x->leaf = NULL;
     return x;
@@ -253,11 +255,14 @@ static bool is_replaced(const ng_tape *tape, const ng_tensor *x)
     return false;
 }
 
+static const char before_reset[] = "is from before ng_tape_reset";
+
 const char *ng_why_unusable(const ng_tape *tape, const ng_tensor *x)
 {
     if (ng_is_none(x)) return "is NG_NONE, expected a tensor";
-    if (x->tape && x->tape != tape) return "lives on another tape";
-    if (x->tape && x->epoch != tape->epoch) return "was computed before ng_tape_reset";
+    if (x->tape && x->tape != tape)
+        return ng_arena_holds(&tape->arena, x) ? before_reset : "lives on another tape";
+    if (x->tape && x->epoch != tape->head.epoch) return before_reset;
     if (ng_is_stale(x)) return "is a view of a tensor that was since converted to another dtype";
     if (is_replaced(tape, x))
         return "is a parameter that another tensor replaces: read it with ng_parameter_value";
@@ -271,7 +276,8 @@ bool ng_usable(const char *function, const char *role, int number, const ng_tape
     if (!why) return true;
     char place[16] = "";
     if (number > 0) snprintf(place, sizeof place, " %d", number);
-    ng_fail(ng_is_none(x) ? NG_EVALUE : NG_ESTATE, "%s: %s%s %s", function, role, place, why);
+    ng_fail(ng_is_none(x) ? NG_EVALUE : NG_ESTATE, "%s: %s%s %s", function, role, place,
+            why == before_reset && x->tape == tape ? ng_expiry_print(x).text : why);
     return false;
 }
 
@@ -482,7 +488,7 @@ ng_tensor *ng_tape_own(ng_tape *tape, ng_tensor *x)
     }
     if (x->tape == tape) return x;
     x->tape = tape;
-    x->epoch = tape->epoch;
+    x->epoch = tape->head.epoch;
     x->leaf->next_owned = tape->owned;
     tape->owned = x;
     return x;

@@ -38,6 +38,7 @@ typedef struct ng_scratch {
 } ng_scratch;
 
 struct ng_tape {
+    ng_tape_head head;
     ng_arena arena;
     ng_scratch *scratch; /* that nobody uses now */
     int scopes;          /* between ng_tape_enter and ng_tape_leave */
@@ -49,7 +50,6 @@ struct ng_tape {
     ng_node *first, *last;
     ng_tensor *owned; /* given by ng_tape_own, the newest first, linked by next_owned */
     int64_t ops;
-    uint32_t epoch; /* counts resets, to notice a tensor from before the last one */
     bool recording;
     ng_rng seeded, rng; /* at ng_tape_seed; now */
     ng_replay replay;

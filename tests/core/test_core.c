@@ -454,6 +454,29 @@ TEST(arena_counts_what_it_holds)
 #endif
 }
 
+/* Up to 64 MB are read as they were until the reset after the next. */
+TEST(arena_keeps_replaced_blocks_for_one_round)
+{
+#ifndef NG_ARENA_FORGETS
+    ng_arena arena = {0};
+    char *const memory = ng_arena_alloc("test", &arena, 1 << 20);
+    memory[0] = 7;
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 1 << 20));
+    ng_arena_reset(&arena);
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 2 << 20));
+    ck_assert_int_eq(allocations_live(), 2 + 1);
+    ck_assert_int_eq(memory[0], 7);
+    ng_arena_reset(&arena);
+    ck_assert_int_eq(allocations_live(), 1);
+
+    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 65 << 20));
+    ng_arena_reset(&arena);
+    ck_assert_int_eq(allocations_live(), 1);
+    ng_arena_release(&arena);
+    ck_assert_int_eq(allocations_live(), 0);
+#endif
+}
+
 /* A new block is as large as all before it, or without memory for that as large as needed. */
 TEST(arena_asks_for_less_if_more_is_refused)
 {

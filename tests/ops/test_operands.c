@@ -273,8 +273,8 @@ LOOP_TEST(every_case_is_done_at_once_with_what_is_empty_and_huge,
 /* ---- Every public function that takes a tensor ---------------------------------------------
  *
  * With the operands of its row a call works. With NULL for its tape, and with any operand replaced
- * by NG_NONE, a tensor of another tape, a stale view, one of another dtype or NULL, it works or
- * answers with an error that begins with the function's name. */
+ * by NG_NONE, a tensor of another tape, one from before the reset, a stale view, one of another
+ * dtype or NULL, it works or answers with an error that begins with the function's name. */
 
 /* The kinds of operands: a letter's shape, in double unless said. */
 static const ng_shape shape_of_kind[128] = {
@@ -491,15 +491,25 @@ static ng_tensor *stale_of(char kind, ng_module **module)
     return view;
 }
 
+/* A result from before the reset, far enough behind the new ones. */
+static ng_tensor *gone_of(char kind)
+{
+    const ng_dtype dtype = kind == 'l' ? NG_I64 : kind == 'f' ? NG_F32 : NG_F64;
+    assert_ok(ng_tape_memory(tape, 1 << 15));
+    ng_tensor *x = ng_result_full(tape, dtype, shape_of_kind[(int)kind], 1);
+    ng_tape_reset(tape);
+    return x;
+}
+
 static ng_tensor *misfit_of(char kind)
 {
     return ng_full_new(kind == 'l' ? NG_F64 : NG_I64, shape_of_kind[(int)kind], 1);
 }
 
-typedef enum { AS_IT_IS, UNTAPED, NONE, FOREIGN, STALE, MISFIT, ABSENT, N_STRANGE } strange;
+typedef enum { AS_IT_IS, UNTAPED, NONE, FOREIGN, STALE, MISFIT, ABSENT, GONE } strange;
 static const char *const strange_names[] = {
     "as it is",     "without a tape", "NG_NONE", "of another tape",
-    "a stale view", "of other dtype", "NULL"};
+    "a stale view", "of other dtype", "NULL",    "from before the reset"};
 
 static ng_tensor *in_place_of(char kind, strange what, ng_module **module)
 {
@@ -517,7 +527,7 @@ static ng_tensor *in_place_of(char kind, strange what, ng_module **module)
 static bool must_fail(strange what, char mark)
 {
     if (what == FOREIGN) return mark != '.' && mark != ':';
-    return what == STALE && mark != ':';
+    return (what == STALE || what == GONE) && mark != ':';
 }
 
 /* Errors of modules begin with the op's name. */
@@ -532,11 +542,26 @@ static bool names_itself(const caller *c)
     return strncmp(ng_error_text(), c->name, stem) == 0;
 }
 
+static int operands_of(const caller *c)
+{
+    int operands = 0;
+    for (const char *kind = c->kinds; *kind; kind++) operands += *kind != '.' && *kind != ':';
+    return operands;
+}
+
+static char kind_of(const caller *c, int which)
+{
+    const char *kind = c->kinds + strspn(c->kinds, ".:");
+    while (which-- > 0) kind += 1 + strspn(kind + 1, ".:");
+    return *kind;
+}
+
 /* Calls it with operand `which` replaced. */
 static void call_with(const caller *c, int which, strange what)
 {
-    ng_tensor *in[8] = {NULL};
+    ng_tensor *in[8] = {NULL}, *gone = NULL;
     ng_module *module = NULL;
+    if (what == GONE) gone = gone_of(kind_of(c, which)); /* the others are of the new round */
     int n = 0;
     char mark = 0, mark_of_which = 0;
     for (const char *kind = c->kinds; *kind; kind++) {
@@ -545,7 +570,8 @@ static void call_with(const caller *c, int which, strange what)
             continue;
         }
         if (n == which) mark_of_which = mark;
-        in[n] = in_place_of(*kind, n == which ? what : AS_IT_IS, &module);
+        in[n] =
+            n == which && gone ? gone : in_place_of(*kind, n == which ? what : AS_IT_IS, &module);
         n++, mark = 0;
     }
     ck_assert_msg(!ng_failed(), "%s: %s", c->name, ng_error_text());
@@ -601,12 +627,19 @@ LOOP_TEST(every_function_works_or_answers_with_strange_operands, N_CALLERS)
     const caller *c = &callers[_i];
     call_with(c, -1, AS_IT_IS);
     call_with(c, -1, UNTAPED);
-    int operands = 0;
-    for (const char *kind = c->kinds; *kind; kind++) operands += *kind != '.' && *kind != ':';
-    for (int which = 0; which < operands; which++)
-        for (strange what = NONE; what < N_STRANGE; what++)
+    for (int which = 0; which < operands_of(c); which++)
+        for (strange what = NONE; what <= ABSENT; what++)
             if (what != STALE || c->kinds[which] != 'l') call_with(c, which, what);
 }
+
+/* AddressSanitizer stops at the read itself: tests/lifetimes.sh. */
+#ifndef NG_ARENA_FORGETS
+LOOP_TEST(every_function_refuses_what_is_from_before_the_reset, N_CALLERS)
+{
+    for (int which = 0; which < operands_of(&callers[_i]); which++)
+        call_with(&callers[_i], which, GONE);
+}
+#endif
 
 /* ---- The list is complete ------------------------------------------------------------------ */
 

@@ -137,6 +137,58 @@ TEST(a_result_from_before_the_reset_is_refused)
     b = ng_mul_scalar(tape, x, 5);
     assert_fails(ng_add(tape, b, a), NG_ESTATE);
 }
+
+static void assert_says_who_made_it(const char *maker)
+{
+    ck_assert_int_eq(ng_error_status(), NG_ESTATE);
+    ck_assert_msg(strstr(ng_error_text(), maker), "%s", ng_error_text());
+    ck_assert_msg(strstr(ng_error_text(), "ng_tape_reset"), "%s", ng_error_text());
+    ng_clear_error();
+}
+
+/* Wherever it is read, the error names the op. */
+TEST(a_use_after_the_reset_says_who_made_the_tensor)
+{
+    ng_tensor *x = leaf_of(1), *found = NULL;
+    ng_tensor *const y = ng_exp(tape, x), *const loss = ng_sum(tape, y);
+    ng_tape_reset(tape);
+    ck_assert(isnan(ng_item(y)));
+    assert_says_who_made_it("ng_exp");
+    ck_assert_ptr_null(ng_data_f64(loss));
+    assert_says_who_made_it("ng_sum");
+    ck_assert_ptr_null(ng_copy_new(loss, NG_F64));
+    assert_says_who_made_it("ng_sum");
+    FILE *sink = fopen("/dev/null", "w");
+    ng_fprint(sink, y);
+    fclose(sink);
+    assert_says_who_made_it("ng_exp");
+    ck_assert_int_ne(ng_backward(tape, loss), NG_OK);
+    assert_says_who_made_it("ng_sum");
+    ck_assert_int_ne(ng_gradients(tape, &loss, 1, &x, 1, &found), NG_OK);
+    assert_says_who_made_it("ng_sum");
+
+    ng_tensor *const z = ng_square(tape, x); /* lies where y was */
+    ck_assert_ptr_null(ng_gradient(tape, z, loss));
+    assert_says_who_made_it("ng_sum");
+    ck_assert_ptr_null(ng_gradient(tape, z, x, .cotangent = loss));
+    assert_says_who_made_it("ng_sum");
+    ck_assert_ptr_null(ng_add(tape, z, loss));
+    assert_says_who_made_it("ng_sum");
+}
+
+/* The first step takes several blocks, which one block replaces: a state that is carried over the
+ * reset is known all the same. */
+TEST(a_use_after_the_first_reset_is_found_in_memory_that_was_replaced)
+{
+    ng_tensor *x = leaf_of(20000);
+    ng_tensor *state = ng_exp(tape, ng_exp(tape, ng_exp(tape, x)));
+    ng_tape_reset(tape);
+    ck_assert(isnan(ng_get(state, 0)));
+    assert_says_who_made_it("ng_exp");
+    ng_tensor *const next = ng_exp(tape, ng_exp(tape, x));
+    ck_assert_ptr_null(ng_add(tape, next, state));
+    assert_says_who_made_it("ng_exp");
+}
 #endif
 
 TEST(wrong_use_of_backward_is_an_error)
