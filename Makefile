@@ -63,6 +63,9 @@ OBJECTS   = $(patsubst %.c,$(OUT)/%.o,$(filter-out $(TABLE).c,$(SOURCES))) $(TAB
 STEPS    := $(patsubst examples/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/*.c)))
 MORE     := $(patsubst examples/more/%.c,$(PROGRAMS)/%,$(sort $(wildcard examples/more/*.c)))
 EXAMPLES := $(STEPS) $(MORE)
+# Files in examples/ that are yours: compiled with the warnings that a user would choose.
+YOURS    := $(filter-out $(foreach name,[1-6]_* quickstart gradcheck,\
+              $(patsubst examples/%.c,$(PROGRAMS)/%,$(wildcard examples/$(name).c))),$(STEPS))
 CLAIMS   := $(filter-out lab,$(basename $(notdir $(sort $(wildcard examples/claims/*.c)))))
 EXPERIMENTS := $(CLAIMS:%=$(PROGRAMS)/%)
 LAB      := $(OUT)/examples/claims/lab.o
@@ -147,6 +150,7 @@ $(SHARED): $(OBJECTS)
 	$(Q)$(link) -shared -Wl,-soname,$(SONAME) $(OBJECTS) $(LIBS) $(LDLIBS) -o $@
 	$(Q)ln -sf $(@F) $(OUT)/$(SONAME); ln -sf $(@F) $(OUT)/libnormgrad.so
 $(STEPS): $(PROGRAMS)/%: examples/%.c
+$(YOURS): WARNINGS = -Wall -Wextra
 $(MORE): $(PROGRAMS)/%: examples/more/%.c
 $(EXPERIMENTS): $(PROGRAMS)/%: examples/claims/%.c $(LAB)
 $(PROGRAMS)/gradcheck $(PROGRAMS)/gradcheck_error: $(CASES)
