@@ -549,8 +549,8 @@ static bool walk(ng_sweep *s, int64_t oldest, ng_tensor *const *outputs, int n_o
         if (!e) return false;
         if (s->search > 0 && e->wanted != s->search) continue;
         const bool given = cotangents && !ng_is_none(cotangents[i]);
-        ng_tensor *dy =
-            given ? on_tape(s, cotangents[i]) : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
+        ng_tensor *dy = given ? cotangents[i] : ng_result_full(s->tape, y->dtype, y->shape, 1.0);
+        if (given && !s->to_leaves) dy = on_tape(s, dy); /* a gradient may be dy itself */
         if (!dy || !add_to_entry(s, e, dy)) return false;
     }
     for (int64_t i = newest; i >= oldest && s->waiting > 0; i--) {
