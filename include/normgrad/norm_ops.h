@@ -9,7 +9,6 @@
  *     ng_layer_norm(tape, x, gamma, beta)            xhat gamma + beta over the last dimension
  *     ng_rms_norm(tape, x, gamma)                    x / sqrt(mean(x^2) + eps) gamma
  *     ng_row_norm(tape, x, gamma, beta)              both, with more settings
- *     ng_add_row_norm(tape, x, residual, gamma, beta, &sum)   ng_row_norm of x + residual
  *     ng_batch_norm(tape, x, gamma, beta, mean, var)   xhat over a channel of the batch
  *     ng_batch_renorm(tape, x, gamma, beta, mean, deviation)   near the running statistics
  *     ng_ghost_batch_norm(tape, x, gamma, beta, mean, var)   xhat over sub-batches
@@ -77,24 +76,6 @@ typedef struct {
     ng_row_norm_with(tape, x, gamma, NG_NAMED(ng_row_norm_options, beta, __VA_ARGS__))
 NG_API ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                                    ng_row_norm_options options);
-
-/* y = ng_row_norm of x + residual, which have one shape; *sum = x + residual: ng_add, then
- * ng_row_norm.
- *     y = ng_add_row_norm(tape, x, residual, gamma, beta, &sum, .rms = true)
- * In place of &sum NULL is allowed. After an error *sum is NULL. */
-typedef struct {
-    double eps;         /* as in ng_row_norm, like the next four */
-    int dims;           /* trailing dimensions of a row */
-    bool rms, unbiased; /* do not subtract the mean; var divides by n - 1 */
-    double partial;     /* with .rms: the share of the features in the mean square */
-    ng_tensor *beta;
-    ng_tensor **sum;
-} ng_add_row_norm_options;
-#define ng_add_row_norm(tape, x, residual, gamma, shift, ...)                                      \
-    ng_add_row_norm_with(tape, x, residual, gamma,                                                 \
-                         NG_NAMED_TWO(ng_add_row_norm_options, beta, shift, sum, __VA_ARGS__))
-NG_API ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *residual,
-                                       ng_tensor *gamma, ng_add_row_norm_options options);
 
 /* ScaleNorm, y = g x / sqrt(sum x^2 + eps) over the last dimension; g is one number (1). Nguyen &
  * Salazar 2019, whose formula has an eps of zero. */

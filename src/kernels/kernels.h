@@ -99,12 +99,12 @@ static inline int64_t ng_scatter_scratch(const ng_scatter_shape *shape)
     return shape->rows + 2 + shape->count;
 }
 
-/* Row-wise normalization of x (rows, n): statistics over the first `over` of each row. */
+/* Row-wise normalization of x (rows, n). */
 typedef struct {
-    int64_t rows, n, over;
+    int64_t rows, n;
     double eps;
     bool center;   /* LayerNorm; else RMSNorm */
-    bool unbiased; /* divide the variance by over - 1 (of centred rows) */
+    bool unbiased; /* divide the variance by n - 1 (of centred rows) */
 } ng_row_norm_shape;
 
 /* Column-wise normalization of x (outer, channels, inner) for each channel; inner is at least 1. */

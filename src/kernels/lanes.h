@@ -150,14 +150,19 @@ NG_INLINE void put_lanes(REAL *to, f64vec value, int64_t count, bool add)
 #define fused OF_REAL(fused_f32, fused_f64)
 #define fused_vec OF_REAL(fused_f32vec, fused_f64vec)
 
-/* The first `count` elements of to (+)= a b. A whole vector goes past the caches if `stream`. */
-NG_INLINE void put_product(REAL *to, bool add, vec a, vec b, int64_t count, bool stream)
+/* The first `count` elements of to = v. A whole vector goes past the caches if `stream`. */
+NG_INLINE void put_vec(REAL *to, vec v, int64_t count, const bool stream)
 {
-    const vec value = add ? fused_vec(a, b, load_some(to, count, 0)) : a * b;
     if (stream && count == VEC)
-        stream_vector(to, (f64vec)value);
+        stream_vector(to, (f64vec)v);
     else
-        store_some(to, value, count);
+        store_some(to, v, count);
+}
+
+/* The first `count` elements of to (+)= a b. */
+NG_INLINE void put_product(REAL *to, const bool add, vec a, vec b, int64_t count, const bool stream)
+{
+    put_vec(to, add ? fused_vec(a, b, load_some(to, count, 0)) : a * b, count, stream);
 }
 
 /* ---- Sums -----------------------------------------------------------------------------------

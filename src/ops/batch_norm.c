@@ -10,12 +10,7 @@
  *     xhat = (x - mean) rstd
  *     y    = xhat gamma + beta
  *
- * and backwards, with g = dy gamma, the means over a channel:
- *
- *     dx     = rstd (g - mean(g) - xhat mean(g xhat))        in training
- *     dx     = rstd g                                        else
- *     dgamma = sum over the channel of dy xhat
- *     dbeta  = sum over the channel of dy
+ * kernels/row_norm.inc derives the gradient; without training it is dx = rstd dy gamma.
  *
  * With a group dgamma and dbeta are sums over the rank's own samples; parallel training adds them
  * up. A rank may have no samples.
@@ -384,7 +379,9 @@ static ng_composed_norm compose(ng_tape *tape, const ng_node *node)
         ng_tensor *var = ng_add_scalar(tape, ng_per_channel(tape, node->inputs[4], x), eps);
         return (ng_composed_norm){ng_sub(tape, x, mean), ng_rsqrt(tape, var)};
     }
-    if (!saved->group) return ng_compose_norm(tape, x, ng_all_but_channel(x), eps);
+    if (!saved->group)
+        return ng_compose_norm(tape, x, ng_all_but_channel(x),
+                               (ng_deviation){true, saved->count, eps});
     ng_tensor *centred = ng_sub(tape, x, mean_of_all(tape, x, saved));
     centred =
         ng_sub(tape, centred, mean_of_all(tape, centred, saved)); /* less a rounded mean's error */

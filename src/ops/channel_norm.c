@@ -7,11 +7,7 @@
  *     xhat = (x - mean) rstd
  *     y    = xhat gamma + beta                             by row, the channel
  *
- * and backwards, with g = dy gamma, the means over a column:
- *
- *     dx     = rstd (g - mean(g) - xhat mean(g xhat))      the column norm's
- *     dgamma = sum over samples and positions of dy xhat
- *     dbeta  = sum over samples and positions of dy
+ * kernels/row_norm.inc derives the gradient.
  *
  * Of images (16, 16, 16, 16) with its backward pass it takes 0.5 of its definition's time.
  */
@@ -107,7 +103,8 @@ static ng_tensor *channel_norm_definition(ng_tape *tape, const ng_node *node)
 {
     const channel_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0];
-    const ng_composed_norm norm = ng_compose_norm(tape, x, NG_AXES(1), saved->eps);
+    const ng_composed_norm norm = ng_compose_norm(
+        tape, x, NG_AXES(1), (ng_deviation){true, (double)saved->shape.channels, saved->eps});
     return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 

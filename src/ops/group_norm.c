@@ -7,11 +7,7 @@
  *     xhat = (x - mean) rstd
  *     y    = xhat gamma + beta                             by channel
  *
- * and backwards, with g = dy gamma, the means over a row:
- *
- *     dx     = rstd (g - mean(g) - xhat mean(g xhat))
- *     dgamma = sum over samples and positions of dy xhat
- *     dbeta  = sum over samples and positions of dy
+ * kernels/row_norm.inc derives the gradient.
  *
  * Of images (16, 16, 16, 16) with its backward pass it takes 0.2 of its definition's time.
  */
@@ -47,7 +43,8 @@ static ng_tensor *group_norm_definition(ng_tape *tape, const ng_node *node)
     const group_norm_attributes *saved = node->attributes;
     const ng_row_norm_shape *rows = &saved->rows;
     ng_tensor *x = node->inputs[0], *group = ng_reshape(tape, x, NG_SHAPE(rows->rows, rows->n));
-    const ng_composed_norm norm = ng_compose_norm(tape, group, NG_AXES(1), rows->eps);
+    const ng_composed_norm norm =
+        ng_compose_norm(tape, group, NG_AXES(1), (ng_deviation){true, (double)rows->n, rows->eps});
     return ng_composed_output(tape, norm, node->inputs[1], node->inputs[2], x);
 }
 
@@ -77,7 +74,7 @@ static bool groups_of(const char *function, const ng_tensor *x, int64_t groups, 
                                     .channels = channels,
                                     .groups = groups,
                                     .inner = n * groups / channels};
-    views->rows = (ng_row_norm_shape){.rows = rows, .n = n, .over = n, .eps = eps, .center = true};
+    views->rows = (ng_row_norm_shape){.rows = rows, .n = n, .eps = eps, .center = true};
     return true;
 }
 

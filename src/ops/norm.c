@@ -99,12 +99,15 @@ void ng_channel_affine(const ng_tensor *x, const ng_tensor *gamma, const ng_tens
 
 /* ---- In the definitions ------------------------------------------------------------------- */
 
-ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes, double eps)
+ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes, ng_deviation deviation)
 {
-    ng_tensor *z = ng_near_zero(tape, x, axes);
-    ng_tensor *mean = ng_mean(tape, z, .axes = axes, .keepdim = true);
-    ng_tensor *var = ng_variance(tape, z, .axes = axes, .keepdim = true);
-    return (ng_composed_norm){ng_sub(tape, z, mean), ng_rsqrt(tape, ng_add_scalar(tape, var, eps))};
+    if (deviation.center) {
+        x = ng_near_zero(tape, x, axes);
+        x = ng_sub(tape, x, ng_mean(tape, x, .axes = axes, .keepdim = true));
+    }
+    ng_tensor *squares = ng_sum(tape, ng_square(tape, x), .axes = axes, .keepdim = true);
+    ng_tensor *var = ng_mul_scalar(tape, squares, 1 / deviation.divisor);
+    return (ng_composed_norm){x, ng_rsqrt(tape, ng_add_scalar(tape, var, deviation.eps))};
 }
 
 ng_tensor *ng_affine_composed(ng_tape *tape, ng_tensor *y, ng_tensor *gamma, ng_tensor *beta)

@@ -123,8 +123,14 @@ typedef struct {
     ng_tensor *centred, *rstd;
 } ng_composed_norm;
 
+/* The deviation is sqrt(sum of squares / divisor + eps), of x less its mean if `center`. */
+typedef struct {
+    bool center;
+    double divisor, eps;
+} ng_deviation;
+
 /* Of x over some axes. */
-ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes, double eps);
+ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes, ng_deviation deviation);
 
 /* y (N, C, ...) scaled and shifted per channel; gamma and beta may be NG_NONE. */
 ng_tensor *ng_affine_composed(ng_tape *tape, ng_tensor *y, ng_tensor *gamma, ng_tensor *beta);

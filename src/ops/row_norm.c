@@ -1,24 +1,15 @@
-/* Row-wise normalization: LayerNorm, RMSNorm, pRMSNorm.
+/* Row-wise normalization: LayerNorm and RMSNorm; pRMSNorm, which is composed.
  *
  * x is seen as (rows, n), a row being the last `dims` dimensions; gamma and beta are (n).
  *
  *     mean = (sum x) / n          0 for RMSNorm
- *     var  = (sum (x - mean)^2) / n     over the first `over` of a row for pRMSNorm,
- *                                       n - 1 in place of n where unbiased
+ *     var  = (sum (x - mean)^2) / n     n - 1 in place of n where unbiased
  *     rstd = 1 / sqrt(var + eps)
  *     xhat = (x - mean) rstd
  *     y    = xhat gamma + beta
  *
- * and backwards, with g = dy gamma and sums over a row,
- *
- *     dx     = rstd (g - (sum g) / over - xhat (sum g xhat) / D)     no sum g for RMSNorm
- *     dgamma = sum over rows of dy xhat
- *     dbeta  = sum over rows of dy
- *
- * where D is what the variance divides by. Elements past the first `over` have dx = rstd g.
- *
- * A recorded gradient is the op row_norm_dx, whose own gradient is in kernels/norm_second.inc;
- * where `over` < n, it is the gradient of the definition.
+ * kernels/row_norm.inc derives the gradient. A recorded gradient is the op row_norm_dx, whose own
+ * gradient is in kernels/norm_second.inc.
  *
  * At 256x128 with its backward pass LayerNorm takes 0.3 of its definition's time, RMSNorm 0.5; a
  * recorded gradient and the gradient of that take 28 and 60 us, by the definition 120 and 165. A
@@ -53,33 +44,22 @@ static ng_status row_norm_op_backward(ng_tape *tape, const ng_node *node, const 
 
 static double divisor_of(const ng_row_norm_shape *shape)
 {
-    return (double)(shape->unbiased ? shape->over - 1 : shape->over);
+    return (double)(shape->unbiased ? shape->n - 1 : shape->n);
 }
 
-/* x as rows, centred, and 1 / deviation of these. */
-typedef struct {
-    ng_tensor *row, *rstd;
-} composed_rows;
-
-static composed_rows compose_rows(ng_tape *tape, ng_tensor *x, const row_norm_attributes *saved)
+/* x as rows, without their means if they are centred, and 1 / deviation. */
+static ng_composed_norm compose_rows(ng_tape *tape, ng_tensor *x, const row_norm_attributes *saved)
 {
-    const ng_row_norm_shape *shape = &saved->shape;
-    ng_tensor *row = ng_reshape(tape, x, NG_SHAPE(shape->rows, shape->n));
-    if (shape->center) {
-        row = ng_near_zero(tape, row, NG_AXES(1));
-        row = ng_sub(tape, row, ng_mean(tape, row, .axes = NG_AXES(1), .keepdim = true));
-    }
-    ng_tensor *part = shape->over < shape->n ? ng_slice(tape, row, 1, 0, shape->over) : row;
-    ng_tensor *squares = ng_sum(tape, ng_square(tape, part), .axes = NG_AXES(1), .keepdim = true);
-    ng_tensor *var = ng_mul_scalar(tape, squares, 1 / divisor_of(shape));
-    return (composed_rows){row, ng_rsqrt(tape, ng_add_scalar(tape, var, shape->eps))};
+    const ng_row_norm_shape *s = &saved->shape;
+    return ng_compose_norm(tape, ng_reshape(tape, x, NG_SHAPE(s->rows, s->n)), NG_AXES(1),
+                           (ng_deviation){s->center, divisor_of(s), s->eps});
 }
 
 static ng_tensor *row_norm_definition(ng_tape *tape, const ng_node *node)
 {
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *beta = node->inputs[2];
-    const composed_rows c = compose_rows(tape, x, node->attributes);
-    ng_tensor *y = ng_reshape(tape, ng_mul(tape, c.row, c.rstd), ng_shape_of(x));
+    const ng_composed_norm c = compose_rows(tape, x, node->attributes);
+    ng_tensor *y = ng_reshape(tape, ng_mul(tape, c.centred, c.rstd), ng_shape_of(x));
     if (gamma != NG_NONE) y = ng_mul(tape, y, gamma);
     if (beta != NG_NONE) y = ng_add(tape, y, beta);
     return y;
@@ -91,8 +71,8 @@ static ng_tensor *row_norm_dx_definition(ng_tape *tape, const ng_node *node)
 {
     const row_norm_attributes *saved = node->attributes;
     ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
-    const composed_rows c = compose_rows(tape, x, saved);
-    ng_tensor *xhat = ng_mul(tape, c.row, c.rstd);
+    const ng_composed_norm c = compose_rows(tape, x, saved);
+    ng_tensor *xhat = ng_mul(tape, c.centred, c.rstd);
     ng_tensor *g = gamma == NG_NONE ? dy : ng_mul(tape, dy, gamma);
     g = ng_reshape(tape, g, ng_shape_of(xhat));
     ng_tensor *slope = ng_sum(tape, ng_mul(tape, g, xhat), .axes = NG_AXES(1), .keepdim = true);
@@ -156,9 +136,6 @@ static const ng_op rms_norm_op = {.name = "rms_norm",
                                   .gradient = row_norm_gradient,
                                   .definition = row_norm_definition};
 
-static const ng_op partial_rms_norm_op = {
-    .name = "rms_norm", .backward = row_norm_op_backward, .definition = row_norm_definition};
-
 /* ---- Shape rule --------------------------------------------------------------------------- */
 
 /* The last `dims` dimensions of a shape. */
@@ -203,10 +180,8 @@ static bool rows_of(const char *function, ng_shape x, const ng_row_norm_options 
                     ng_row_norm_shape *shape)
 {
     const int64_t n = ng_shape_span(x, x.rank - dims, x.rank);
-    const int64_t over = ng_fraction_of(o->partial, n);
     *shape = (ng_row_norm_shape){.rows = ng_shape_span(x, 0, x.rank - dims),
                                  .n = n,
-                                 .over = over < 1 ? 1 : over,
                                  .eps = o->eps,
                                  .center = !o->rms,
                                  .unbiased = o->unbiased};
@@ -218,6 +193,20 @@ static bool rows_of(const char *function, ng_shape x, const ng_row_norm_options 
 }
 
 /* ---- Forward ------------------------------------------------------------------------------ */
+
+/* pRMSNorm, whose mean square is over the first part of each row. */
+static ng_tensor *partial_rms_norm(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
+                                   const ng_row_norm_options *o, const ng_row_norm_shape *shape)
+{
+    const int64_t n = ng_fraction_of(o->partial, shape->n);
+    ng_tensor *row = ng_reshape(tape, x, NG_SHAPE(shape->rows, shape->n));
+    ng_tensor *part = ng_slice(tape, row, 1, 0, n < 1 ? 1 : n);
+    ng_tensor *mean = ng_mean(tape, ng_square(tape, part), .axes = NG_AXES(1), .keepdim = true);
+    ng_tensor *rstd = ng_rsqrt(tape, ng_add_scalar(tape, mean, shape->eps));
+    ng_tensor *y = ng_reshape(tape, ng_mul(tape, row, rstd), ng_shape_of(x));
+    if (gamma != NG_NONE) y = ng_mul(tape, y, gamma);
+    return o->beta == NG_NONE ? y : ng_add(tape, y, o->beta);
+}
 
 static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, ng_tensor *x,
                                     ng_tensor *gamma, ng_row_norm_options options)
@@ -232,43 +221,21 @@ static ng_tensor *recorded_row_norm(const char *function, ng_tape *tape, ng_tens
     if (dims == 0 || !ng_affine_fits(function, gamma, beta, trailing(x->shape, dims), x) ||
         !rows_of(function, x->shape, o, dims, &saved.shape))
         return NULL;
+    if (o->partial < 1) return partial_rms_norm(tape, x, gamma, o, &saved.shape);
 
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     if (!y || !ng_statistics_new(tape, x, saved.shape.rows, !o->rms, &saved.statistics))
         return NULL;
     ng_kernels_for(x->dtype)->row_norm(&saved.shape, x->data, gamma->data, beta->data, y->data,
                                        saved.statistics);
-    const ng_op *op = saved.shape.over < saved.shape.n ? &partial_rms_norm_op
-                      : o->rms                         ? &rms_norm_op
-                                                       : &layer_norm_op;
-    return ng_record_own(tape, op, y, inputs, 3, &saved, sizeof saved);
+    return ng_record_own(tape, o->rms ? &rms_norm_op : &layer_norm_op, y, inputs, 3, &saved,
+                         sizeof saved);
 }
 
 ng_tensor *ng_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma,
                             ng_row_norm_options options)
 {
     return recorded_row_norm("ng_row_norm", tape, x, gamma, options);
-}
-
-ng_tensor *ng_add_row_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *residual, ng_tensor *gamma,
-                                ng_add_row_norm_options o)
-{
-    static const char name[] = "ng_add_row_norm";
-    ng_tensor *const inputs[] = {x, residual};
-    if (o.sum) *o.sum = NULL;
-    if (!ng_accepts(name, tape, 2, inputs) ||
-        !ng_has_type(name, "residual", residual, x->dtype, x->shape))
-        return NULL;
-    ng_tensor *sum = ng_add(tape, x, residual);
-    const ng_row_norm_options of_norm = {.eps = o.eps,
-                                         .dims = o.dims,
-                                         .rms = o.rms,
-                                         .unbiased = o.unbiased,
-                                         .partial = o.partial,
-                                         .beta = o.beta};
-    ng_tensor *y = recorded_row_norm(name, tape, sum, gamma, of_norm);
-    if (y && o.sum) *o.sum = sum;
-    return y;
 }
 
 ng_tensor *ng_layer_norm_with(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, ng_norm_options o)

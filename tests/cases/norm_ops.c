@@ -16,17 +16,6 @@ CALL(case_rms_norm_beta, ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-6, .rm
 CALL(case_rms_norm_partial,
      ng_row_norm(tape, in[0], in[1], NG_NONE, .eps = 1e-6, .rms = true, .partial = 0.5))
 
-/* The sum and the norm, each with a cotangent of its own. */
-static ng_tensor *case_sum_and_norm(ng_tape *tape, ng_tensor *const *in, bool rms)
-{
-    ng_tensor *sum,
-        *y = rms ? ng_add_row_norm(tape, in[0], in[1], in[2], NG_NONE, &sum, .rms = true)
-                 : ng_add_row_norm(tape, in[0], in[1], in[2], in[3], &sum);
-    return ng_concat(tape, NG_TENSORS(y, sum), -1);
-}
-CALL(case_add_layer_norm, case_sum_and_norm(tape, in, false))
-CALL(case_add_rms_norm, case_sum_and_norm(tape, in, true))
-
 static const gradient_case row_norm_cases[] = {
     OP("layer_norm", case_layer_norm, ANY("x", 2, 3, 5), ANY("gamma", 5), ANY("beta", 5)),
     OP("layer_norm (no gamma)", case_layer_norm_no_gamma, ANY("x", 3, 5), ANY("beta", 5)),
@@ -44,10 +33,6 @@ static const gradient_case row_norm_cases[] = {
     OP("rms_norm (beta, two dimensions)", case_rms_norm_beta, ANY("x", 3, 2, 3), ANY("gamma", 2, 3),
        ANY("beta", 2, 3)),
     OP("rms_norm (partial)", case_rms_norm_partial, ANY("x", 3, 7), ANY("gamma", 7)),
-    OP("layer_norm (of a sum)", case_add_layer_norm, ANY("x", 3, 5), ANY("residual", 3, 5),
-       ANY("gamma", 5), ANY("beta", 5)),
-    OP("rms_norm (of a sum)", case_add_rms_norm, ANY("x", 3, 5), ANY("residual", 3, 5),
-       ANY("gamma", 5)),
 };
 
 /* ---- batch_norm ----------------------------------------------------------------------------- */

@@ -597,37 +597,12 @@ static void check_range(int64_t n)
         ck_assert_int_eq(k->first_outside(spoiled, n, -1, 1), i);
     }
     ck_assert_int_eq(k->first_outside(x, n, -1, 1), -1);
-    put(x, 0, nan_value), put(x, n / 2, -1.5), put(x, n - 1, 0);
-    ck_assert_int_eq(k->count_outside(x, n, -1, 1), (n > 1) + (n > 2));
-    release();
-}
-
-static void check_change(int64_t n)
-{
-    char *x = uniform(n, -1, 1), *before = uniform(n, -1, 1);
-    long double squares = 0, changes = 0, sum = 0;
-    double sums[2], mean, var;
-    int64_t zeros;
-    if (n > 1) put(x, n - 1, 0), put(x, n / 2, 0);
-    for (int64_t i = 0; i < n; i++) {
-        sum += get(x, i);
-        squares += get(x, i) * get(x, i);
-        changes += (get(x, i) - get(before, i)) * (get(x, i) - get(before, i));
-    }
-    k->moments(x, n, &mean, &var, &zeros);
-    ck_assert_int_eq(zeros, n > 2 ? 2 : n > 1);
-    assert_near(mean, (double)(sum / n), in_float ? 1e-6 : 1e-14);
-    assert_near(var, (double)(squares / n - sum / n * sum / n), in_float ? 1e-6 : 1e-14);
-    k->change(x, before, n, sums);
-    assert_close(sums[0], (double)squares, in_float ? 1e-5 : 1e-14);
-    assert_close(sums[1], (double)changes, in_float ? 1e-5 : 1e-14);
-    for (int64_t i = 0; i < n; i++) ck_assert(get(before, i) == get(x, i));
     release();
 }
 
 static void compare_reductions(void)
 {
-    for (int s = 0; s < SIZES; s++) check_range(sizes[s]), check_change(sizes[s]);
+    for (int s = 0; s < SIZES; s++) check_range(sizes[s]);
     for_each_split(check_reductions);
     for_each_split(check_running_sums);
 }
@@ -780,7 +755,7 @@ static void compare_cross_entropies(void)
 /* How elements are normalized together: element i of group r stands at place(). Those that share a
  * gamma are `inner` elements in a row, of `weights` such rows. */
 typedef struct {
-    int64_t groups, run, n, over; /* statistics of the first `over` of n */
+    int64_t groups, run, n;
     int64_t inner, weights;
     bool center, unbiased, fixed; /* fixed: statistics are constants */
     double eps;
@@ -795,13 +770,12 @@ static int64_t weight_at(const layout *l, int64_t at) { return at / l->inner % l
 
 static layout rows_of(const ng_row_norm_shape *s)
 {
-    return (layout){s->rows,   s->n,        s->n,  s->over, 1,  s->n,
-                    s->center, s->unbiased, false, s->eps,  {0}};
+    return (layout){s->rows, s->n, s->n, 1, s->n, s->center, s->unbiased, false, s->eps, {0}};
 }
 static layout columns_of(const ng_column_norm_shape *s, bool fixed)
 {
     const int64_t n = s->outer * s->inner, c = s->channels;
-    return (layout){c, s->inner, n, n, s->inner, c, true, false, fixed, s->eps, {0}};
+    return (layout){c, s->inner, n, s->inner, c, true, false, fixed, s->eps, {0}};
 }
 
 /* Operands and results, NULL where there are none. What is added to is 1 before. */
@@ -844,10 +818,10 @@ typedef struct {
 static moments moments_of(const layout *l, const normed *d, int64_t r)
 {
     moments m = {.rstd = 0};
-    const long double over = (long double)l->over, divisor = over - (l->center && l->unbiased);
+    const long double n = (long double)l->n, divisor = n - (l->center && l->unbiased);
     long double squares = 0, largest = 0;
-    for (int64_t i = 0; i < l->over && l->center; i++) m.mean += get(d->x, place(l, r, i)) / over;
-    for (int64_t i = 0; i < l->over; i++) squares += squared(get(d->x, place(l, r, i)) - m.mean);
+    for (int64_t i = 0; i < l->n && l->center; i++) m.mean += get(d->x, place(l, r, i)) / n;
+    for (int64_t i = 0; i < l->n; i++) squares += squared(get(d->x, place(l, r, i)) - m.mean);
     m.rstd = 1 / sqrtl(squares / divisor + (long double)l->eps);
     if (l->given.rstd) {
         m.mean = (long double)l->given.mean[r] + (long double)l->given.low[r];
@@ -857,7 +831,7 @@ static moments moments_of(const layout *l, const normed *d, int64_t r)
         const int64_t at = place(l, r, i);
         const long double xhat = (get(d->x, at) - m.mean) * m.rstd;
         const long double g = get(d->dy, at) * (d->gamma ? get(d->gamma, weight_at(l, at)) : 1);
-        if (l->center) m.g += g / over, m.u += get(d->u, at) / over;
+        if (l->center) m.g += g / n, m.u += get(d->u, at) / n;
         m.gx += g * xhat / divisor, m.ux += get(d->u, at) * xhat / divisor;
         m.gx_terms += fabsl(g * xhat / divisor);
     }
@@ -882,7 +856,7 @@ static void expect_normed(const layout *l, const normed *d, bool dx, bool dgamma
             const int64_t at = place(l, r, i), w = weight_at(l, at);
             const long double xhat = (get(d->x, at) - m.mean) * m.rstd, dy = get(d->dy, at);
             const long double g = d->gamma ? get(d->gamma, w) : 1;
-            const long double slope = m.rstd * (dy * g - (i < l->over ? m.g + xhat * m.gx : 0));
+            const long double slope = m.rstd * (dy * g - (m.g + xhat * m.gx));
             const double size = l->given.rstd ? (double)(m.rstd * (3 + fabsl(xhat) * m.gx_terms))
                                               : fmax((double)m.rstd, d->add);
             if (d->y) expect("y", d->y, at, xhat * g + (d->beta ? get(d->beta, w) : 0), units, 1);
@@ -893,7 +867,7 @@ static void expect_normed(const layout *l, const normed *d, bool dx, bool dgamma
     }
     for (int64_t w = 0; w < l->weights; w++) {
         /* In double, errors of the statistics of each group are those of its terms alone. */
-        const double units = in_float ? 1.5 : fmin(worst, 1 + worst / (double)l->groups);
+        const double units = in_float ? 2.5 : fmin(worst, 1 + worst / (double)l->groups);
         const double size = in_float ? terms[w] + d->add : (double)(count + d->add);
         expect("dgamma", d->dgamma, w, dgamma ? sum[w] + d->add : 1, units, size);
         expect("dbeta", d->dbeta, w, dbeta ? sum_b[w] + d->add : 1, 1, (double)(count + d->add));
@@ -956,8 +930,8 @@ static void compare_row_norms(void)
 {
     for (int s = 0; s < SIZES - 2; s++)
         for (int mode = 0; mode < 32; mode++) {
-            const int64_t n = sizes[s], over = mode & 4 ? (n + 1) / 2 + (n > 1) : n;
-            const ng_row_norm_shape shape = {3, n, over, 1e-5, mode & 1, mode & 2 && n > 2};
+            const int64_t n = sizes[s];
+            const ng_row_norm_shape shape = {3, n, 1e-5, mode & 1, mode & 2 && n > 2};
             check_row_norm(shape, uniform(3 * n, -2, 3), mode & 8, mode & 16, mode % 3 == 0);
         }
 }
@@ -967,7 +941,7 @@ static void compare_second_of_rows(void)
     for (int i = 0; i < 8 * (SIZES - 2); i++) {
         const int64_t n = sizes[i / 8];
         const bool center = i & 1, unbiased = center && i & 2 && n > 2, add = i % 8 % 3 == 0;
-        const ng_row_norm_shape s = {3, n, n, 1e-5, center, unbiased};
+        const ng_row_norm_shape s = {3, n, 1e-5, center, unbiased};
         const layout l = rows_of(&s);
         const normed d = normed_of(&l, uniform(3 * n, -2, 3), i & 4, false, add);
         const ng_statistics statistics = statistics_of(3, center);
@@ -999,7 +973,7 @@ static char *drawn(int64_t n, const numbers *of)
 }
 
 /* Blocks of many rows; rows longer than a run of a float sum, in groups and with one left over;
- * statistics of the first elements; rows that begin badly, are far from zero, constant, or near
+ * rows that begin badly, are far from zero, constant, or near
  * the ends of the range; one such row among others (7). */
 static const numbers rows_of_any_kind[] = {
     {1, 1023, 1023, 0, 0.5, 2.5, 0},      {301, 33, 33, 1e-5, 0.5, 2.5, 0},
@@ -1032,8 +1006,8 @@ TABLE_TEST(row_norm_keeps_its_digits_in_rows_of_any_kind)
         if (!x) continue;
         for (int64_t i = 0; i < of->n && of->rows == 7; i++)
             put(x, 3 * of->n + i, 1e-37 * (double)get(x, 3 * of->n + i));
-        check_row_norm((ng_row_norm_shape){of->rows, of->n, of->part, of->eps, c & 1, false}, x,
-                       c % 4 != 2, c & 1, c & 2);
+        check_row_norm((ng_row_norm_shape){of->rows, of->n, of->eps, c & 1, false}, x, c % 4 != 2,
+                       c & 1, c & 2);
     }
 }
 
@@ -1042,7 +1016,7 @@ TABLE_TEST(a_constant_row_gives_exactly_beta)
     static const double values[] = {0, 0.1, -1e6, 1e30, 7e-31, 1.0 / 3};
     for (int c = 0; c < 6 * SIZES; c++) {
         const int64_t n = sizes[c / 6];
-        const ng_row_norm_shape shape = {1, n, n, 1e-5, true, false}, bare = {1, n, n, 0, true, 0};
+        const ng_row_norm_shape shape = {1, n, 1e-5, true, false}, bare = {1, n, 0, true, 0};
         const char *x = constant(n, values[c % 6]), *gamma = uniform(n, 1, 2);
         char *y = make(n), *beta = uniform(n, 1, 2);
         const ng_statistics to = statistics_of(1, true);
@@ -1058,7 +1032,7 @@ TABLE_TEST(a_bad_element_spoils_its_own_row_only)
 {
     const double bad[] = {nan_value, inf, -inf};
     for (int c = 0; c < 6; c++) {
-        const ng_row_norm_shape shape = {3, 33, 33, 1e-5, c % 2, false};
+        const ng_row_norm_shape shape = {3, 33, 1e-5, c % 2, false};
         char *x = uniform(3 * 33, -1, 1), *dy = uniform(3 * 33, -1, 1), *y = make(3 * 33);
         char *dx = make(3 * 33);
         const ng_statistics statistics = statistics_of(3, c % 2);
@@ -1204,8 +1178,8 @@ static void check_group_norm_backward(int64_t outer, int64_t channels, int64_t g
     const int64_t rows = outer * groups, n = channels / groups * inner;
     for (int mode = 0; mode < 32; mode++) {
         const bool dx = mode & 1, dgamma = mode & 2, dbeta = mode & 4, add = mode & 16;
-        const layout l = {
-            rows, n, n, n, inner, channels, true, false, false, 0, statistics_of(rows, true)};
+        const layout l = {rows, n,     n,     inner, channels,
+                          true, false, false, 0,     statistics_of(rows, true)};
         for (int64_t r = 0; r < rows; r++) {
             l.given.mean[r] = 10 + 0.01 * (double)r;
             l.given.low[r] = in_float ? 0 : 1e-9 * (double)(r + 1);
@@ -2050,8 +2024,7 @@ static const struct {
     {"map", compare_functions, true},
     {"binary", compare_binary, true},
     {"where fill add_to axpy weighted_sum dot", compare_small_pointwise, false},
-    {"sum sum_to_f64 max argmax cumsum first_outside count_outside change moments",
-     compare_reductions, false},
+    {"sum sum_to_f64 max argmax cumsum first_outside", compare_reductions, false},
     {"gather_rows scatter_add_rows", compare_gather_and_scatter, false},
     {"softmax softmax_backward", compare_softmaxes, false},
     {"cross_entropy cross_entropy_backward", compare_cross_entropies, false},
@@ -2206,7 +2179,7 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
     static double scratch[2 * 301 * 64];
     const size_t step = (size_t)LARGE * ng_dtype_bytes(dtype);
     const int64_t rows = LARGE_ROWS, n = 301;
-    const ng_row_norm_shape row = {rows, n, n, 1e-5, true, false};
+    const ng_row_norm_shape row = {rows, n, 1e-5, true, false};
     ck_assert_int_le(ng_row_norm_scratch(&row), 2 * 301 * 64);
 #define NEXT (y += step)
     k->map((ng_mapping){.kind = NG_MAP_GELU}, x, y, LARGE - 5);
@@ -2303,8 +2276,8 @@ static void run_past(int kind, const char *x, const char *z, char *y)
     const bool odd = kind % 2, center = odd;
     const ng_walk walk = ng_walk_broadcast(NG_SHAPE(rows, n), NG_SHAPE(rows, n),
                                            odd ? NG_SHAPE(n) : NG_SHAPE(rows, n));
-    const ng_row_norm_shape row = {rows, n, n, 1e-5, center, false};
-    const ng_row_norm_shape long_row = {rows / 4, 4 * n, 4 * n, 1e-5, center, false};
+    const ng_row_norm_shape row = {rows, n, 1e-5, center, false};
+    const ng_row_norm_shape long_row = {rows / 4, 4 * n, 1e-5, center, false};
     const ng_column_norm_shape column = odd ? (ng_column_norm_shape){1600, 1984, 1, 1e-5}
                                             : (ng_column_norm_shape){rows, n, 1, 1e-5};
     const ng_statistics of_rows = {.mean = center ? mean : NULL, .rstd = rstd};

@@ -266,24 +266,6 @@ START_TEST(gradient_of_a_norm_is_added_to_that_of_its_residual)
 }
 END_TEST
 
-START_TEST(add_row_norm_is_a_sum_and_its_norm)
-{
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 9), 1), *sum = x;
-    ng_tensor *residual = normal(NG_F32, NG_SHAPE(4, 9), 2),
-              *gamma = normal(NG_F32, NG_SHAPE(9), 3);
-    ng_tensor *beta = normal(NG_F32, NG_SHAPE(9), 4);
-    ng_tensor *y = ng_add_row_norm(tape, x, residual, gamma, beta, &sum, .eps = 1e-3);
-    assert_same_bits(sum, ng_add(tape, x, residual));
-    assert_same_bits(y, ng_layer_norm(tape, sum, gamma, beta, .eps = 1e-3));
-    y = ng_add_row_norm(tape, x, residual, gamma, NG_NONE, NULL, .rms = true);
-    assert_same_bits(y, ng_rms_norm(tape, sum, gamma, .eps = 1e-6));
-    assert_fails(ng_add_row_norm(tape, x, beta, gamma, NG_NONE, &sum), NG_ESHAPE);
-    ck_assert_ptr_null(sum);
-    assert_fails(ng_add_row_norm(tape, x, residual, x, NG_NONE, &sum, .dims = 1), NG_ESHAPE);
-    assert_fails(ng_add_row_norm(tape, x, NULL, gamma, NG_NONE, &sum), NG_ENULL);
-}
-END_TEST
-
 /* ---- Running statistics ---------------------------------------------------------------------- */
 
 static ng_tensor *train_on(ng_tensor *x, ng_tensor *mean, ng_tensor *var, double momentum)
@@ -359,7 +341,6 @@ Suite *norm_ops_suite(void)
     tcase_add_loop_test(tests, gradients_reach_only_what_requires_them, 0, GROUP);
     tcase_add_test(tests, an_empty_batch_gives_gradients_of_zero);
     tcase_add_loop_test(tests, gradient_of_a_norm_is_added_to_that_of_its_residual, 0, KINDS);
-    tcase_add_test(tests, add_row_norm_is_a_sum_and_its_norm);
     tcase_add_test(tests, running_statistics_are_optional_and_stay_while_the_checker_moves_inputs);
     tcase_add_test(tests, statistics_changed_before_backward_are_noticed);
     tcase_add_test(tests, running_statistics_are_pytorchs);
