@@ -131,7 +131,8 @@ program = $(COMMON) $(LAST) -MMD -MP -MT $@ -MF $(OUT)/examples/$(@F).d $(filter
 %/: | $(FIRST)
 	@mkdir -p $@ || { echo 'to build in another place: make BUILD=/elsewhere' >&2; exit 1; }
 # Tests, figures, exercises; installation, the library as two files; MPI; fuzzers and the benchmark.
-PARTS := $(wildcard tests/*.mk examples/*.mk examples/*/*.mk src/install.mk src/dist.mk src/mpi/*.mk tests/*/*.mk)
+PARTS := tests/scripts/tests.mk $(wildcard examples/*.mk examples/*/*.mk src/install.mk src/dist.mk src/mpi/*.mk) \
+    $(filter-out tests/scripts/%,$(wildcard tests/*/*.mk))
 include $(PARTS)
 
 ## all: the library, static and shared, and the examples

@@ -28,13 +28,12 @@ $(OUT)/onefile/normgrad.o: $(DIST)/normgrad.h $(DIST)/normgrad.c | $$(@D)/
 	$(Q)$(compile_all) -c $(DIST)/normgrad.c -o $(@D)/dist.o
 	$(Q)for part in normgrad dist; do $(OBJCOPY) -O binary -j .text $(@D)/$$part.o $(@D)/$$part.text; done
 	$(Q)cmp $(@D)/normgrad.text $(@D)/dist.text
-	$(Q)$(OBJCOPY) $(foreach f,$(COUNTED),--redefine-sym $(f)=counted_$(f)) $@
 check-onefile: $(OUT)/onefile/normgrad.o $(TEST_OBJECTS)
-	$(Q)$(link) $^ $(CHECK_LIBS) $(LIBS) $(LDLIBS) -o $(<D)/runner
-	$(Q)tests/suites.sh $(<D)/runner
+	$(Q)$(link) $(WRAPPED) $^ $(CHECK_LIBS) $(LIBS) $(LDLIBS) -o $(<D)/runner
+	$(Q)tests/scripts/suites.sh $(<D)/runner
 ## check-dist: programs of the two files with gcc, clang, musl and for ARM; all examples; the archive
 check-dist: $(DIST)/normgrad.h $(DIST)/normgrad.c $(DIST)/normgrad-$(VERSION).tar.gz
-	+$(Q)tests/dist.sh $(DIST) $(OUT)/dist
+	+$(Q)tests/scripts/dist.sh $(DIST) $(OUT)/dist
 ## tarball: build/dist/normgrad-VERSION.tar.gz, what is committed, without drawn figures
 tarball: $(DIST)/normgrad-$(VERSION).tar.gz
 	@echo '  $<'

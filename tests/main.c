@@ -1,49 +1,24 @@
-/* Runs every test: a suite for each file, with its tests in the order of the file. */
-#include "norms/norm.h"
-#include "support.h"
+/* Runs every suite: NAME of each test_NAME.c. */
+#include <check.h>
+#include <stdlib.h>
 
-Suite *random_networks_suite(void);
-Suite *user_functions_suite(void);
-Suite *settings_suite(void);
-Suite *evaluate_suite(void);
+/* clang-format off */
+#define SUITES(X)                                                                                  \
+    X(adaptive_layer_norm) X(batch_norm) X(batch_renorm) X(batches) X(check) X(conditions)         \
+    X(conv) X(core) X(derf) X(derivatives) X(detach_norm) X(dynamic_tanh) X(evaluate)              \
+    X(evo_norm) X(files) X(film) X(filter_response_norm) X(functions) X(gated_rms_norm)            \
+    X(global_response_norm) X(golden) X(group) X(group_norm) X(instance_norm) X(invariances)       \
+    X(io) X(kernels) X(l2_norm) X(layer_norm) X(local_response_norm) X(losses) X(memory)           \
+    X(networks) X(nn) X(norm_masks) X(norm_ops) X(norm_settings) X(nulls) X(numbers)               \
+    X(numpy) X(operands) X(ops) X(optim) X(parallel) X(plot) X(random_networks) X(recompute)       \
+    X(recurrent) X(reparameterized) X(rms_norm) X(scale_norm) X(settings) X(spectral_norm)         \
+    X(statistics) X(tape) X(threads) X(training) X(transformer) X(user_functions)                  \
+    X(weight_norm) X(weight_standardization)
+/* clang-format on */
 
-static test_entry entries[2000];
-static size_t entered;
-
-void enter_test(test_entry entry)
-{
-    if (entered == sizeof entries / sizeof *entries) abort();
-    entries[entered++] = entry;
-}
-
-static int by_place(const void *a, const void *b)
-{
-    const test_entry *left = a, *right = b;
-    const int order = strcmp(left->file, right->file);
-    return order ? order : left->line - right->line;
-}
-
-static TCase *add_case(Suite *suite, const char *name, const test_fixture *fixture)
-{
-    TCase *tests = tcase_create(name);
-    add_fresh_start(tests);
-    tcase_add_checked_fixture(tests, fixture->begin, fixture->end);
-    if (fixture->tags) tcase_set_tags(tests, fixture->tags);
-    if (fixture->timeout > 0) tcase_set_timeout(tests, fixture->timeout);
-    suite_add_tcase(suite, tests);
-    return tests;
-}
-
-/* NAME of .../test_NAME.c; Check keeps the pointer. */
-static const char *suite_name(const char *file)
-{
-    static char names[64][32];
-    static size_t count;
-    const char *name = strstr(file, "test_") + strlen("test_");
-    const size_t length = strlen(name) - strlen(".c");
-    if (count == sizeof names / sizeof *names || length >= sizeof *names) abort();
-    return memcpy(names[count++], name, length);
-}
+#define X(name) Suite *name##_suite(void);
+SUITES(X)
+#undef X
 
 int main(void)
 {
@@ -51,29 +26,9 @@ int main(void)
     setenv("CK_DEFAULT_TIMEOUT", "300", 0);
 
     SRunner *runner = srunner_create(NULL);
-    Suite *suite = NULL;
-    TCase *tests = NULL;
-    const char *file = "", *name = "";
-    qsort(entries, entered, sizeof *entries, by_place);
-    for (size_t i = 0; i < entered; i++) {
-        const test_entry *entry = &entries[i];
-        if (strcmp(file, entry->file)) {
-            file = entry->file;
-            name = suite_name(file);
-            suite = suite_create(name);
-            srunner_add_suite(runner, suite);
-            tests = NULL;
-        }
-        if (!tests || !entry->add) tests = add_case(suite, name, &entry->fixture);
-        if (entry->add) entry->add(tests);
-    }
 #define X(name) srunner_add_suite(runner, name##_suite());
-    NORM_SUITES(X)
+    SUITES(X)
 #undef X
-    srunner_add_suite(runner, evaluate_suite());
-    srunner_add_suite(runner, random_networks_suite());
-    srunner_add_suite(runner, user_functions_suite());
-    srunner_add_suite(runner, settings_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     int run = srunner_ntests_run(runner);

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #endif
 
+ng_memory_functions ng_memory = {aligned_alloc, free};
+
 enum { ALIGNMENT = 64, HUGE_PAGE = 1 << 21 };
 
 void ng_prefer_huge_pages(void *memory, size_t bytes)
@@ -33,7 +35,7 @@ static size_t padded_bytes(int64_t count, size_t size)
 void *ng_calloc(const char *function, int64_t count, size_t size)
 {
     const size_t bytes = padded_bytes(count, size);
-    void *memory = bytes > 0 ? aligned_alloc(ALIGNMENT, bytes) : NULL;
+    void *memory = bytes > 0 ? ng_memory.allocate(ALIGNMENT, bytes) : NULL;
     if (!memory) {
         ng_fail(NG_ENOMEM, "%s: out of memory: %lld elements of %zu bytes", function,
                 (long long)count, size);
@@ -46,10 +48,10 @@ void *ng_calloc(const char *function, int64_t count, size_t size)
 void *ng_allocate_quietly(size_t bytes)
 {
     const size_t whole = padded_bytes((int64_t)bytes, 1);
-    return whole > 0 ? aligned_alloc(ALIGNMENT, whole) : NULL;
+    return whole > 0 ? ng_memory.allocate(ALIGNMENT, whole) : NULL;
 }
 
-void ng_free(void *memory) { free(memory); }
+void ng_free(void *memory) { ng_memory.free(memory); }
 
 void *ng_grow(const char *function, void *array, int64_t count, int64_t more, size_t size)
 {

@@ -5,6 +5,13 @@
 
 #include "core/error.h"
 
+/* aligned_alloc and free; tests put functions here that count the calls and refuse some. */
+typedef struct {
+    void *(*allocate)(size_t alignment, size_t bytes);
+    void (*free)(void *memory);
+} ng_memory_functions;
+extern ng_memory_functions ng_memory;
+
 /* `count` elements of `size` bytes, zeroed, aligned to 64 bytes; NULL with NG_ENOMEM, also where
  * the product overflows. ng_free takes NULL. */
 void *ng_calloc(const char *function, int64_t count, size_t size);

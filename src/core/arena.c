@@ -1,7 +1,6 @@
 /* A stack of memory in a few large blocks. */
 #include "core/arena.h"
 #include "core/alloc.h"
-#include <stdlib.h>
 
 /* Under AddressSanitizer memory is poisoned until it is allocated, and so is a gap behind each
  * piece. */
@@ -31,7 +30,7 @@ static char *arena_block_bytes(ng_arena_block *block) { return (char *)(block + 
 /* Not ng_calloc: the thread that first writes to a page should be the one that uses it. */
 static ng_arena_block *block_new(size_t size)
 {
-    ng_arena_block *block = aligned_alloc(LARGE_ALIGNMENT, sizeof *block + size);
+    ng_arena_block *block = ng_memory.allocate(LARGE_ALIGNMENT, sizeof *block + size);
     if (!block) return NULL;
     ng_prefer_huge_pages(block, sizeof *block + size);
     *block = (ng_arena_block){.size = size};
@@ -42,7 +41,7 @@ static ng_arena_block *block_new(size_t size)
 static void block_free(ng_arena_block *block)
 {
     UNPOISON(arena_block_bytes(block), block->size);
-    free(block);
+    ng_memory.free(block);
 }
 
 static size_t round_up(size_t bytes, size_t alignment)

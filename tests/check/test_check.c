@@ -1,6 +1,6 @@
 /* The gradient checker: right gradients pass, wrong ones do not, whatever is wrong with them. */
-#include "folder.h"
-#include "support.h"
+#include "support/folder.h"
+#include "support/support.h"
 #include <locale.h>
 #include <stdio.h>
 
@@ -58,9 +58,7 @@ static void expect_in_every_mode(const gradient_case *spec, const char *side, ui
     for (uint64_t seed = 0; seed < 3; seed++) expect_case(spec, side, NG_CHECK_FAST, seed);
 }
 
-FIXTURE(NULL, NULL, .tags = "long")
-
-LOOP_TEST(every_op_has_right_gradients, case_count(op_case))
+START_TEST(every_op_has_right_gradients)
 {
     static const char *const sides[] = {"(left)", "(right)", "(both)"};
     const gradient_case *spec = op_case(_i);
@@ -70,11 +68,10 @@ LOOP_TEST(every_op_has_right_gradients, case_count(op_case))
         expect_in_every_mode(&narrow, sides[side], 3);
     }
 }
+END_TEST
 
-LOOP_TEST(every_layer_has_right_gradients, case_count(layer_case))
-{
-    expect_in_every_mode(layer_case(_i), "", 1);
-}
+START_TEST(every_layer_has_right_gradients) { expect_in_every_mode(layer_case(_i), "", 1); }
+END_TEST
 
 /* ---- No false alarm ------------------------------------------------------------------------ */
 
@@ -84,8 +81,6 @@ CALL(square, ng_square(tape, in[0]))
 CALL(relu, ng_relu(tape, in[0]))
 CALL(absolute, ng_abs(tape, in[0]))
 CALL(exponential, ng_exp(tape, in[0]))
-
-FIXTURE(make_test_folder, remove_test_folder)
 
 CALL(steep_sine, ng_sin(tape, ng_mul_scalar(tape, in[0], 1e15)))
 CALL(fast_sine, ng_sin(tape, ng_mul_scalar(tape, in[0], 1000)))
@@ -126,7 +121,7 @@ static const struct {
     {.what = "3 x + sin(2 pi 64 x), whose period is 1/4 of the step", waves, {0.9, 0.3, 1.1}},
 };
 
-LOOP_TEST(right_gradients_pass_for_difficult_functions, (int)(sizeof(sound) / sizeof *sound))
+START_TEST(right_gradients_pass_for_difficult_functions)
 {
     for (int mode = 0; mode < 2; mode++) {
         const bool in_elements = strstr(sound[_i].what, "beside large") != NULL;
@@ -141,6 +136,7 @@ LOOP_TEST(right_gradients_pass_for_difficult_functions, (int)(sizeof(sound) / si
         ck_assert_double_lt(report.relative_error, fmax(1e-8, sound[_i].tolerance));
     }
 }
+END_TEST
 
 /* ---- Planted faults ------------------------------------------------------------------------
  *
@@ -253,7 +249,7 @@ static const struct {
                {NULL_ONLY, "no gradient"},
                {PER_ROW, "a factor of its own in each row"}};
 
-LOOP_TEST(a_planted_fault_is_caught_and_named, sizeof planted / sizeof *planted)
+START_TEST(a_planted_fault_is_caught_and_named)
 {
     static ng_check_call *const calls[] = {gelu, exponential, square};
     fault kind = planted[_i].kind;
@@ -266,8 +262,9 @@ LOOP_TEST(a_planted_fault_is_caught_and_named, sizeof planted / sizeof *planted)
         }
     }
 }
+END_TEST
 
-LOOP_TEST(a_planted_fault_is_caught_in_every_mode_and_order, sizeof planted / sizeof *planted)
+START_TEST(a_planted_fault_is_caught_in_every_mode_and_order)
 {
     for (int order = 1; order <= 2; order++) {
         for (uint64_t seed = 0; seed < 10; seed++) {
@@ -279,8 +276,9 @@ LOOP_TEST(a_planted_fault_is_caught_in_every_mode_and_order, sizeof planted / si
         }
     }
 }
+END_TEST
 
-LOOP_TEST(one_percent_is_caught_at_any_seed_and_scale, 9)
+START_TEST(one_percent_is_caught_at_any_seed_and_scale)
 {
     static const double scales[] = {1e-3, 1, 1e3};
     static ng_check_call *const calls[] = {layer_norm, square, gelu};
@@ -299,8 +297,9 @@ LOOP_TEST(one_percent_is_caught_at_any_seed_and_scale, 9)
         }
     }
 }
+END_TEST
 
-TEST(the_report_names_the_worst_element)
+START_TEST(the_report_names_the_worst_element)
 {
     ng_tensor *x = normal(0, NG_SHAPE(4, 4), 1);
     spoiled_call what = {square, ONE_ELEMENT};
@@ -314,6 +313,7 @@ TEST(the_report_names_the_worst_element)
     assert_close(report.absolute_error, 0.01 * fabs(report.numeric), 1e-6);
     ck_assert_double_lt(report.error_estimate, 1e-9 * fabs(report.numeric));
 }
+END_TEST
 
 /* y = 1e6 a + 1e-4 b. The gradient of b is too large by the factor 1 + *context. */
 static void unequal_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -332,7 +332,7 @@ static ng_tensor *unequal(ng_tape *tape, ng_tensor *const *in, void *context)
     return y ? ng_record(tape, &op, y, in, 2, context, sizeof(double)) : NULL;
 }
 
-TEST(each_input_has_its_own_scale)
+START_TEST(each_input_has_its_own_scale)
 {
     ng_tensor *in[] = {own(ng_tensor_from(NG_F64, NG_SHAPE(2), NG_VALUES(0, 0))),
                        own(ng_tensor_from(NG_F64, NG_SHAPE(2), NG_VALUES(1, 2)))};
@@ -345,6 +345,7 @@ TEST(each_input_has_its_own_scale)
     expect_says(report, "the worst in input 2");
     ck_assert_str_eq(report.counts, "input 1: right; input 2: 2 of 2 wrong");
 }
+END_TEST
 
 /* ---- Limits, from both sides -----------------------------------------------------------------
  *
@@ -476,8 +477,7 @@ static const struct {
     {.what = "0 beside a kink at 1e-8", {dead_zone, square_slope_alone}, {0.3, 1.1}, 0.30000001},
 };
 
-LOOP_TEST(what_is_within_the_limits_passes_and_what_is_beyond_does_not,
-          (int)(sizeof figures / sizeof *figures))
+START_TEST(what_is_within_the_limits_passes_and_what_is_beyond_does_not)
 {
     for (uint64_t seed = 0; seed < 5; seed++) {
         parameter = figures[_i].parameter;
@@ -492,8 +492,9 @@ LOOP_TEST(what_is_within_the_limits_passes_and_what_is_beyond_does_not,
                       (int)report.kinks);
     }
 }
+END_TEST
 
-TEST(a_factor_is_named_with_its_sign_and_in_full)
+START_TEST(a_factor_is_named_with_its_sign_and_in_full)
 {
     static const struct {
         double off;
@@ -510,6 +511,7 @@ TEST(a_factor_is_named_with_its_sign_and_in_full)
         expect_says(ng_check_function(pointwise_call, &one, 1, .context = &f), rows[i].says);
     }
 }
+END_TEST
 
 /* ---- Noise ----------------------------------------------------------------------------------- */
 
@@ -551,7 +553,7 @@ static const struct {
     {"no gradient, in float32", float_sine, 0, -1, 200, 195},
 };
 
-LOOP_TEST(noise_is_told_from_an_error, (int)(sizeof noisy / sizeof *noisy))
+START_TEST(noise_is_told_from_an_error)
 {
     int sure = 0;
     for (int i = 0; i < 200; i++) {
@@ -568,8 +570,9 @@ LOOP_TEST(noise_is_told_from_an_error, (int)(sizeof noisy / sizeof *noisy))
                   noisy[_i].what, sure);
     slope_off = 0;
 }
+END_TEST
 
-TEST(float32_inside_passes_with_a_tolerance)
+START_TEST(float32_inside_passes_with_a_tolerance)
 {
     for (int i = 0; i < 200; i++) {
         ng_check_report report =
@@ -578,10 +581,11 @@ TEST(float32_inside_passes_with_a_tolerance)
         expect_passed(report, "sin x in float32");
     }
 }
+END_TEST
 
 /* ---- Two orders, one report ----------------------------------------------------------------- */
 
-TEST(order_2_sees_what_is_wrong_at_order_1)
+START_TEST(order_2_sees_what_is_wrong_at_order_1)
 {
     /* The second derivative is the right one of the wrong gradient. */
     for (int mode = 0; mode < 2; mode++) {
@@ -598,8 +602,9 @@ TEST(order_2_sees_what_is_wrong_at_order_1)
     spec.call = flipped_square;
     expect_says(check_case(&spec, (ng_check_options){.order = 2}), "the sign is flipped");
 }
+END_TEST
 
-TEST(order_2_compares_the_derivatives_of_both_orders)
+START_TEST(order_2_compares_the_derivatives_of_both_orders)
 {
     ng_tensor *x = normal(1, NG_SHAPE(6), 1);
     for (int mode = 0; mode < 2; mode++) {
@@ -612,6 +617,7 @@ TEST(order_2_compares_the_derivatives_of_both_orders)
         ck_assert_double_ge(both.relative_error, first.relative_error);
     }
 }
+END_TEST
 
 /* ---- Faults of the second order ------------------------------------------------------------ */
 
@@ -657,7 +663,7 @@ static ng_tensor *square_of(ng_tape *tape, ng_tensor *const *in, void *context)
     return y ? ng_record(tape, op, y, in, 1, NULL, 0) : NULL;
 }
 
-LOOP_TEST(a_fault_of_second_order_only_is_caught_there, 2)
+START_TEST(a_fault_of_second_order_only_is_caught_there)
 {
     static const ng_op *const ops[] = {&cut_off_op, &misdefined_op};
     static const char *const says[] = {"0 where it should not be",
@@ -681,6 +687,7 @@ LOOP_TEST(a_fault_of_second_order_only_is_caught_there, 2)
         }
     }
 }
+END_TEST
 
 /* y = x^2 by an op whose rule writes its result without ops, or which has a kernel alone, or whose
  * kernel and rule differ. */
@@ -699,7 +706,7 @@ static const ng_op kernel_op = {.name = "kernel", .backward = square_backward};
 static const ng_op two_ways_op = {
     .name = "two ways", .backward = square_backward, .gradient = square_thrice};
 
-LOOP_TEST(the_cure_for_order_2_fits_what_the_op_has, 3)
+START_TEST(the_cure_for_order_2_fits_what_the_op_has)
 {
     static const ng_op *const ops[] = {&unrecorded_op, &kernel_op, &two_ways_op};
     static const char *const says[] = {"the .gradient of unrecorded", ".gradient of kernel",
@@ -714,6 +721,7 @@ LOOP_TEST(the_cure_for_order_2_fits_what_the_op_has, 3)
     ck_assert(_i == 1 || !strstr(report.message, "definition"));
     ck_assert(_i == 1 || !strstr(report.hint, "definition"));
 }
+END_TEST
 
 /* ---- Faults that show in some passes only -------------------------------------------------- */
 
@@ -758,7 +766,7 @@ static ng_tensor *moody_product(ng_tape *tape, ng_tensor *const *in, void *conte
     return product_by(tape, &moody_op, in, context);
 }
 
-LOOP_TEST(a_fault_that_shows_in_some_passes_only_is_caught, MOODS)
+START_TEST(a_fault_that_shows_in_some_passes_only_is_caught)
 {
     static const char *const says[] = {
         [OVERWRITES] = "where it is asked for alone and added to another",
@@ -776,6 +784,7 @@ LOOP_TEST(a_fault_that_shows_in_some_passes_only_is_caught, MOODS)
             expect_says(report, says[_i]);
     }
 }
+END_TEST
 
 /* The same with a rule that needs both gradients to be wanted. */
 static void leaning_rule(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -793,7 +802,7 @@ static ng_tensor *leaning_product(ng_tape *tape, ng_tensor *const *in, void *con
 }
 
 /* As in a gradient penalty. */
-TEST(a_fault_of_a_gradient_recorded_alone_is_caught)
+START_TEST(a_fault_of_a_gradient_recorded_alone_is_caught)
 {
     ng_tensor *in[] = {normal(1, NG_SHAPE(6), 1), normal(2, NG_SHAPE(6), 1)};
     moody of = {.fault = NEVER};
@@ -803,13 +812,14 @@ TEST(a_fault_of_a_gradient_recorded_alone_is_caught)
                     "where it is recorded and asked for alone");
     }
 }
+END_TEST
 
 CALL(large_and_nearly_square,
      ng_add(tape, ng_square(tape, in[0]),
             ng_mul_scalar(tape, square_of(tape, &in[1], (void *)(uintptr_t)&nearly_square_op),
                           1e-4)))
 
-TEST(backward_and_definition_agree_to_1e_9)
+START_TEST(backward_and_definition_agree_to_1e_9)
 {
     ng_tensor *in[] = {normal(1, NG_SHAPE(3), 1), normal(2, NG_SHAPE(3), 1)};
     parameter = 5e-10;
@@ -821,6 +831,7 @@ TEST(backward_and_definition_agree_to_1e_9)
     expect_says(report, ".backward and .definition of nearly square");
     expect_says(report, "the gradient of input 2");
 }
+END_TEST
 
 /* ---- What is no derivative ----------------------------------------------------------------- */
 
@@ -847,7 +858,7 @@ CALL(nothing, ((void)tape, (void)in, NG_NONE))
 CALL(indices, ng_argmax(tape, in[0], .axes = NG_AXES(0)))
 CALL(rounded, ng_cast(tape, in[0], NG_F32))
 
-TEST(what_gives_other_bits_fails)
+START_TEST(what_gives_other_bits_fails)
 {
     int calls = 0;
     ng_tensor *x = normal(1, NG_SHAPE(4), 1);
@@ -856,8 +867,9 @@ TEST(what_gives_other_bits_fails)
     ng_check_report report = ng_check_function(resized, &x, 1, .context = &calls);
     ck_assert(!report.passed);
 }
+END_TEST
 
-TEST(what_cannot_be_checked_says_why)
+START_TEST(what_cannot_be_checked_says_why)
 {
     ng_tensor *x[] = {normal(1, NG_SHAPE(2, 3), 1), normal(2, NG_SHAPE(2, 3), 1)};
     ng_tensor *negative = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(1, -1, 2)));
@@ -916,8 +928,9 @@ TEST(what_cannot_be_checked_says_why)
     expect_says(ng_check_module(module, x, 1, .context = x), "there is a .context");
     expect_says(ng_check_module(module, x, 2), "2 inputs, but .names gives none");
 }
+END_TEST
 
-TEST(options_without_meaning_are_refused)
+START_TEST(options_without_meaning_are_refused)
 {
     static const struct {
         ng_check_options options;
@@ -948,10 +961,11 @@ TEST(options_without_meaning_are_refused)
         expect_says(check_case(op_case(0), options), wrong[i].says);
     }
 }
+END_TEST
 
 /* ---- Nothing is left behind ------------------------------------------------------------------ */
 
-TEST(a_failure_inside_a_check_is_not_left_on_record)
+START_TEST(a_failure_inside_a_check_is_not_left_on_record)
 {
     ng_tensor *x = normal(1, NG_SHAPE(2, 3), 1);
     expect_says(ng_check_function(failing, &x, 1), "ng_matmul");
@@ -965,6 +979,7 @@ TEST(a_failure_inside_a_check_is_not_left_on_record)
     ck_assert_int_eq(ng_failures(), 1);
     assert_error(NG_EIO, "an earlier one");
 }
+END_TEST
 
 /* ---- Hints by input -------------------------------------------------------------------------- */
 
@@ -999,7 +1014,7 @@ static ng_tensor *faulty_norm(ng_tape *tape, ng_tensor *const *in, void *context
     return ng_record(tape, &op, y, in, 3, context, sizeof(norm_fault));
 }
 
-LOOP_TEST(a_forgotten_gamma_and_a_wrong_axis_are_named, 3)
+START_TEST(a_forgotten_gamma_and_a_wrong_axis_are_named)
 {
     static const char *const says[] = {"it does not depend on gamma",
                                        "it does not sum to 0 along axis 1",
@@ -1015,10 +1030,11 @@ LOOP_TEST(a_forgotten_gamma_and_a_wrong_axis_are_named, 3)
         ck_assert_str_eq(report.counts, "x: 15 of 15 wrong; gamma, beta: right");
     }
 }
+END_TEST
 
 /* ---- Kinks --------------------------------------------------------------------------------- */
 
-LOOP_TEST(a_kink_is_told_from_an_error, 2)
+START_TEST(a_kink_is_told_from_an_error)
 {
     ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0, 1, -2, 0)));
     ng_check_call *call = _i ? absolute : relu;
@@ -1036,8 +1052,9 @@ LOOP_TEST(a_kink_is_told_from_an_error, 2)
     expect_says(report, "at a kink");
     ck_assert_int_eq(report.kinks, 4);
 }
+END_TEST
 
-LOOP_TEST(a_kink_near_by_is_stepped_around, 6)
+START_TEST(a_kink_near_by_is_stepped_around)
 {
     double distance = pow(10, -1 - _i); /* 0.1 to 1e-6 */
     ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(distance, -distance, 1)));
@@ -1047,13 +1064,14 @@ LOOP_TEST(a_kink_near_by_is_stepped_around, 6)
         ck_assert_int_eq(report.kinks, 0);
     }
 }
+END_TEST
 
 CALL(rectified_product, ng_mul(tape, ng_relu(tape, spoil_gradient(tape, in[0], ZEROED)), in[1]))
 CALL(right_rectified_product, ng_mul(tape, ng_relu(tape, in[0]), in[1]))
 
 /* Every direction moves the first input off its kink. Its wrong gradient of 0 may lie between the
  * slopes of the two sides. The second input's right gradient must not hide that. */
-TEST(an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others)
+START_TEST(an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others)
 {
     ng_tensor *in[] = {own(ng_tensor_from(NG_F64, NG_SHAPE(4), NG_VALUES(0, 1, -2, 0.5))),
                        normal(1, NG_SHAPE(4), 1)};
@@ -1074,6 +1092,7 @@ TEST(an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others)
         ng_check_function(right_rectified_product, in, 2, .mode = NG_CHECK_FAST);
     expect_says(report, "input 1 stands at a kink");
 }
+END_TEST
 
 /* ---- What is held fixed -------------------------------------------------------------------- */
 
@@ -1099,7 +1118,7 @@ static const ng_module_class user_norm_class = {
     .name = "UserNorm", .size = sizeof(user_norm), .forward = user_norm_forward};
 
 /* A gain of 1 would hide that a gradient lacks it. */
-TEST(buffers_are_put_back_before_each_run_and_parameters_of_1_are_drawn)
+START_TEST(buffers_are_put_back_before_each_run_and_parameters_of_1_are_drawn)
 {
     user_norm *self = (user_norm *)ng_module_new(&user_norm_class);
     self->gain = ng_module_add_parameter(&self->base, "gain", NG_SHAPE(3));
@@ -1114,6 +1133,7 @@ TEST(buffers_are_put_back_before_each_run_and_parameters_of_1_are_drawn)
         ck_assert_double_eq(ng_get(self->gain, i), 1);
     }
 }
+END_TEST
 
 /* ---- What is detached ---------------------------------------------------------------------- */
 
@@ -1144,7 +1164,7 @@ static ng_check_report check_naive(detached_parts parts, ng_check_options option
     return report;
 }
 
-TEST(a_value_detached_by_mistake_is_reported_and_wrong_if_it_moves)
+START_TEST(a_value_detached_by_mistake_is_reported_and_wrong_if_it_moves)
 {
     for (int i = 0; i < 4; i++) {
         ng_check_options options = {.mode = modes[i % 2], .order = 1 + i / 2};
@@ -1167,8 +1187,9 @@ TEST(a_value_detached_by_mistake_is_reported_and_wrong_if_it_moves)
         expect_passed(check_naive((detached_parts){0}, options), "a norm with nothing detached");
     }
 }
+END_TEST
 
-TEST(a_constant_by_definition_is_held_fixed_either_way)
+START_TEST(a_constant_by_definition_is_held_fixed_either_way)
 {
     for (int i = 0; i < 4; i++) {
         ng_check_options options = {.order = 1 + i / 2, .detached_moves = i % 2};
@@ -1179,6 +1200,7 @@ TEST(a_constant_by_definition_is_held_fixed_either_way)
         ck_assert_int_eq(report.constants, 2);
     }
 }
+END_TEST
 
 CALL(stable_softmax, ng_exp(tape, ng_sub(tape, in[0],
                                          ng_max(tape, ng_detach(tape, in[0]), .axes = NG_AXES(-1),
@@ -1194,7 +1216,7 @@ CALL(chosen, ng_mul(tape,
                     ng_add_scalar(tape, ng_sum(tape, in[0]), 1)))
 CALL(scaled_by_constant, ng_mul(tape, in[0], ng_detach(tape, ng_full(tape, NG_F64, NG_SCALAR, 3))))
 
-TEST(what_is_only_compared_or_cancels_does_not_count_as_held_fixed)
+START_TEST(what_is_only_compared_or_cancels_does_not_count_as_held_fixed)
 {
     static ng_check_call *const calls[] = {shifted_softmax, masked, chosen, scaled_by_constant};
     static const char *const names[] = {"softmax", "mask", "argmax", "constant"};
@@ -1215,6 +1237,7 @@ TEST(what_is_only_compared_or_cancels_does_not_count_as_held_fixed)
     expect_passed(report, "half a softmax");
     ck_assert_int_eq(report.detached, 1);
 }
+END_TEST
 
 /* A value that was not recorded: detached, and not. */
 static ng_tensor *square_in_the_dark(ng_tape *tape, ng_tensor *x)
@@ -1227,7 +1250,7 @@ static ng_tensor *square_in_the_dark(ng_tape *tape, ng_tensor *x)
 CALL(detached_unrecorded, ng_mul(tape, in[0], ng_detach(tape, square_in_the_dark(tape, in[0]))))
 CALL(only_unrecorded, ng_mul(tape, in[0], square_in_the_dark(tape, in[0])))
 
-TEST(what_was_not_recorded_counts_where_it_is_detached_and_fails_where_not)
+START_TEST(what_was_not_recorded_counts_where_it_is_detached_and_fails_where_not)
 {
     ng_tensor *x = normal(1, NG_SHAPE(5), 1);
     ng_check_report report = ng_check_function(detached_unrecorded, &x, 1, .order = 2);
@@ -1236,8 +1259,9 @@ TEST(what_was_not_recorded_counts_where_it_is_detached_and_fails_where_not)
     ck_assert_msg(strstr(report.detached_value, "a value (5,)"), "%s", report.detached_value);
     expect_says(ng_check_function(only_unrecorded, &x, 1), "wrong");
 }
+END_TEST
 
-TEST(modules_that_detach_on_purpose_say_so)
+START_TEST(modules_that_detach_on_purpose_say_so)
 {
     static const char *const names[] = {"AdaNorm", "AdaNorm (raw)", "DetachNorm", "BatchRenorm",
                                         "SpectralNorm"};
@@ -1255,6 +1279,7 @@ TEST(modules_that_detach_on_purpose_say_so)
     }
     ck_assert_int_eq(found, 5);
 }
+END_TEST
 
 /* ---- Functions that take gradients themselves ---------------------------------------------- */
 
@@ -1293,7 +1318,7 @@ static void penalty_inputs(ng_tensor **in)
     for (int i = 0; i < PENALTY_INPUTS; i++) in[i] = normal((uint64_t)i + 1, shapes[i], 1);
 }
 
-TEST(a_gradient_penalty_checks_at_both_orders)
+START_TEST(a_gradient_penalty_checks_at_both_orders)
 {
     ng_tensor *in[PENALTY_INPUTS];
     penalty_inputs(in);
@@ -1307,8 +1332,9 @@ TEST(a_gradient_penalty_checks_at_both_orders)
         ck_assert_int_eq(report.detached, 0); /* what gradient rules detach does not count */
     }
 }
+END_TEST
 
-TEST(a_gradient_that_is_not_recorded_is_named)
+START_TEST(a_gradient_that_is_not_recorded_is_named)
 {
     ng_tensor *in[PENALTY_INPUTS];
     penalty_inputs(in);
@@ -1321,6 +1347,7 @@ TEST(a_gradient_that_is_not_recorded_is_named)
         ng_clear_error();
     }
 }
+END_TEST
 
 /* ---- Modules ------------------------------------------------------------------------------- */
 
@@ -1383,7 +1410,7 @@ static void run_backward(ng_module *module)
     ng_tensor_free(x);
 }
 
-TEST(a_module_is_given_back_bit_for_bit)
+START_TEST(a_module_is_given_back_bit_for_bit)
 {
     ng_module *module = own(small_network());
     ng_tensor *x = normal(1, NG_SHAPE(5, 3), 1), *narrow = normal(1, NG_SHAPE(5, 2), 1);
@@ -1402,6 +1429,7 @@ TEST(a_module_is_given_back_bit_for_bit)
     ck_assert(ng_module_child(module, 4)->frozen);
     free_snapshot(&before);
 }
+END_TEST
 
 static ng_tensor *layer_call(ng_tape *tape, ng_tensor *const *in, void *context)
 {
@@ -1410,7 +1438,7 @@ static ng_tensor *layer_call(ng_tape *tape, ng_tensor *const *in, void *context)
 }
 
 /* The layer is checked as a function: the checker does not know its buffers. */
-TEST(no_check_of_a_function_moves_running_statistics)
+START_TEST(no_check_of_a_function_moves_running_statistics)
 {
     ng_module *layers[] = {own(ng_batch_norm_new(3)), own(ng_batch_renorm_new(3)),
                            own(ng_spectral_norm_new(ng_linear_new(3, 3)))};
@@ -1427,8 +1455,9 @@ TEST(no_check_of_a_function_moves_running_statistics)
         free_snapshot(&before);
     }
 }
+END_TEST
 
-TEST(a_module_is_checked_parameter_by_parameter)
+START_TEST(a_module_is_checked_parameter_by_parameter)
 {
     ng_module *module = own(small_network());
     ng_tensor *x = normal(1, NG_SHAPE(5, 3), 1);
@@ -1436,10 +1465,11 @@ TEST(a_module_is_checked_parameter_by_parameter)
     expect_passed(report, "a network");
     ck_assert_int_eq(report.compared, 15 + ng_parameter_count(module));
 }
+END_TEST
 
 CALL(weighted, ng_mul(tape, in[0], in[1]))
 
-TEST(inputs_stay_as_they_are_and_constants_are_not_checked)
+START_TEST(inputs_stay_as_they_are_and_constants_are_not_checked)
 {
     ng_tensor *in[] = {normal(1, NG_SHAPE(5), 1), normal(2, NG_SHAPE(5), 1)};
     ng_tensor *before = own(ng_copy_new(in[0], NG_F64));
@@ -1450,6 +1480,7 @@ TEST(inputs_stay_as_they_are_and_constants_are_not_checked)
     assert_same_bits(in[0], before);
     ck_assert(!ng_requires_grad(in[0]));
 }
+END_TEST
 
 /* ---- Print --------------------------------------------------------------------------------- */
 
@@ -1464,7 +1495,7 @@ static int lines_printed(const ng_check_report *report, char **text)
     return lines;
 }
 
-TEST(a_report_prints_one_line_and_two_more_where_it_failed)
+START_TEST(a_report_prints_one_line_and_two_more_where_it_failed)
 {
     char *text;
     ng_tensor *x = normal(1, NG_SHAPE(4, 4), 1);
@@ -1478,8 +1509,9 @@ TEST(a_report_prints_one_line_and_two_more_where_it_failed)
     ck_assert_ptr_nonnull(strstr(text, "FAILED"));
     free(text);
 }
+END_TEST
 
-TEST(a_report_has_a_point_in_any_locale)
+START_TEST(a_report_has_a_point_in_any_locale)
 {
     if (!write_commas()) return;
     char *text;
@@ -1498,6 +1530,7 @@ TEST(a_report_has_a_point_in_any_locale)
     expect_says(ng_check_function(gelu, &x, 1, .tolerance = 1.5), "the tolerance is 1.5");
     setlocale(LC_NUMERIC, "C");
 }
+END_TEST
 
 /* ---- Out of memory ------------------------------------------------------------------------- */
 
@@ -1521,7 +1554,7 @@ static bool check_short_of_memory(ng_module *module, ng_tensor *x, int64_t allow
     return refused;
 }
 
-LOOP_TEST(every_allocation_may_fail, 2)
+START_TEST(every_allocation_may_fail)
 {
     ng_module *module =
         own(ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(4), ng_batch_norm_new(4)));
@@ -1535,4 +1568,48 @@ LOOP_TEST(every_allocation_may_fail, 2)
     }
     ck_assert_int_gt(allowed, 20);
     free_snapshot(&before);
+}
+END_TEST
+
+Suite *check_suite(void)
+{
+    Suite *suite = suite_create("check");
+    TCase *tests = add_case(suite, NULL, NULL);
+    tcase_set_tags(tests, "long");
+    add_loops(tests, case_count(op_case), every_op_has_right_gradients);
+    add_loops(tests, case_count(layer_case), every_layer_has_right_gradients);
+    tests = add_case(suite, make_test_folder, remove_test_folder);
+    add_tests(
+        tests, the_report_names_the_worst_element, each_input_has_its_own_scale,
+        a_factor_is_named_with_its_sign_and_in_full, float32_inside_passes_with_a_tolerance,
+        order_2_sees_what_is_wrong_at_order_1, order_2_compares_the_derivatives_of_both_orders,
+        a_fault_of_a_gradient_recorded_alone_is_caught, backward_and_definition_agree_to_1e_9,
+        what_gives_other_bits_fails, what_cannot_be_checked_says_why,
+        options_without_meaning_are_refused, a_failure_inside_a_check_is_not_left_on_record,
+        an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others,
+        buffers_are_put_back_before_each_run_and_parameters_of_1_are_drawn,
+        a_value_detached_by_mistake_is_reported_and_wrong_if_it_moves,
+        a_constant_by_definition_is_held_fixed_either_way,
+        what_is_only_compared_or_cancels_does_not_count_as_held_fixed,
+        what_was_not_recorded_counts_where_it_is_detached_and_fails_where_not,
+        modules_that_detach_on_purpose_say_so, a_gradient_penalty_checks_at_both_orders,
+        a_gradient_that_is_not_recorded_is_named, a_module_is_given_back_bit_for_bit,
+        no_check_of_a_function_moves_running_statistics, a_module_is_checked_parameter_by_parameter,
+        inputs_stay_as_they_are_and_constants_are_not_checked,
+        a_report_prints_one_line_and_two_more_where_it_failed, a_report_has_a_point_in_any_locale);
+    add_loops(tests, (int)(sizeof(sound) / sizeof *sound),
+              right_gradients_pass_for_difficult_functions);
+    add_loops(tests, sizeof planted / sizeof *planted, a_planted_fault_is_caught_and_named,
+              a_planted_fault_is_caught_in_every_mode_and_order);
+    add_loops(tests, 9, one_percent_is_caught_at_any_seed_and_scale);
+    add_loops(tests, (int)(sizeof figures / sizeof *figures),
+              what_is_within_the_limits_passes_and_what_is_beyond_does_not);
+    add_loops(tests, (int)(sizeof noisy / sizeof *noisy), noise_is_told_from_an_error);
+    add_loops(tests, 2, a_fault_of_second_order_only_is_caught_there, a_kink_is_told_from_an_error,
+              every_allocation_may_fail);
+    add_loops(tests, 3, the_cure_for_order_2_fits_what_the_op_has,
+              a_forgotten_gamma_and_a_wrong_axis_are_named);
+    add_loops(tests, MOODS, a_fault_that_shows_in_some_passes_only_is_caught);
+    add_loops(tests, 6, a_kink_near_by_is_stepped_around);
+    return suite;
 }

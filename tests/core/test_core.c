@@ -2,13 +2,13 @@
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/tensor.h"
-#include "support.h"
+#include "support/support.h"
 #include <pthread.h>
 #include <stdio.h>
 
 /* ---- Errors ------------------------------------------------------------------------------- */
 
-TEST(the_first_failure_stays_and_the_later_ones_are_counted)
+START_TEST(the_first_failure_stays_and_the_later_ones_are_counted)
 {
     ck_assert(!ng_failed());
     ck_assert_int_eq(ng_failures(), 0);
@@ -25,8 +25,9 @@ TEST(the_first_failure_stays_and_the_later_ones_are_counted)
     ng_fail(NG_ESHAPE, "the next cause");
     assert_error(NG_ESHAPE, "the next cause");
 }
+END_TEST
 
-TEST(a_status_is_that_of_its_own_failure)
+START_TEST(a_status_is_that_of_its_own_failure)
 {
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(2)));
     ng_fail(NG_EIO, "the cause");
@@ -36,8 +37,9 @@ TEST(a_status_is_that_of_its_own_failure)
     assert_error(NG_EIO, "the cause");
     ck_assert_int_eq(ng_newest_status(), NG_OK);
 }
+END_TEST
 
-TEST(a_wrong_range_or_deviation_is_an_error)
+START_TEST(a_wrong_range_or_deviation_is_an_error)
 {
     ng_tensor *x = own(ng_ones_new(NG_F64, NG_SHAPE(2)));
     ng_rng rng = ng_rng_seeded(1);
@@ -51,8 +53,9 @@ TEST(a_wrong_range_or_deviation_is_an_error)
     assert_refused(ng_normal_new(NG_F32, NG_SHAPE(2), 0, -1, &rng));
     assert_values(x, 0, 1, 1);
 }
+END_TEST
 
-TEST(an_option_of_0_is_the_default_and_ng_zero_is_0)
+START_TEST(an_option_of_0_is_the_default_and_ng_zero_is_0)
 {
     ck_assert_double_eq(ng_option(0, 5), 5);
     ck_assert_double_eq(ng_option(3, 5), 3);
@@ -61,6 +64,7 @@ TEST(an_option_of_0_is_the_default_and_ng_zero_is_0)
     ck_assert_double_eq(ng_option(ng_exactly(-0.0), 5), 0);
     ck_assert_double_eq(ng_option(ng_exactly(3), 5), 3);
 }
+END_TEST
 
 static void *fails_elsewhere(void *unused)
 {
@@ -68,16 +72,17 @@ static void *fails_elsewhere(void *unused)
     return unused;
 }
 
-TEST(error_record_belongs_to_its_thread)
+START_TEST(error_record_belongs_to_its_thread)
 {
     pthread_t thread;
     ck_assert_int_eq(pthread_create(&thread, NULL, fails_elsewhere, NULL), 0);
     pthread_join(thread, NULL);
     ck_assert(!ng_failed());
 }
+END_TEST
 
 /* The innermost module, which comes first, is named. */
-TEST(an_error_is_located_once)
+START_TEST(an_error_is_located_once)
 {
     ng_locate_error("nowhere", "Linear"); /* no error */
     ck_assert(!ng_failed());
@@ -102,8 +107,9 @@ TEST(an_error_is_located_once)
     ck_assert_uint_eq(strlen(ng_error_text()), NG_ERROR_BYTES - 1);
     ng_clear_error();
 }
+END_TEST
 
-TEST(a_restored_record_counts_the_failures_since)
+START_TEST(a_restored_record_counts_the_failures_since)
 {
     ng_error_record earlier = ng_error_take();
     ng_fail(NG_EIO, "the only one");
@@ -118,8 +124,9 @@ TEST(a_restored_record_counts_the_failures_since)
     ck_assert_int_eq(ng_failures(), 3);
     assert_error(NG_EIO, "the only one");
 }
+END_TEST
 
-TEST(every_status_has_a_name)
+START_TEST(every_status_has_a_name)
 {
     for (ng_status status = NG_OK; status <= NG_ENULL; status++)
         ck_assert_int_eq(strncmp(ng_status_name(status), "NG_", 3), 0);
@@ -127,10 +134,11 @@ TEST(every_status_has_a_name)
     ck_assert_str_eq(ng_status_name((ng_status)(NG_ENULL + 1)), "unknown status");
     ck_assert_str_eq(ng_status_name((ng_status)-1), "unknown status");
 }
+END_TEST
 
 /* ---- Shapes ------------------------------------------------------------------------------- */
 
-TEST(shape_prints_as_python_does)
+START_TEST(shape_prints_as_python_does)
 {
     ck_assert_str_eq(ng_shape_print(NG_SCALAR).text, "()");
     ck_assert_str_eq(ng_shape_print(NG_SHAPE(10)).text, "(10,)");
@@ -139,8 +147,9 @@ TEST(shape_prints_as_python_does)
     const ng_shape widest = NG_SHAPE(m, m, m, m, m, m, m, m);
     ck_assert_uint_eq(strlen(ng_shape_print(widest).text), 8 * 20 + 7 * 2 + 2);
 }
+END_TEST
 
-TEST(broadcasting_follows_numpy)
+START_TEST(broadcasting_follows_numpy)
 {
     const struct {
         ng_shape a, b, y;
@@ -162,9 +171,10 @@ TEST(broadcasting_follows_numpy)
     ck_assert(!ng_shape_broadcast("ng_add", NG_SHAPE(3, 4), NG_SHAPE(5), &y));
     assert_error(NG_ESHAPE, "ng_add: shapes do not broadcast: (3, 4) and (5,)");
 }
+END_TEST
 
 /* Shapes that are impossible stay so with a dimension of 0. */
-TEST(impossible_shapes_are_refused)
+START_TEST(impossible_shapes_are_refused)
 {
     const int64_t large = INT64_C(1) << 40;
     const ng_shape impossible[] = {NG_SHAPE(3, -1),
@@ -180,10 +190,11 @@ TEST(impossible_shapes_are_refused)
     assert_fails(ng_zeros_new((ng_dtype)7, NG_SHAPE(1)), NG_EDTYPE);
     ck_assert_int_eq(ng_size(own(ng_zeros_new(NG_F32, NG_SHAPE(0, INT64_MAX / 8)))), 0);
 }
+END_TEST
 
 /* ---- Tensors ------------------------------------------------------------------------------ */
 
-TEST(tensors_hold_the_given_values)
+START_TEST(tensors_hold_the_given_values)
 {
     ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6)));
     assert_values(x, 0.0, 1, 2, 3, 4, 5, 6);
@@ -193,8 +204,9 @@ TEST(tensors_hold_the_given_values)
     assert_values(own(ng_ones_new(NG_F32, NG_SHAPE(2))), 0.0, 1, 1);
     assert_close(ng_item(own(ng_full_new(NG_F32, NG_SCALAR, 2.5))), 2.5, 0);
 }
+END_TEST
 
-TEST(wrong_access_is_an_error)
+START_TEST(wrong_access_is_an_error)
 {
     ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(2, 3)));
     ck_assert(isnan(ng_item(x)));
@@ -219,8 +231,9 @@ TEST(wrong_access_is_an_error)
     assert_fails(ng_grad(x), NG_EGRAD);
     assert_fails(ng_fill(NG_NONE, 0), NG_EVALUE);
 }
+END_TEST
 
-TEST(integers_are_rounded_and_saturate)
+START_TEST(integers_are_rounded_and_saturate)
 {
     ng_tensor *x = own(ng_tensor_from(NG_I64, NG_SHAPE(8),
                                       NG_VALUES(2.6, -2.6, 0x1p63, 0x1p63 - 1024, -0x1p63,
@@ -229,12 +242,14 @@ TEST(integers_are_rounded_and_saturate)
                                 INT64_MIN, INT64_MIN, 0,         -(INT64_C(1) << 62) - 1024};
     for (int i = 0; i < 8; i++) ck_assert_int_eq(ng_data_i64(x)[i], expected[i]);
 }
+END_TEST
 
-TEST(data_is_aligned_to_cache_lines)
+START_TEST(data_is_aligned_to_cache_lines)
 {
     for (int64_t n = 1; n < 40; n++)
         ck_assert_uint_eq((uintptr_t)ng_data_f32(own(ng_zeros_new(NG_F32, NG_SHAPE(n)))) % 64, 0);
 }
+END_TEST
 
 static void expect_printed(ng_tensor *x, int digits, const char *expected)
 {
@@ -246,7 +261,7 @@ static void expect_printed(ng_tensor *x, int digits, const char *expected)
     ng_tensor_free(x);
 }
 
-TEST(tensors_print_readably)
+START_TEST(tensors_print_readably)
 {
     expect_printed(ng_tensor_from(NG_F32, NG_SHAPE(2, 3), NG_VALUES(1, -2.5, 3, 4, 5, 6)), 0,
                    "float32 (2, 3)\n[[   1  -2.5     3]\n [   4     5     6]]\n");
@@ -268,11 +283,12 @@ TEST(tensors_print_readably)
         ng_tensor_free(scalar);
     }
 }
+END_TEST
 
 /* ---- Random numbers ----------------------------------------------------------------------- */
 
 /* The first numbers of the authors' xoshiro256plusplus.c with state {1, 2, 3, 4}. */
-TEST(generator_is_xoshiro256plusplus_and_seeds_differ)
+START_TEST(generator_is_xoshiro256plusplus_and_seeds_differ)
 {
     ng_rng rng = {{1, 2, 3, 4}};
     const uint64_t expected[] = {41943041, 58720359, 3588806011781223u, 3591011842654386u};
@@ -282,9 +298,10 @@ TEST(generator_is_xoshiro256plusplus_and_seeds_differ)
     ck_assert_uint_eq(ng_rng_next(&b), drawn);
     ck_assert_uint_ne(ng_rng_next(&other), drawn);
 }
+END_TEST
 
 /* Sample moments of n draws are within 5 of their standard deviations. */
-TEST(distributions_have_their_moments)
+START_TEST(distributions_have_their_moments)
 {
     enum { N = 100000 };
     ng_rng rng = ng_rng_seeded(1);
@@ -302,8 +319,9 @@ TEST(distributions_have_their_moments)
     for (int i = 0; i < 7; i++)
         assert_near((double)counts[i], (double)N / 7.0, 5 * sqrt((double)N * 6.0 / 49));
 }
+END_TEST
 
-TEST(whole_numbers_of_a_wide_range_have_all_their_bits)
+START_TEST(whole_numbers_of_a_wide_range_have_all_their_bits)
 {
     ng_rng rng = ng_rng_seeded(5);
     const double high[] = {0x1p60, 0x1p63}, low[] = {0, -0x1p63};
@@ -320,8 +338,9 @@ TEST(whole_numbers_of_a_wide_range_have_all_their_bits)
         ck_assert(upper > 420 && upper < 580);
     }
 }
+END_TEST
 
-TEST(an_array_is_read_by_its_type)
+START_TEST(an_array_is_read_by_its_type)
 {
     const double doubles[] = {1.5, -2, 3};
     const float floats[] = {1.5f, -2, 3};
@@ -346,8 +365,9 @@ TEST(an_array_is_read_by_its_type)
         ck_assert(ng_get(own(ng_tensor_from_array(NG_F64, shape, untyped)), 0) == 1.5);
     }
 }
+END_TEST
 
-TEST(an_array_may_hold_arrays)
+START_TEST(an_array_may_hold_arrays)
 {
     const float two[2][3] = {{1, 2, 3}, {4, 5, 6}};
     int64_t four[2][1][2][2] = {{{{1, 2}, {3, 4}}}, {{{5, 6}, {7, 8}}}};
@@ -355,6 +375,7 @@ TEST(an_array_may_hold_arrays)
     assert_values(own(ng_tensor_from_array(NG_I64, NG_SHAPE(8), four)), 0, 1, 2, 3, 4, 5, 6, 7, 8);
     assert_values(own(ng_tensor_from_array(NG_F32, NG_SHAPE(3), two[1])), 0, 4, 5, 6);
 }
+END_TEST
 
 /* The length of an array is known, also that of variable length; that of a pointer is not. */
 static ng_tensor *from_parameter(const double array[4])
@@ -362,7 +383,7 @@ static ng_tensor *from_parameter(const double array[4])
     return ng_tensor_from_array(NG_F64, NG_SHAPE(3), array);
 }
 
-TEST(the_length_of_an_array_is_that_of_the_shape)
+START_TEST(the_length_of_an_array_is_that_of_the_shape)
 {
     const double array[4] = {1, 2, 3, 4};
     const int length = 4 + (ng_threads() < 0);
@@ -376,10 +397,11 @@ TEST(the_length_of_an_array_is_that_of_the_shape)
     assert_values(own(ng_tensor_from_array(NG_F64, NG_SHAPE(3), &array[1])), 0, 2, 3, 4);
     assert_values(own(from_parameter(array)), 0, 1, 2, 3);
 }
+END_TEST
 
 /* The bound is 3/8 of 2^64. A plain remainder would draw the lower two thirds of the range 3/4 of
  * the time. */
-TEST(numbers_below_a_large_bound_are_fair)
+START_TEST(numbers_below_a_large_bound_are_fair)
 {
     enum { DRAWS = 20000 };
     const int64_t third = INT64_C(1) << 61;
@@ -397,11 +419,12 @@ TEST(numbers_below_a_large_bound_are_fair)
     ck_assert_int_eq(ng_rng_below(&rng, -5), -1);
     assert_error(NG_EVALUE, "ng_rng_below: bound is -5, expected at least 1");
 }
+END_TEST
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
 /* Small pieces are packed, large ones begin on a cache line. */
-TEST(arena_settles_into_one_block)
+START_TEST(arena_settles_into_one_block)
 {
     ng_arena arena = {0};
     for (int round = 0; round < 2; round++) {
@@ -419,9 +442,10 @@ TEST(arena_settles_into_one_block)
     ng_arena_release(&arena);
     ck_assert_int_eq(allocations_live(), 0);
 }
+END_TEST
 
 /* The numbers of ng_tape_used: multiples of 16 bytes, and blocks of 64 KB or more. */
-TEST(arena_counts_what_it_holds)
+START_TEST(arena_counts_what_it_holds)
 {
 #ifndef NG_ARENA_FORGETS
     enum { BLOCK = 1 << 16 };
@@ -453,9 +477,10 @@ TEST(arena_counts_what_it_holds)
     ck_assert_int_eq(arena.kept, 0);
 #endif
 }
+END_TEST
 
 /* Up to 64 MB are read as they were until the reset after the next. */
-TEST(arena_keeps_replaced_blocks_for_one_round)
+START_TEST(arena_keeps_replaced_blocks_for_one_round)
 {
 #ifndef NG_ARENA_FORGETS
     ng_arena arena = {0};
@@ -476,9 +501,10 @@ TEST(arena_keeps_replaced_blocks_for_one_round)
     ck_assert_int_eq(allocations_live(), 0);
 #endif
 }
+END_TEST
 
 /* A new block is as large as all before it, or without memory for that as large as needed. */
-TEST(arena_asks_for_less_if_more_is_refused)
+START_TEST(arena_asks_for_less_if_more_is_refused)
 {
     ng_arena arena = {0};
     ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, (1 << 20) - 16));
@@ -489,9 +515,10 @@ TEST(arena_asks_for_less_if_more_is_refused)
     ng_arena_release(&arena);
     ck_assert(!ng_failed());
 }
+END_TEST
 
 /* Sizes whose product overflows, with or without padding. */
-TEST(sizes_that_overflow_are_out_of_memory)
+START_TEST(sizes_that_overflow_are_out_of_memory)
 {
     static const struct {
         int64_t count;
@@ -508,8 +535,9 @@ TEST(sizes_that_overflow_are_out_of_memory)
     ck_assert_ptr_null(ng_allocate_quietly(SIZE_MAX - 63));
     ck_assert(!ng_failed());
 }
+END_TEST
 
-TEST(a_tensor_without_memory_leaks_nothing)
+START_TEST(a_tensor_without_memory_leaks_nothing)
 {
     for (int n = 0; n < 2; n++) {
         allocations_fail_after(n);
@@ -518,4 +546,24 @@ TEST(a_tensor_without_memory_leaks_nothing)
         assert_fails(x, NG_ENOMEM, "out of memory");
         ck_assert_int_eq(allocations_live(), 0);
     }
+}
+END_TEST
+
+Suite *core_suite(void)
+{
+    return suite_of(
+        "core", NULL, NULL, the_first_failure_stays_and_the_later_ones_are_counted,
+        a_status_is_that_of_its_own_failure, a_wrong_range_or_deviation_is_an_error,
+        an_option_of_0_is_the_default_and_ng_zero_is_0, error_record_belongs_to_its_thread,
+        an_error_is_located_once, a_restored_record_counts_the_failures_since,
+        every_status_has_a_name, shape_prints_as_python_does, broadcasting_follows_numpy,
+        impossible_shapes_are_refused, tensors_hold_the_given_values, wrong_access_is_an_error,
+        integers_are_rounded_and_saturate, data_is_aligned_to_cache_lines, tensors_print_readably,
+        generator_is_xoshiro256plusplus_and_seeds_differ, distributions_have_their_moments,
+        whole_numbers_of_a_wide_range_have_all_their_bits, an_array_is_read_by_its_type,
+        an_array_may_hold_arrays, the_length_of_an_array_is_that_of_the_shape,
+        numbers_below_a_large_bound_are_fair, arena_settles_into_one_block,
+        arena_counts_what_it_holds, arena_keeps_replaced_blocks_for_one_round,
+        arena_asks_for_less_if_more_is_refused, sizes_that_overflow_are_out_of_memory,
+        a_tensor_without_memory_leaks_nothing);
 }

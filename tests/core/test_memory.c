@@ -1,8 +1,8 @@
 /* Memory of training: nothing is allocated once warm, a refused allocation is an error without a
  * leak. */
-#include "folder.h"
-#include "optimizers.h"
-#include "support.h"
+#include "support/folder.h"
+#include "support/optimizers.h"
+#include "support/support.h"
 
 /* ---- A network, its loss and its data ------------------------------------------------------- */
 
@@ -67,7 +67,7 @@ static ng_status epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *on, ng_
     return status;
 }
 
-LOOP_TEST(training_with_each_optimizer_allocates_nothing_once_warm, OPTIMIZERS)
+START_TEST(training_with_each_optimizer_allocates_nothing_once_warm)
 {
     ng_module *net = own(network(12));
     ng_optimizer *optimizer = own(optimizers[_i].make(net));
@@ -83,6 +83,7 @@ LOOP_TEST(training_with_each_optimizer_allocates_nothing_once_warm, OPTIMIZERS)
     assert_ok(status);
     assert_none_allocated_since(warm);
 }
+END_TEST
 
 /* ---- Every allocation refused --------------------------------------------------------------- */
 
@@ -177,11 +178,9 @@ static void expect_same_outcome(const outcome *a, const outcome *b)
                   b->loss);
 }
 
-FIXTURE(make_test_folder, remove_test_folder)
-
 /* Refuses the n-th allocation, n = 0, 1, ... until a run is refused none: that and all later ones;
  * or that one. */
-LOOP_TEST(a_run_that_is_refused_memory_leaks_nothing_and_can_go_on, 2)
+START_TEST(a_run_that_is_refused_memory_leaks_nothing_and_can_go_on)
 {
     static outcome first, result;
     ck_assert_msg(run(&first) == NG_OK, "without refusals: %s", ng_error_text());
@@ -202,10 +201,11 @@ LOOP_TEST(a_run_that_is_refused_memory_leaks_nothing_and_can_go_on, 2)
     ck_assert_int_eq(run(&result), NG_OK);
     expect_same_outcome(&first, &result);
 }
+END_TEST
 
 /* ---- Every layer ---------------------------------------------------------------------------- */
 
-LOOP_TEST(a_layer_is_built_whole_or_not_at_all, case_count(layer_case))
+START_TEST(a_layer_is_built_whole_or_not_at_all)
 {
     static void (*const refuse_after[])(int64_t) = {allocations_fail_after,
                                                     allocations_fail_twice_after};
@@ -219,6 +219,7 @@ LOOP_TEST(a_layer_is_built_whole_or_not_at_all, case_count(layer_case))
         }
     }
 }
+END_TEST
 
 /* A layer of the table and its inputs, ready for training. */
 typedef struct {
@@ -271,7 +272,7 @@ static double step_with_retries(trainee t, ng_tape *on)
     return value;
 }
 
-LOOP_TEST(training_a_layer_allocates_nothing_once_warm, case_count(layer_case))
+START_TEST(training_a_layer_allocates_nothing_once_warm)
 {
     ng_tape *on = ng_tape_new();
     trainee t = trainee_new(layer_case(_i));
@@ -283,10 +284,11 @@ LOOP_TEST(training_a_layer_allocates_nothing_once_warm, case_count(layer_case))
     assert_none_allocated_since(warm);
     trainee_free(t), ng_tape_free(on);
 }
+END_TEST
 
 /* In evaluation mode: in training, BatchNorm and dropout change state in a forward pass that may
  * fail later. */
-LOOP_TEST(a_layers_step_that_was_refused_memory_has_the_same_bits, case_count(layer_case))
+START_TEST(a_layers_step_that_was_refused_memory_has_the_same_bits)
 {
     static outcome first, result;
     bool refused = true;
@@ -306,4 +308,18 @@ LOOP_TEST(a_layers_step_that_was_refused_memory_has_the_same_bits, case_count(la
         trainee_free(t), ng_tape_free(on);
         ck_assert_int_eq(allocations_live(), 0);
     }
+}
+END_TEST
+
+Suite *memory_suite(void)
+{
+    Suite *suite = suite_create("memory");
+    TCase *tests = add_case(suite, NULL, NULL);
+    add_loops(tests, OPTIMIZERS, training_with_each_optimizer_allocates_nothing_once_warm);
+    tests = add_case(suite, make_test_folder, remove_test_folder);
+    add_loops(tests, 2, a_run_that_is_refused_memory_leaks_nothing_and_can_go_on);
+    add_loops(tests, case_count(layer_case), a_layer_is_built_whole_or_not_at_all,
+              training_a_layer_allocates_nothing_once_warm,
+              a_layers_step_that_was_refused_memory_has_the_same_bits);
+    return suite;
 }

@@ -1,8 +1,8 @@
 /* NULL in place of each pointer that a public function takes is an error that names the
  * function. */
-#include "fixture.h"
-#include "headers.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/headers.h"
+#include "support/support.h"
 
 #include "tape/tape.h"
 
@@ -123,9 +123,7 @@ static bool names_itself(const char *name)
     return strncmp(ng_error_text(), name, stem) == 0;
 }
 
-FIXTURE(begin_calls, end_calls)
-
-LOOP_TEST(null_is_an_error_that_names_the_function, N_CALLS)
+START_TEST(null_is_an_error_that_names_the_function)
 {
     const char *text = calls[_i].text;
     pointers = 1;
@@ -139,6 +137,7 @@ LOOP_TEST(null_is_an_error_that_names_the_function, N_CALLS)
         ng_clear_error();
     }
 }
+END_TEST
 
 /* ---- The list is complete ------------------------------------------------------------------ */
 
@@ -181,7 +180,17 @@ static bool takes_pointer_and_has_row(const declaration *d)
     return true;
 }
 
-TEST(every_function_that_takes_a_pointer_has_a_row)
+START_TEST(every_function_that_takes_a_pointer_has_a_row)
 {
     ck_assert_int_gt(declarations_that(takes_pointer_and_has_row), 80);
+}
+END_TEST
+
+Suite *nulls_suite(void)
+{
+    Suite *suite = suite_create("nulls");
+    TCase *tests = add_case(suite, begin_calls, end_calls);
+    add_tests(tests, every_function_that_takes_a_pointer_has_a_row);
+    add_loops(tests, N_CALLS, null_is_an_error_that_names_the_function);
+    return suite;
 }

@@ -1,12 +1,14 @@
 /* Threads: their number, processes that fork, programs with threads of their own, and a system that
  * gives no threads. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched.h: the processors of a thread */
+#endif
 #include "core/pool.h"
 #include "core/tensor.h"
-#include "fixture.h"
 #include "kernels/kernels.h"
-#include "optimizers.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/optimizers.h"
+#include "support/support.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -54,13 +56,14 @@ static void expect_each_once(int64_t units, int64_t grain)
 static const int counts[] = {1, 2, 3, 5, 16};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
-LOOP_TEST(every_unit_is_done_once_in_whole_grains, COUNTS)
+START_TEST(every_unit_is_done_once_in_whole_grains)
 {
     ng_set_threads(counts[_i]);
     for (int round = 0; round < 3; round++)
         for (int64_t units = 0; units <= MOST_UNITS; units += 1 + units * 2)
             for (int64_t grain = 1; grain <= units + 1; grain *= 3) expect_each_once(units, grain);
 }
+END_TEST
 
 static void share_again(const void *arguments, int64_t begin, int64_t end)
 {
@@ -71,13 +74,14 @@ static void share_again(const void *arguments, int64_t begin, int64_t end)
     }
 }
 
-TEST(a_loop_inside_a_loop_is_done_once_per_call)
+START_TEST(a_loop_inside_a_loop_is_done_once_per_call)
 {
     memset((void *)times, 0, sizeof times);
     ng_set_threads(4);
     ng_share(share_again, NULL, 50, 1, INT64_MAX);
     for (int i = 0; i < 100; i++) ck_assert_int_eq(times[i], 50);
 }
+END_TEST
 
 /* ---- A network whose step has loops of every kind ------------------------------------------ */
 
@@ -161,7 +165,7 @@ static uint64_t trained_alone(uint64_t seed)
 }
 
 /* With each optimizer in float, and in double. */
-LOOP_TEST(training_has_the_same_bits_for_any_number_of_threads, OPTIMIZERS + 1)
+START_TEST(training_has_the_same_bits_for_any_number_of_threads)
 {
     of_training = _i % OPTIMIZERS;
     in_training = _i < OPTIMIZERS ? NG_F32 : NG_F64;
@@ -172,6 +176,7 @@ LOOP_TEST(training_has_the_same_bits_for_any_number_of_threads, OPTIMIZERS + 1)
     }
     of_training = OF_adam, in_training = NG_F32;
 }
+END_TEST
 
 /* ---- The number of threads ------------------------------------------------------------------ */
 
@@ -205,7 +210,7 @@ static int running(void) { return count_threads(is_any, 0); }
 
 static void expect_running(int expected) { expect_threads(is_any, 0, expected); }
 
-TEST(the_number_of_threads_is_bounded)
+START_TEST(the_number_of_threads_is_bounded)
 {
     static const int accepted[] = {NG_MOST_THREADS, 1, 3},
                      refused[] = {NG_MOST_THREADS + 1, INT_MAX, -1, INT_MIN};
@@ -219,8 +224,9 @@ TEST(the_number_of_threads_is_bounded)
         ck_assert_int_eq(ng_threads(), 3);
     }
 }
+END_TEST
 
-TEST(the_default_is_omp_num_threads_or_the_processors)
+START_TEST(the_default_is_omp_num_threads_or_the_processors)
 {
     static const struct {
         const char *text;
@@ -240,9 +246,10 @@ TEST(the_default_is_omp_num_threads_or_the_processors)
     }
     unsetenv("OMP_NUM_THREADS");
 }
+END_TEST
 
 #ifdef __linux__
-TEST(one_usable_processor_is_one_thread)
+START_TEST(one_usable_processor_is_one_thread)
 {
     cpu_set_t before, one;
     ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
@@ -257,9 +264,10 @@ TEST(one_usable_processor_is_one_thread)
     sched_setaffinity(0, sizeof before, &before);
     ck_assert_int_eq(count, 1);
 }
+END_TEST
 #endif
 
-TEST(a_small_network_starts_no_thread)
+START_TEST(a_small_network_starts_no_thread)
 {
     const int before = running();
     ng_set_threads(4);
@@ -270,8 +278,9 @@ TEST(a_small_network_starts_no_thread)
     assert_ok(ng_backward(small, ng_sum(small, ng_forward(net, small, x))));
     expect_running(before);
 }
+END_TEST
 
-TEST(threads_are_started_for_large_work_and_ended_with_their_number)
+START_TEST(threads_are_started_for_large_work_and_ended_with_their_number)
 {
     const int before = running();
     for (int count = 4; count > 0; count /= 2) {
@@ -283,6 +292,7 @@ TEST(threads_are_started_for_large_work_and_ended_with_their_number)
         }
     }
 }
+END_TEST
 
 static bool has_niceness(const char *thread, int niceness)
 {
@@ -303,7 +313,7 @@ static bool blocks_signals(const char *thread, int value)
     return (mask >> (SIGINT - 1) & mask >> (SIGTERM - 1) & mask >> (SIGALRM - 1) & 1) == 1;
 }
 
-TEST(helpers_are_nicer_than_their_process_and_take_no_signals)
+START_TEST(helpers_are_nicer_than_their_process_and_take_no_signals)
 {
     enum { NICEST = 19 };
     const int own = getpriority(PRIO_PROCESS, 0), theirs = own + 10 < NICEST ? own + 10 : NICEST;
@@ -317,12 +327,11 @@ TEST(helpers_are_nicer_than_their_process_and_take_no_signals)
     expect_threads(has_niceness, own, own < NICEST ? before : before + 2);
     expect_threads(blocks_signals, 0, deaf + 2);
 }
+END_TEST
 
 /* ---- A system that gives no threads, or little memory ---------------------------------------- */
 
-FIXTURE(set_up, tear_down)
-
-LOOP_TEST(fewer_threads_than_wanted_are_no_error, 4)
+START_TEST(fewer_threads_than_wanted_are_no_error)
 {
     const uint64_t alone = trained_alone(1);
     const int before = running();
@@ -337,6 +346,7 @@ LOOP_TEST(fewer_threads_than_wanted_are_no_error, 4)
     expect_each_once(MOST_UNITS, 1);
     expect_running(before + 4);
 }
+END_TEST
 
 /* The product (m, k) by (k, n) of matrices that are large enough for packing, in four layouts. */
 static void multiply(int layout, ng_dtype dtype, ng_tensor *a, ng_tensor *b, ng_tensor *c)
@@ -350,7 +360,7 @@ static void multiply(int layout, ng_dtype dtype, ng_tensor *a, ng_tensor *b, ng_
         &(ng_product){M, N, K, {x, ta ? M : K, ta}, {y, tb ? K : N, tb}, .c = z, .c_row = N});
 }
 
-LOOP_TEST(a_product_without_memory_for_packing_has_the_same_bits, 8)
+START_TEST(a_product_without_memory_for_packing_has_the_same_bits)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     ng_rng rng = ng_rng_seeded(3);
@@ -368,6 +378,7 @@ LOOP_TEST(a_product_without_memory_for_packing_has_the_same_bits, 8)
     ck_assert(!ng_failed());
     assert_same_bits(packed, bare);
 }
+END_TEST
 
 /* ---- Small stacks --------------------------------------------------------------------------- */
 
@@ -392,7 +403,7 @@ static void *multiply_once(void *operands)
 }
 
 /* The library's thread-local memory is part of a thread's stack. */
-TEST(a_thread_with_a_small_stack_can_multiply)
+START_TEST(a_thread_with_a_small_stack_can_multiply)
 {
     ng_tensor *x[] = {own(ng_ones_new(NG_F32, NG_SHAPE(300000))),
                       own(ng_ones_new(NG_F32, NG_SHAPE(45000))),
@@ -401,6 +412,7 @@ TEST(a_thread_with_a_small_stack_can_multiply)
     run_on_stack(65536, multiply_once, x);
     assert_close(ng_get(x[2], 12345), 300, 1e-6);
 }
+END_TEST
 
 /* Sanitizers need more stack. */
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -415,10 +427,11 @@ static void *check_attention(void *unused)
 }
 
 /* 8 KB are left for the program. */
-TEST(a_thread_with_a_small_stack_can_check_attention)
+START_TEST(a_thread_with_a_small_stack_can_check_attention)
 {
     run_on_stack(131072 - 8192, check_attention, NULL);
 }
+END_TEST
 #endif
 
 static void *print_summary(void *net)
@@ -430,7 +443,7 @@ static void *print_summary(void *net)
     return NULL;
 }
 
-TEST(a_thread_with_a_small_stack_can_print_the_deepest_network)
+START_TEST(a_thread_with_a_small_stack_can_print_the_deepest_network)
 {
     ng_module *net = ng_relu_new();
     for (int i = 1; i < NG_MAX_DEPTH; i++) net = ng_residual_new(net);
@@ -438,6 +451,7 @@ TEST(a_thread_with_a_small_stack_can_print_the_deepest_network)
     ck_assert(!ng_failed());
     ng_module_free(net);
 }
+END_TEST
 
 /* ---- Programs with threads of their own ------------------------------------------------------ */
 
@@ -454,9 +468,7 @@ static void *train_trainee(void *argument)
     return NULL;
 }
 
-FIXTURE(NULL, NULL)
-
-TEST(networks_trained_at_once_have_the_bits_of_one_trained_alone)
+START_TEST(networks_trained_at_once_have_the_bits_of_one_trained_alone)
 {
     enum { TRAINEES = 3 };
     trainee trainees[TRAINEES];
@@ -473,6 +485,7 @@ TEST(networks_trained_at_once_have_the_bits_of_one_trained_alone)
         ck_assert(!trainees[i].failed && trainees[i].sum == alone[i]);
     }
 }
+END_TEST
 
 static void *change_threads(void *stop)
 {
@@ -483,7 +496,7 @@ static void *change_threads(void *stop)
     return NULL;
 }
 
-TEST(the_number_of_threads_may_change_while_others_train)
+START_TEST(the_number_of_threads_may_change_while_others_train)
 {
     const uint64_t alone = trained_alone(1);
     atomic_bool stop = false;
@@ -494,6 +507,7 @@ TEST(the_number_of_threads_may_change_while_others_train)
     pthread_join(thread, NULL);
     ck_assert_uint_eq(sum, alone);
 }
+END_TEST
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
@@ -517,8 +531,6 @@ static void expect_success(pid_t child)
     ck_assert_int_eq(WEXITSTATUS(status), EXIT_SUCCESS);
 }
 
-FIXTURE(NULL, NULL, .tags = "fork")
-
 static void *train_until(void *stop)
 {
     training t = start_training(2);
@@ -528,7 +540,7 @@ static void *train_until(void *stop)
 }
 
 /* And so does the parent. */
-TEST(a_child_of_a_busy_parent_trains)
+START_TEST(a_child_of_a_busy_parent_trains)
 {
     const uint64_t alone = trained_alone(1);
     atomic_bool stop = false;
@@ -544,6 +556,7 @@ TEST(a_child_of_a_busy_parent_trains)
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
 }
+END_TEST
 
 static void *set_threads_until(void *stop)
 {
@@ -553,7 +566,7 @@ static void *set_threads_until(void *stop)
 
 /* The pool has no thread yet, and another thread may hold it at the fork. An alarm ends a child
  * that waits for it for ever. */
-TEST(a_child_has_a_free_pool_whatever_held_it_at_the_fork)
+START_TEST(a_child_has_a_free_pool_whatever_held_it_at_the_fork)
 {
     atomic_bool stop = false;
     pthread_t thread;
@@ -574,4 +587,35 @@ TEST(a_child_has_a_free_pool_whatever_held_it_at_the_fork)
     }
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
+}
+END_TEST
+
+Suite *threads_suite(void)
+{
+    Suite *suite = suite_create("threads");
+    TCase *tests = add_case(suite, NULL, NULL);
+    add_tests(tests, a_loop_inside_a_loop_is_done_once_per_call, the_number_of_threads_is_bounded,
+              the_default_is_omp_num_threads_or_the_processors, a_small_network_starts_no_thread,
+              threads_are_started_for_large_work_and_ended_with_their_number,
+              helpers_are_nicer_than_their_process_and_take_no_signals,
+              networks_trained_at_once_have_the_bits_of_one_trained_alone,
+              the_number_of_threads_may_change_while_others_train);
+    add_loops(tests, COUNTS, every_unit_is_done_once_in_whole_grains);
+    add_loops(tests, OPTIMIZERS + 1, training_has_the_same_bits_for_any_number_of_threads);
+#ifdef __linux__
+    add_tests(tests, one_usable_processor_is_one_thread);
+#endif
+    tests = add_case(suite, set_up, tear_down);
+    add_tests(tests, a_thread_with_a_small_stack_can_multiply,
+              a_thread_with_a_small_stack_can_print_the_deepest_network);
+    add_loops(tests, 4, fewer_threads_than_wanted_are_no_error);
+    add_loops(tests, 8, a_product_without_memory_for_packing_has_the_same_bits);
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    add_tests(tests, a_thread_with_a_small_stack_can_check_attention);
+#endif
+    tests = add_case(suite, NULL, NULL);
+    tcase_set_tags(tests, "fork");
+    add_tests(tests, a_child_of_a_busy_parent_trains,
+              a_child_has_a_free_pool_whatever_held_it_at_the_fork);
+    return suite;
 }

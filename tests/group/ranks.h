@@ -2,7 +2,7 @@
 #ifndef NG_TESTS_RANKS_H
 #define NG_TESTS_RANKS_H
 
-#include "support.h"
+#include "support/support.h"
 
 /* In a rank a wrong result is a failure on its record. Only the test's own thread asserts. */
 #define expect(condition)                                                                          \

@@ -1,7 +1,7 @@
 /* Groups: sums along one tree, failures that reach all ranks, BatchNorm over the batches of all
  * ranks. Ranks are threads; tests/mpi has processes. */
-#include "fixture.h"
 #include "ranks.h"
+#include "support/fixture.h"
 
 /* ---- Sums --------------------------------------------------------------------------------- */
 
@@ -51,11 +51,12 @@ static ng_status sum_program(ng_group *group, void *with)
     return ng_failed() ? ng_error_status() : NG_OK;
 }
 
-LOOP_TEST(sums_have_the_bits_of_one_tree, MOST)
+START_TEST(sums_have_the_bits_of_one_tree)
 {
     sum_plan plans[] = {{NG_F64, FEW}, {NG_F32, FEW}, {NG_F64, MANY}, {NG_F32, MANY}, {NG_F32, 0}};
     for (int i = 0; i < 5; i++) assert_ranks_well(_i + 1, sum_program, &plans[i]);
 }
+END_TEST
 
 /* y = S(x^2), z = y x, L = the sum of z over the ranks; dL/dx_r = y + 2 x_r S(x), and so on. */
 static ng_status derivative_program(ng_group *group, void *with)
@@ -80,7 +81,8 @@ static ng_status derivative_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-TEST(a_sum_has_gradients_of_any_order) { assert_ranks_well(3, derivative_program, NULL); }
+START_TEST(a_sum_has_gradients_of_any_order) { assert_ranks_well(3, derivative_program, NULL); }
+END_TEST
 
 /* ---- Broadcast and gather -------------------------------------------------------------------- */
 
@@ -109,7 +111,8 @@ static ng_status handing_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-TEST(broadcast_and_gather_keep_all_bits) { assert_ranks_well(5, handing_program, NULL); }
+START_TEST(broadcast_and_gather_keep_all_bits) { assert_ranks_well(5, handing_program, NULL); }
+END_TEST
 
 /* ---- Failures ------------------------------------------------------------------------------ */
 
@@ -138,13 +141,14 @@ static ng_status faulty_program(ng_group *group, void *with)
     return status;
 }
 
-LOOP_TEST(a_failure_of_one_rank_is_an_error_on_all, FAULTS)
+START_TEST(a_failure_of_one_rank_is_an_error_on_all)
 {
     fault f = {.who = 4, .what = _i};
     assert_ranks_fail(6, faulty_program, &f, _i == FAILS_A_CALL ? NG_EPARSE : NG_ESTATE,
                       _i == FAILS_A_CALL ? "spoilt data" : "rank 4");
     ng_clear_error();
 }
+END_TEST
 
 static ng_status leaving_program(ng_group *group, void *with)
 {
@@ -155,12 +159,13 @@ static ng_status leaving_program(ng_group *group, void *with)
     return ng_failed() ? ng_error_status() : NG_OK;
 }
 
-LOOP_TEST(a_rank_that_leaves_early_is_an_error_on_the_others, 2)
+START_TEST(a_rank_that_leaves_early_is_an_error_on_the_others)
 {
     ng_status status = _i ? NG_EIO : NG_OK;
     ck_assert_int_eq(ng_group_run(leaving_program, &status, 3), _i ? NG_EIO : NG_ESTATE);
     ng_clear_error();
 }
+END_TEST
 
 /* Calls that send the same number of bytes: another function, rank, dtype or shape. */
 static ng_status crossing_program(ng_group *group, void *with)
@@ -181,11 +186,12 @@ static ng_status crossing_program(ng_group *group, void *with)
     return status;
 }
 
-LOOP_TEST(different_calls_of_the_same_size_are_an_error, 4)
+START_TEST(different_calls_of_the_same_size_are_an_error)
 {
     int which = _i;
     assert_ranks_fail(2, crossing_program, &which, NG_ESTATE, "rank 1 of 2");
 }
+END_TEST
 
 static ng_status late_program(ng_group *group, void *with)
 {
@@ -200,12 +206,13 @@ static ng_status late_program(ng_group *group, void *with)
     return first;
 }
 
-TEST(a_group_that_has_failed_has_ended)
+START_TEST(a_group_that_has_failed_has_ended)
 {
     assert_ranks_fail(4, late_program, NULL, NG_EIO, "torn");
 }
+END_TEST
 
-TEST(wrong_settings_are_errors)
+START_TEST(wrong_settings_are_errors)
 {
     assert_fails(ng_group_run(faulty_program, NULL, 0), NG_EVALUE);
     const ng_group_link bad = {.rank = 2, .size = 2};
@@ -217,6 +224,7 @@ TEST(wrong_settings_are_errors)
     ck_assert_int_eq(ng_group_size(group), 1);
     ng_tensor_free(x), ng_group_free(group), ng_group_free(NULL);
 }
+END_TEST
 
 /* A link that breaks after some calls. */
 static ng_status breaking(void *with, const void *mine, void *all, size_t bytes)
@@ -227,7 +235,7 @@ static ng_status breaking(void *with, const void *mine, void *all, size_t bytes)
     return NG_OK;
 }
 
-LOOP_TEST(a_link_that_fails_is_an_error_and_ends_the_group, 3)
+START_TEST(a_link_that_fails_is_an_error_and_ends_the_group)
 {
     int left = _i; /* the head, the parts, or the sums */
     ng_group *group = ng_group_over_new(
@@ -239,8 +247,9 @@ LOOP_TEST(a_link_that_fails_is_an_error_and_ends_the_group, 3)
     ck_assert_int_eq(left, -1);
     ng_tensor_free(x), ng_tape_free(on), ng_group_free(group);
 }
+END_TEST
 
-LOOP_TEST(too_few_threads_are_an_error, 2)
+START_TEST(too_few_threads_are_an_error)
 {
     static const int give[] = {0, 2};
     sum_plan plan = {NG_F64, FEW};
@@ -248,6 +257,7 @@ LOOP_TEST(too_few_threads_are_an_error, 2)
     ck_assert_int_eq(ng_group_run(sum_program, &plan, 6), NG_ENOMEM);
     ng_clear_error();
 }
+END_TEST
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
@@ -267,7 +277,8 @@ static ng_status hungry_program(ng_group *group, void *with)
     return ng_group_agree(group);
 }
 
-TEST(out_of_memory_on_one_rank_is_an_error_on_all) { refuse_each(2, hungry_program); }
+START_TEST(out_of_memory_on_one_rank_is_an_error_on_all) { refuse_each(2, hungry_program); }
+END_TEST
 
 /* ---- BatchNorm ------------------------------------------------------------------------------- */
 
@@ -397,7 +408,7 @@ static void check_norm(batch_plan plan, double offset)
     assert_ranks_well(4, norm_program, &plan);
 }
 
-LOOP_TEST(batch_norm_of_a_group_is_that_of_the_whole_batch, 5)
+START_TEST(batch_norm_of_a_group_is_that_of_the_whole_batch)
 {
     check_norm((batch_plan){.dtype = NG_F64, .tolerance = 1e-12, .share = _i}, 0.5);
     check_norm((batch_plan){.dtype = NG_F32, .tolerance = 2e-5, .share = _i}, 0.5);
@@ -407,6 +418,7 @@ LOOP_TEST(batch_norm_of_a_group_is_that_of_the_whole_batch, 5)
                    0.5);
     if (_i == 1) check_norm((batch_plan){.dtype = NG_F64, .tolerance = 1e-9, .share = 1}, 1e6);
 }
+END_TEST
 
 static ng_status lonely_program(ng_group *group, void *with)
 {
@@ -423,7 +435,11 @@ static ng_status lonely_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-TEST(one_value_per_channel_of_all_ranks_is_an_error) { assert_ranks_well(3, lonely_program, NULL); }
+START_TEST(one_value_per_channel_of_all_ranks_is_an_error)
+{
+    assert_ranks_well(3, lonely_program, NULL);
+}
+END_TEST
 
 /* ---- The checker ---------------------------------------------------------------------------- */
 
@@ -463,7 +479,8 @@ static ng_status checking_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-TEST(the_checker_passes_on_two_ranks) { assert_ranks_well(2, checking_program, NULL); }
+START_TEST(the_checker_passes_on_two_ranks) { assert_ranks_well(2, checking_program, NULL); }
+END_TEST
 
 /* ---- Gradients that only some ranks want ----------------------------------------------------- */
 
@@ -486,8 +503,28 @@ static ng_status some_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-LOOP_TEST(ranks_need_not_want_the_same_gradients, 4)
+START_TEST(ranks_need_not_want_the_same_gradients)
 {
     int wanted = _i;
     assert_ranks_well(2, some_program, &wanted);
+}
+END_TEST
+
+Suite *group_suite(void)
+{
+    Suite *suite = suite_create("group");
+    TCase *tests = add_case(suite, NULL, NULL);
+    add_tests(tests, a_sum_has_gradients_of_any_order, broadcast_and_gather_keep_all_bits,
+              a_group_that_has_failed_has_ended, wrong_settings_are_errors,
+              out_of_memory_on_one_rank_is_an_error_on_all,
+              one_value_per_channel_of_all_ranks_is_an_error, the_checker_passes_on_two_ranks);
+    add_loops(tests, MOST, sums_have_the_bits_of_one_tree);
+    add_loops(tests, FAULTS, a_failure_of_one_rank_is_an_error_on_all);
+    add_loops(tests, 2, a_rank_that_leaves_early_is_an_error_on_the_others,
+              too_few_threads_are_an_error);
+    add_loops(tests, 4, different_calls_of_the_same_size_are_an_error,
+              ranks_need_not_want_the_same_gradients);
+    add_loops(tests, 3, a_link_that_fails_is_an_error_and_ends_the_group);
+    add_loops(tests, 5, batch_norm_of_a_group_is_that_of_the_whole_batch);
+    return suite;
 }

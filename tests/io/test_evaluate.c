@@ -1,7 +1,7 @@
 /* ng_evaluate: the mean loss and the accuracy over a data set. Standardize: statistics of samples
  * as a first layer. */
-#include "folder.h"
 #include "norms/norm.h"
+#include "support/folder.h"
 
 /* A data set of copies, freed after the test. */
 static ng_dataset *data_of(ng_tensor *x, ng_tensor *y) { return own(ng_dataset_from(x, y)); }
@@ -215,19 +215,14 @@ END_TEST
 
 Suite *evaluate_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("evaluate", &tests);
+    Suite *suite = suite_create("evaluate");
+    TCase *tests = add_case(suite, set_up, tear_down);
     tcase_add_checked_fixture(tests, make_test_folder, remove_test_folder);
-    tcase_add_test(tests, loss_and_accuracy_are_means_over_samples);
-    tcase_add_test(tests, targets_have_a_mean_squared_error_and_no_accuracy);
-    tcase_add_test(tests, a_loss_of_ones_own_is_averaged);
-    tcase_add_test(tests, the_modes_are_as_before);
-    tcase_add_test(tests, what_cannot_be_evaluated_is_refused);
-    tcase_add_test(tests, standardizes_as_the_data_set);
-    tcase_add_test(tests, its_gradient_is_that_of_finite_differences);
-    tcase_add_test(tests, statistics_are_saved_with_the_network);
-    tcase_add_test(tests, bad_samples_are_refused);
-    tcase_add_test(tests, each_named_norm_takes_features);
-    tcase_add_test(tests, group_norm_by_name_is_of_each_position);
+    add_tests(tests, loss_and_accuracy_are_means_over_samples,
+              targets_have_a_mean_squared_error_and_no_accuracy, a_loss_of_ones_own_is_averaged,
+              the_modes_are_as_before, what_cannot_be_evaluated_is_refused,
+              standardizes_as_the_data_set, its_gradient_is_that_of_finite_differences,
+              statistics_are_saved_with_the_network, bad_samples_are_refused,
+              each_named_norm_takes_features, group_norm_by_name_is_of_each_position);
     return suite;
 }

@@ -1,7 +1,7 @@
 /* Networks in files: the safetensors format, from and for other programs. */
-#include "folder.h"
-#include "golden.h"
-#include "support.h"
+#include "support/folder.h"
+#include "support/golden.h"
+#include "support/support.h"
 
 /* ---- Tools --------------------------------------------------------------------------------- */
 
@@ -98,9 +98,7 @@ static void assert_computes_the_same(ng_module *net, const char *name)
     ng_tape_free(tape), ng_tensor_free(ids);
 }
 
-FIXTURE(set_up, tear_down)
-
-LOOP_TEST(pytorchs_networks_give_pytorchs_outputs, NETWORKS)
+START_TEST(pytorchs_networks_give_pytorchs_outputs)
 {
     ng_module *net = own(in_double(networks[_i].make()));
     assert_ok(ng_module_load(net, of_pytorch(networks[_i].name), .verify = true,
@@ -114,8 +112,9 @@ LOOP_TEST(pytorchs_networks_give_pytorchs_outputs, NETWORKS)
     assert_ok(ng_module_load(again, path, .verify = true));
     assert_computes_the_same(again, networks[_i].name);
 }
+END_TEST
 
-LOOP_TEST(a_saved_network_has_the_bytes_that_python_writes, 2)
+START_TEST(a_saved_network_has_the_bytes_that_python_writes)
 {
     ng_module *net = in_double(networks[_i].make());
     const char *path = in_folder("it.safetensors");
@@ -124,6 +123,7 @@ LOOP_TEST(a_saved_network_has_the_bytes_that_python_writes, 2)
     assert_same_files(path, of_pytorch(networks[_i].name));
     ng_module_free(net);
 }
+END_TEST
 
 /* ---- Other dtypes -------------------------------------------------------------------------- */
 
@@ -142,7 +142,7 @@ static ng_module *keeper_new(const char *name, ng_shape shape)
 
 static const char *const kind_names[] = {"f16", "bf16", "bool", "u8", "i8", "i16", "i32", "i64"};
 
-LOOP_TEST(every_dtype_is_read_as_what_pytorch_reads, sizeof kind_names / sizeof kind_names[0])
+START_TEST(every_dtype_is_read_as_what_pytorch_reads)
 {
     const char *name = kind_names[_i];
     ng_tensor *expected = golden("kinds/%s", name);
@@ -154,8 +154,9 @@ LOOP_TEST(every_dtype_is_read_as_what_pytorch_reads, sizeof kind_names / sizeof 
     ck_assert_int_eq(report.unused, 8);
     assert_same_bits(ng_module_find(into, name), expected);
 }
+END_TEST
 
-TEST(a_name_may_be_any_text)
+START_TEST(a_name_may_be_any_text)
 {
     ng_module *net = keeper_new("größe \"\\\t", NG_SCALAR);
     assert_ok(ng_module_load(net, of_pytorch("kinds"), .partial = true));
@@ -182,8 +183,9 @@ TEST(a_name_may_be_any_text)
     assert_refused(ng_module_save(net, in_folder("it")));
     ng_module_free(net);
 }
+END_TEST
 
-TEST(what_a_dtype_cannot_hold_is_refused)
+START_TEST(what_a_dtype_cannot_hold_is_refused)
 {
     /* -2^31 is exact in float32, 2^31 - 1 is not. */
     ng_module *net = keeper_new("i32", NG_SHAPE(2));
@@ -219,10 +221,11 @@ TEST(what_a_dtype_cannot_hold_is_refused)
     free(bytes);
     assert_refused(ng_module_load(norm, half, .partial = true));
 }
+END_TEST
 
 /* ---- Parts of networks --------------------------------------------------------------------- */
 
-TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
+START_TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
 {
     ng_module *saved = own(mlp());
     const char *path = in_folder("it.safetensors");
@@ -264,9 +267,10 @@ TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     assert_refused(ng_module_load(bare, path, .partial = true));
     ng_module_free(other);
 }
+END_TEST
 
 /* "Load if there is a file, else train": nothing is left on record that would end the training. */
-TEST(a_network_is_kept_where_there_is_no_file)
+START_TEST(a_network_is_kept_where_there_is_no_file)
 {
     ng_module *net = own(mlp());
     ng_tensor *kept = own(ng_copy_new(ng_module_find(net, "0.weight"), NG_F32));
@@ -289,9 +293,10 @@ TEST(a_network_is_kept_where_there_is_no_file)
     assert_fails(ng_module_load(net, file_of("{}", 3), .or_keep = true), NG_EPARSE);
     assert_fails(ng_module_load(net, in_folder("."), .or_keep = true), NG_EIO);
 }
+END_TEST
 
 /* Tensors of dtypes that the library does not read are ignored with .partial. */
-TEST(an_unused_tensor_may_have_any_dtype)
+START_TEST(an_unused_tensor_may_have_any_dtype)
 {
     static const char *const dtypes[] = {"F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "C64", "new"};
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
@@ -310,8 +315,9 @@ TEST(an_unused_tensor_may_have_any_dtype)
         ng_module_free(net), ng_module_free(other);
     }
 }
+END_TEST
 
-TEST(names_change_by_whole_parts)
+START_TEST(names_change_by_whole_parts)
 {
     static const struct {
         const char *from, *to, *name, *expected;
@@ -342,9 +348,10 @@ TEST(names_change_by_whole_parts)
     assert_refused(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0")));
     assert_refused(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("", "3")));
 }
+END_TEST
 
 /* A pair may rename the result of an earlier one. A pair that renames nothing is an error. */
-TEST(a_pair_that_renames_nothing_is_refused)
+START_TEST(a_pair_that_renames_nothing_is_refused)
 {
     ng_module *net = own(keeper_new("y", NG_SHAPE(12)));
     assert_ok(ng_module_load(net, of_pytorch("kinds"), .partial = true,
@@ -356,6 +363,7 @@ TEST(a_pair_that_renames_nothing_is_refused)
                                   .rename = NG_RENAME("x", "y", "f16", "x")));
     ck_assert(ng_get(ng_module_find(net, "y"), 0) == 7);
 }
+END_TEST
 
 /* ---- A strict reader ----------------------------------------------------------------------- */
 
@@ -427,9 +435,7 @@ static const struct {
 };
 enum { HEADERS = sizeof headers / sizeof headers[0] };
 
-FIXTURE(make_test_folder, remove_test_folder)
-
-LOOP_TEST(a_header_is_read_strictly, HEADERS)
+START_TEST(a_header_is_read_strictly)
 {
     ng_module *net = own(keeper_new("x", NG_SHAPE(1)));
     const char *path = file_of(headers[_i].header, headers[_i].bytes);
@@ -439,6 +445,7 @@ LOOP_TEST(a_header_is_read_strictly, HEADERS)
     ck_assert((status != NG_OK) == (headers[_i].problem != NULL));
     assert_values(ng_module_find(net, "x"), 0, status ? 7 : 0);
 }
+END_TEST
 
 /* The digest and a strict header leave no byte that may differ. */
 static void load_damaged(const char *path, bool is_cut)
@@ -451,7 +458,7 @@ static void load_damaged(const char *path, bool is_cut)
     ng_module_free(net);
 }
 
-TEST(a_damaged_network_is_refused_without_harm)
+START_TEST(a_damaged_network_is_refused_without_harm)
 {
     ng_module *net = own(ng_batch_norm_new(1));
     ng_named_tensor p;
@@ -460,8 +467,9 @@ TEST(a_damaged_network_is_refused_without_harm)
     assert_ok(ng_module_save(net, in_folder("it.safetensors")));
     read_damaged(in_folder("it.safetensors"), "damaged", 1, load_damaged);
 }
+END_TEST
 
-TEST(memory_is_bounded_by_the_files_size)
+START_TEST(memory_is_bounded_by_the_files_size)
 {
     ng_module *net = own(keeper_new("x", NG_SHAPE(1)));
     char bytes[64] = {0};
@@ -474,18 +482,18 @@ TEST(memory_is_bounded_by_the_files_size)
         ng_clear_error();
     }
 }
+END_TEST
 
-TEST(a_digest_is_wanted_where_it_is_asked_for)
+START_TEST(a_digest_is_wanted_where_it_is_asked_for)
 {
     ng_module *net = own(in_double(keeper_new("f16", NG_SHAPE(12))));
     assert_ok(ng_module_load(net, of_pytorch("kinds"), .partial = true));
     assert_fails(ng_module_load(net, of_pytorch("kinds"), .partial = true, .verify = true),
                  NG_EPARSE);
 }
+END_TEST
 
-FIXTURE(set_up, tear_down)
-
-TEST(loading_without_memory_changes_nothing)
+START_TEST(loading_without_memory_changes_nothing)
 {
     const int64_t before = allocations_live();
     for (int64_t n = 0, refused = 1; refused; n++) {
@@ -497,4 +505,25 @@ TEST(loading_without_memory_changes_nothing)
         ng_module_free(net);
         ck_assert_int_eq(allocations_live(), before);
     }
+}
+END_TEST
+
+Suite *files_suite(void)
+{
+    Suite *suite = suite_create("files");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(tests, a_name_may_be_any_text, what_a_dtype_cannot_hold_is_refused,
+              a_part_is_read_where_it_is_wanted_and_the_rest_is_named,
+              a_network_is_kept_where_there_is_no_file, an_unused_tensor_may_have_any_dtype,
+              names_change_by_whole_parts, a_pair_that_renames_nothing_is_refused,
+              loading_without_memory_changes_nothing);
+    add_loops(tests, NETWORKS, pytorchs_networks_give_pytorchs_outputs);
+    add_loops(tests, 2, a_saved_network_has_the_bytes_that_python_writes);
+    add_loops(tests, sizeof kind_names / sizeof kind_names[0],
+              every_dtype_is_read_as_what_pytorch_reads);
+    tests = add_case(suite, make_test_folder, remove_test_folder);
+    add_tests(tests, a_damaged_network_is_refused_without_harm, memory_is_bounded_by_the_files_size,
+              a_digest_is_wanted_where_it_is_asked_for);
+    add_loops(tests, HEADERS, a_header_is_read_strictly);
+    return suite;
 }

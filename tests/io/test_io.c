@@ -1,7 +1,7 @@
 /* Readers of data, data sets, histories, and the replacement of files. */
-#include "folder.h"
 #include "io/file.h"
-#include "support.h"
+#include "support/folder.h"
+#include "support/support.h"
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
@@ -55,9 +55,7 @@ static void assert_reads(ng_dataset *dataset, const double *x, int64_t rows, int
 #define ROWS(...)                                                                                  \
     (const double[]) { __VA_ARGS__ }
 
-FIXTURE(make_test_folder, remove_test_folder)
-
-TEST(csv_options_say_what_is_read)
+START_TEST(csv_options_say_what_is_read)
 {
     assert_reads(ng_dataset_read_csv(file_of("1,2.5,7\n-3,4e-1,0\n")),
                  ROWS(1, 2.5, -3, (double)0.4f), 2, 2, ROWS(7, 0));
@@ -69,16 +67,18 @@ TEST(csv_options_say_what_is_read)
     assert_reads(ng_dataset_read_csv(file_of("1,9007199254740991\n2,-9007199254740991\n")),
                  ROWS(1, 2), 2, 1, ROWS(9007199254740991, -9007199254740991));
 }
+END_TEST
 
-TEST(csv_label_may_be_any_column)
+START_TEST(csv_label_may_be_any_column)
 {
     const char *path = file_of("1,2,3\n4,5,6\n");
     assert_reads(ng_dataset_read_csv(path, .label_column = 1), ROWS(2, 3, 5, 6), 2, 2, ROWS(1, 4));
     assert_reads(ng_dataset_read_csv(path, .label_column = 2), ROWS(1, 3, 4, 6), 2, 2, ROWS(2, 5));
     assert_reads(ng_dataset_read_csv(path, .label_column = 3), ROWS(1, 2, 4, 5), 2, 2, ROWS(3, 6));
 }
+END_TEST
 
-TEST(csv_without_label_is_all_features_in_every_spelling)
+START_TEST(csv_without_label_is_all_features_in_every_spelling)
 {
     ng_dataset *data =
         own(ng_dataset_read_csv(file_of("+1,.5,5.,-0,1E2,1e+2,1e-400,0.10000000000000001\n"),
@@ -87,8 +87,9 @@ TEST(csv_without_label_is_all_features_in_every_spelling)
     ck_assert_int_eq(ng_dtype_of(ng_dataset_x(data)), NG_F64);
     ck_assert_ptr_eq(ng_dataset_y(data), NG_NONE);
 }
+END_TEST
 
-TEST(csv_last_columns_may_be_targets)
+START_TEST(csv_last_columns_may_be_targets)
 {
     const char *path = file_of("1,2.5,-7.25\n3,4,0.5\n");
     ng_dataset *data = ng_dataset_read_csv(path, .targets = 2, .scale = 2, .dtype = NG_F64);
@@ -101,8 +102,9 @@ TEST(csv_last_columns_may_be_targets)
     assert_refused(ng_dataset_read_csv(path, .targets = 1, .no_label = true));
     assert_fails(ng_dataset_read_csv(file_of("1,1e300\n"), .targets = 1), NG_EPARSE);
 }
+END_TEST
 
-TEST(folds_are_all_samples_once)
+START_TEST(folds_are_all_samples_once)
 {
     ng_tensor *x = own(ng_zeros_new(NG_F64, NG_SHAPE(11, 1))),
               *y = own(ng_zeros_new(NG_I64, NG_SHAPE(11)));
@@ -134,6 +136,7 @@ TEST(folds_are_all_samples_once)
     assert_values(ng_dataset_y(some), 0, 20, 0, 20);
     assert_refused(ng_dataset_subset_new(data, (const int64_t[]){11}, 1));
 }
+END_TEST
 
 static void assert_dat(const ng_tensor *x, const char *expected)
 {
@@ -141,7 +144,7 @@ static void assert_dat(const ng_tensor *x, const char *expected)
     ck_assert_str_eq(content_of(in_folder("it.dat")), expected);
 }
 
-TEST(a_tensor_is_written_as_gnuplot_reads_it)
+START_TEST(a_tensor_is_written_as_gnuplot_reads_it)
 {
     ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(2, 2, 1, 2),
                                       NG_VALUES(1, 0.1, (double)NAN, 4, 5, 6, 7, -8e300)));
@@ -157,8 +160,9 @@ TEST(a_tensor_is_written_as_gnuplot_reads_it)
     assert_dat(whole, "7\n-9223372036854775807\n");
     assert_fails(ng_tensor_write_dat(three, "/nowhere/at/all"), NG_EIO);
 }
+END_TEST
 
-TEST(csv_any_line_end_and_blank_lines_are_read_alike)
+START_TEST(csv_any_line_end_and_blank_lines_are_read_alike)
 {
     static const char *const texts[] = {"1,2\n3,4\n",
                                         "1,2\n3,4",
@@ -170,9 +174,10 @@ TEST(csv_any_line_end_and_blank_lines_are_read_alike)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_reads(ng_dataset_read_csv(file_of(texts[i])), ROWS(1, 3), 2, 1, ROWS(2, 4));
 }
+END_TEST
 
 /* The program's locale has no effect on numbers in files. */
-TEST(csv_and_history_write_a_point_in_any_locale)
+START_TEST(csv_and_history_write_a_point_in_any_locale)
 {
     write_commas();
     assert_reads(ng_dataset_read_csv(file_of("2.5,1\n")), ROWS(2.5), 1, 1, ROWS(1));
@@ -183,6 +188,7 @@ TEST(csv_and_history_write_a_point_in_any_locale)
     ng_history_free(history);
     setlocale(LC_NUMERIC, "C");
 }
+END_TEST
 
 /* Returns what `print` writes to a stream. */
 static const char *printed(void (*print)(FILE *stream))
@@ -208,7 +214,7 @@ static void print_summary(FILE *stream)
     ng_module_free(net);
 }
 
-TEST(texts_have_a_point_in_any_locale)
+START_TEST(texts_have_a_point_in_any_locale)
 {
     if (!write_commas()) return;
     char half[8];
@@ -225,6 +231,7 @@ TEST(texts_have_a_point_in_any_locale)
     ck_assert_str_eq(half, "0,5");
     setlocale(LC_NUMERIC, "C");
 }
+END_TEST
 
 /* Texts and a part of their error. Lines and columns are counted from 1. */
 static const struct {
@@ -260,14 +267,15 @@ static const struct {
      "\"wordswordswordswordswordswordswordswords...\""},
 };
 
-LOOP_TEST(csv_bad_content_is_named_by_line_and_column, (int)(sizeof bad_csv / sizeof bad_csv[0]))
+START_TEST(csv_bad_content_is_named_by_line_and_column)
 {
     const char *path = file_of(bad_csv[_i].text);
     assert_fails(ng_dataset_read_csv(path), NG_EPARSE, bad_csv[_i].message);
     ck_assert_int_eq(allocations_live(), 0);
 }
+END_TEST
 
-TEST(csv_settings_that_do_not_fit_are_refused)
+START_TEST(csv_settings_that_do_not_fit_are_refused)
 {
     const char *path = file_of("a,b\nc,d\n");
     ck_assert_ptr_null(ng_dataset_read_csv(path, .header = true));
@@ -282,15 +290,17 @@ TEST(csv_settings_that_do_not_fit_are_refused)
     assert_refused(ng_dataset_read_csv(path, .scale = HUGE_VAL));
     assert_fails(ng_dataset_read_csv(path, .dtype = NG_I64), NG_EDTYPE);
 }
+END_TEST
 
-TEST(csv_zero_byte_is_no_end_of_the_file)
+START_TEST(csv_zero_byte_is_no_end_of_the_file)
 {
     const char *path = put_file("it.csv", "1,2\n3\0,4\n", 9);
     assert_fails(ng_dataset_read_csv(path), NG_EPARSE);
 }
+END_TEST
 
 /* As in `program <(command)`: the size of a pipe is not known. */
-TEST(csv_is_read_from_a_pipe_to_its_end)
+START_TEST(csv_is_read_from_a_pipe_to_its_end)
 {
     enum { ROWS_OF_PIPE = 20000 };
     int ends[2];
@@ -317,8 +327,9 @@ TEST(csv_is_read_from_a_pipe_to_its_end)
     ng_dataset_free(data);
     close(ends[0]);
 }
+END_TEST
 
-TEST(a_folder_that_is_missing_is_named_by_the_path_that_was_given)
+START_TEST(a_folder_that_is_missing_is_named_by_the_path_that_was_given)
 {
     const char *path = in_folder("none/it.npy");
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(1)));
@@ -327,16 +338,18 @@ TEST(a_folder_that_is_missing_is_named_by_the_path_that_was_given)
     ck_assert_ptr_null(strstr(ng_error_text(), ".tmp"));
     ng_clear_error();
 }
+END_TEST
 
-TEST(unreadable_files_are_named_with_the_systems_reason)
+START_TEST(unreadable_files_are_named_with_the_systems_reason)
 {
     assert_fails(ng_dataset_read_csv(in_folder("none.csv")), NG_EIO);
     assert_fails(ng_dataset_read_csv(in_folder(".")), NG_EIO);
     assert_fails(ng_dataset_read_idx(in_folder("none.idx"), NULL), NG_EIO);
 }
+END_TEST
 
 /* 1797 lines of 64 pixels and a label; the first image is a 0. The sum was taken with awk. */
-TEST(digits_are_what_their_readme_says)
+START_TEST(digits_are_what_their_readme_says)
 {
     static const int first_rows[16] = {0, 0, 5, 13, 9, 1, 0, 0, 0, 0, 13, 15, 10, 15, 5, 0};
     ng_dataset *digits = own(ng_dataset_read_csv("examples/data/digits.csv"));
@@ -357,6 +370,7 @@ TEST(digits_are_what_their_readme_says)
     ck_assert_int_eq(of_label[8], 174);
     ck_assert_int_eq(ng_data_i64(y)[0], 0);
 }
+END_TEST
 
 /* ---- IDX ---- */
 
@@ -364,7 +378,7 @@ static const unsigned char images[] = {0, 0, 8, 3,  0,   0,   0,   2,   0, 0, 0,
                                        0, 3, 0, 51, 102, 153, 204, 255, 1, 2, 3, 4, 5, 6};
 static const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 7, 9};
 
-TEST(idx_images_and_labels_are_read)
+START_TEST(idx_images_and_labels_are_read)
 {
     const char *x = put_file("images", images, sizeof images);
     const char *y = put_file("labels", labels, sizeof labels);
@@ -386,6 +400,7 @@ TEST(idx_images_and_labels_are_read)
     ck_assert_double_eq(ng_at(ng_dataset_x(data), 0, 1, 2), 255);
     ng_dataset_free(data);
 }
+END_TEST
 
 static void assert_bad_images(const void *bytes, size_t size)
 {
@@ -394,7 +409,7 @@ static void assert_bad_images(const void *bytes, size_t size)
 }
 
 /* Any other length, what does not fit before memory is asked for, another type. */
-TEST(idx_files_that_are_none_are_refused)
+START_TEST(idx_files_that_are_none_are_refused)
 {
     unsigned char bytes[sizeof images + 1] = {0};
     memcpy(bytes, images, sizeof images);
@@ -411,8 +426,9 @@ TEST(idx_files_that_are_none_are_refused)
     static const unsigned char round[] = {0, 0, 8, 3, 0x80, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 4};
     assert_bad_images(round, sizeof round);
 }
+END_TEST
 
-TEST(idx_images_and_labels_must_be_as_many)
+START_TEST(idx_images_and_labels_must_be_as_many)
 {
     unsigned char three[] = {0, 0, 8, 1, 0, 0, 0, 3, 7, 9, 1};
     const char *x = put_file("images", images, sizeof images);
@@ -424,6 +440,7 @@ TEST(idx_images_and_labels_must_be_as_many)
     assert_refused(ng_dataset_read_idx(x, NULL, .scale = nan("")));
     assert_fails(ng_dataset_read_idx(x, NULL, .dtype = NG_I64), NG_EDTYPE);
 }
+END_TEST
 
 /* ---- Data sets ---- */
 
@@ -474,7 +491,7 @@ static void assert_each_once(const int64_t *order, int64_t count)
     }
 }
 
-TEST(batches_hand_out_each_sample_once)
+START_TEST(batches_hand_out_each_sample_once)
 {
     int64_t order[10];
     ng_dataset *data = own(numbered(10));
@@ -487,9 +504,10 @@ TEST(batches_hand_out_each_sample_once)
         ck_assert_int_eq(epoch_of(data, size, true, order), 10 - 10 % size);
     }
 }
+END_TEST
 
 /* A batch that is not there is zero. */
-TEST(batch_past_the_end_is_no_error)
+START_TEST(batch_past_the_end_is_no_error)
 {
     ng_dataset *data = own(numbered(4));
     ng_tape *tape = own(ng_tape_new());
@@ -518,8 +536,9 @@ TEST(batch_past_the_end_is_no_error)
         assert_error(none[i].status, none[i].status ? "ng_dataset_batch" : "");
     }
 }
+END_TEST
 
-TEST(batches_allocate_nothing_in_the_steady_state)
+START_TEST(batches_allocate_nothing_in_the_steady_state)
 {
     ng_dataset *data = own(numbered(50));
     ng_tape *tape = own(ng_tape_new());
@@ -532,8 +551,9 @@ TEST(batches_allocate_nothing_in_the_steady_state)
     }
     assert_none_allocated_since(before);
 }
+END_TEST
 
-TEST(shuffle_depends_on_the_seed_alone)
+START_TEST(shuffle_depends_on_the_seed_alone)
 {
     int64_t first[40], again[40], other[40];
     ng_dataset *data = own(numbered(40));
@@ -547,10 +567,11 @@ TEST(shuffle_depends_on_the_seed_alone)
     ck_assert_mem_ne(first, other, sizeof first);
     for (int64_t i = 0; i < 40; i++) ck_assert_int_eq(ng_data_i64(ng_dataset_y(data))[i], i);
 }
+END_TEST
 
 /* Each of the 6 orders of 3 samples is drawn 1000 times in 6000 on average, with a deviation of
  * sqrt(6000 * 1/6 * 5/6) = 29: six of those are 173. */
-TEST(shuffle_draws_every_order_equally)
+START_TEST(shuffle_draws_every_order_equally)
 {
     int count[27] = {0};
     int64_t order[3];
@@ -563,8 +584,9 @@ TEST(shuffle_draws_every_order_equally)
     static const int orders[6] = {5, 7, 11, 15, 19, 21};
     for (int i = 0; i < 6; i++) ck_assert_int_le(abs(count[orders[i]] - 1000), 173);
 }
+END_TEST
 
-TEST(split_is_disjoint_complete_and_of_the_seed)
+START_TEST(split_is_disjoint_complete_and_of_the_seed)
 {
     int64_t order[20], again[20], other[20];
     ng_dataset *data = own(numbered(20)), *a, *b;
@@ -585,8 +607,9 @@ TEST(split_is_disjoint_complete_and_of_the_seed)
     ck_assert_mem_ne(order, other, 13 * sizeof order[0]);
     ng_dataset_free(a), ng_dataset_free(b);
 }
+END_TEST
 
-TEST(split_copies)
+START_TEST(split_copies)
 {
     ng_dataset *data = numbered(6), *a, *b;
     ng_tensor *before = own(ng_copy_new(ng_dataset_x(data), NG_F32));
@@ -600,8 +623,9 @@ TEST(split_copies)
     ck_assert_int_eq(ng_dataset_count(a), 3); /* outlives its source */
     ng_dataset_free(a), ng_dataset_free(b);
 }
+END_TEST
 
-TEST(dataset_takes_any_dtype_and_targets)
+START_TEST(dataset_takes_any_dtype_and_targets)
 {
     ng_tensor *x = ng_tensor_from(NG_I64, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4));
     ng_tensor *y = ng_tensor_from(NG_F64, NG_SHAPE(2, 1, 2), NG_VALUES(.1, .2, .3, .4));
@@ -624,8 +648,9 @@ TEST(dataset_takes_any_dtype_and_targets)
     assert_values(batch.x, 0, 3, 4);
     ng_dataset_free(data);
 }
+END_TEST
 
-TEST(dataset_wants_as_many_labels_as_samples)
+START_TEST(dataset_wants_as_many_labels_as_samples)
 {
     ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(3, 2))),
               *y = own(ng_zeros_new(NG_I64, NG_SHAPE(2)));
@@ -637,6 +662,7 @@ TEST(dataset_wants_as_many_labels_as_samples)
     assert_fails(ng_dataset_from(empty, NG_NONE), NG_ESHAPE);
     assert_fails(ng_dataset_from(NG_NONE, y), NG_ESHAPE);
 }
+END_TEST
 
 static ng_dataset *of_values(ng_dtype dtype, ng_shape shape, const double *values, int64_t count)
 {
@@ -649,7 +675,7 @@ static ng_dataset *of_values(ng_dtype dtype, ng_shape shape, const double *value
 
 /* [1, 3, 5] has mean 3 and deviation sqrt(8/3). 0.1 is no binary fraction: the plain sum of three
  * is rounded, and the feature must still be constant. */
-TEST(standardized_features_have_mean_0_and_deviation_1)
+START_TEST(standardized_features_have_mean_0_and_deviation_1)
 {
     ng_dataset *data = of_values(NG_F64, NG_SHAPE(3, 2), NG_VALUES(1, .1, 3, .1, 5, .1));
     ng_dataset *test = of_values(NG_F64, NG_SHAPE(1, 2), NG_VALUES(7, 9));
@@ -667,10 +693,11 @@ TEST(standardized_features_have_mean_0_and_deviation_1)
     ck_assert_double_eq(ng_get(ng_dataset_x(lost), 1), HUGE_VAL);
     ck_assert_double_eq(ng_get(ng_dataset_x(lost), 2), 0);
 }
+END_TEST
 
 /* A standardized reference has mean 0 and deviation 1, which would leave the test set as it is.
  * Parts of a standardized data set may be standardized again. */
-TEST(standardize_wants_the_reference_to_be_the_last)
+START_TEST(standardize_wants_the_reference_to_be_the_last)
 {
     ng_dataset *train = own(of_values(NG_F64, NG_SHAPE(3, 1), NG_VALUES(1, 3, 5))), *part, *rest;
     ng_dataset *test = own(of_values(NG_F64, NG_SHAPE(1, 1), NG_VALUES(7)));
@@ -684,9 +711,10 @@ TEST(standardize_wants_the_reference_to_be_the_last)
     assert_ok(ng_dataset_standardize(train, train));
     ng_dataset_free(part), ng_dataset_free(rest);
 }
+END_TEST
 
 /* Mean 1e6 and deviation 1 are exact, so the result is exact. */
-TEST(standardize_keeps_the_digits_of_a_shifted_feature)
+START_TEST(standardize_keeps_the_digits_of_a_shifted_feature)
 {
     ng_dataset *data =
         of_values(NG_F32, NG_SHAPE(4, 1), NG_VALUES(999999, 1000001, 1000001, 999999));
@@ -694,8 +722,9 @@ TEST(standardize_keeps_the_digits_of_a_shifted_feature)
     assert_values(ng_dataset_x(data), 0, -1, 1, 1, -1);
     ng_dataset_free(data);
 }
+END_TEST
 
-TEST(standardize_refuses_what_has_no_statistics)
+START_TEST(standardize_refuses_what_has_no_statistics)
 {
     ng_dataset *data = of_values(NG_F64, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, nan("")));
     ng_dataset *wide = of_values(NG_F64, NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6));
@@ -709,10 +738,11 @@ TEST(standardize_refuses_what_has_no_statistics)
     assert_refused(ng_dataset_standardize(far, near));
     assert_values(ng_dataset_x(far), 0, 3, 0, 4, (double)-1e20F);
 }
+END_TEST
 
 /* ---- History ---- */
 
-TEST(history_file_is_aligned_columns)
+START_TEST(history_file_is_aligned_columns)
 {
     ng_history *history = ng_history_new("digits\nseed 0");
     ck_assert_int_eq(ng_history_block(history, "LayerNorm"), NG_OK);
@@ -748,9 +778,10 @@ TEST(history_file_is_aligned_columns)
              ng_version());
     ck_assert_str_eq(content_of(in_folder("it.dat")), expected);
 }
+END_TEST
 
 /* A step has one point; a history without blocks has one without a name. */
-TEST(logging_a_step_again_takes_no_memory)
+START_TEST(logging_a_step_again_takes_no_memory)
 {
     ng_history *history = own(ng_history_new("again"));
     for (int step = 0; step < 3; step++) ng_history_log(history, "x", step, step);
@@ -761,8 +792,9 @@ TEST(logging_a_step_again_takes_no_memory)
     ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")),
                                  "\n\nstep      x\n0         999\n1         997\n2         998\n"));
 }
+END_TEST
 
-TEST(history_gives_floats_back_exactly)
+START_TEST(history_gives_floats_back_exactly)
 {
     ng_rng rng = ng_rng_seeded(5);
     ng_history *history = ng_history_new("floats");
@@ -782,8 +814,9 @@ TEST(history_gives_floats_back_exactly)
         ck_assert((float)value == values[i]);
     }
 }
+END_TEST
 
-TEST(history_refuses_names_that_break_the_file)
+START_TEST(history_refuses_names_that_break_the_file)
 {
     static const char *const names[] = {"", "a b", "a\n", "a#", "\xc3\xa4", "step"};
     ng_history *history = own(ng_history_new("names"));
@@ -793,6 +826,7 @@ TEST(history_refuses_names_that_break_the_file)
     ck_assert_int_eq(ng_history_block(history, "a"), NG_OK);
     assert_refused(ng_history_block(history, "a"));
 }
+END_TEST
 
 /* ---- Replacing files ---- */
 
@@ -891,7 +925,7 @@ static void become_nobody(void)
 static void become_oneself(void) { ck_assert(seteuid(getuid()) == 0 && setegid(getgid()) == 0); }
 
 /* Each system call fails in turn. */
-LOOP_TEST(whatever_fails_leaves_the_old_file, WRITERS)
+START_TEST(whatever_fails_leaves_the_old_file)
 {
     const char *path = in_folder("failing.dat");
     int64_t calls = 0;
@@ -908,11 +942,12 @@ LOOP_TEST(whatever_fails_leaves_the_old_file, WRITERS)
         if (!refused) ck_assert(is_new(_i, path));
         ck_assert_int_lt(calls, 1000);
     }
-    /* open, mode, writes, fsync, close, rename; then none fails */
-    ck_assert_int_ge(calls, 7);
+    /* open, writes, fsync, close, rename; then none fails */
+    ck_assert_int_ge(calls, 6);
 }
+END_TEST
 
-LOOP_TEST(interrupted_and_short_calls_read_and_write_all, WRITERS)
+START_TEST(interrupted_and_short_calls_read_and_write_all)
 {
     const char *path = in_folder("pieces.dat");
     char whole[4096];
@@ -935,8 +970,9 @@ LOOP_TEST(interrupted_and_short_calls_read_and_write_all, WRITERS)
     ng_free(bytes);
     file_calls_succeed();
 }
+END_TEST
 
-TEST(many_writers_of_one_file_do_not_meet)
+START_TEST(many_writers_of_one_file_do_not_meet)
 {
     enum { MANY = 30 };
     ng_replacement *files = calloc(MANY, sizeof *files);
@@ -953,9 +989,10 @@ TEST(many_writers_of_one_file_do_not_meet)
     ck_assert_int_eq(unfinished_files(), 0);
     free(files);
 }
+END_TEST
 
 /* Two processes write one file and are killed at any moment. The file is always whole. */
-TEST(a_reader_never_finds_a_piece)
+START_TEST(a_reader_never_finds_a_piece)
 {
     static char bytes[2][40000];
     memset(bytes[0], 'a', sizeof bytes[0]), memset(bytes[1], 'b', sizeof bytes[1]);
@@ -979,6 +1016,7 @@ TEST(a_reader_never_finds_a_piece)
         ng_free(read);
     }
 }
+END_TEST
 
 static struct stat status_of(const char *path)
 {
@@ -987,7 +1025,7 @@ static struct stat status_of(const char *path)
     return status;
 }
 
-LOOP_TEST(the_replaced_file_keeps_its_mode, WRITERS)
+START_TEST(the_replaced_file_keeps_its_mode)
 {
     static const mode_t modes[] = {0600, 0640, 0666, 0755, 0200};
     const char *path = content_of_old(in_folder("mode.dat"));
@@ -999,8 +1037,9 @@ LOOP_TEST(the_replaced_file_keeps_its_mode, WRITERS)
     }
     umask(mask);
 }
+END_TEST
 
-LOOP_TEST(a_new_file_heeds_the_umask, WRITERS)
+START_TEST(a_new_file_heeds_the_umask)
 {
     static const mode_t masks[] = {022, 027, 077, 0};
     const char *path = in_folder("umask.dat");
@@ -1013,8 +1052,9 @@ LOOP_TEST(a_new_file_heeds_the_umask, WRITERS)
         ck_assert_uint_eq(status_of(path).st_mode & 07777, 0666 & ~masks[i]);
     }
 }
+END_TEST
 
-LOOP_TEST(only_regular_files_are_replaced, WRITERS)
+START_TEST(only_regular_files_are_replaced)
 {
     assert_keeps_old(_i, in_folder("."), "Is a directory");
     assert_keeps_old(_i, in_folder("no/such.dat"), "No such file or directory");
@@ -1025,8 +1065,9 @@ LOOP_TEST(only_regular_files_are_replaced, WRITERS)
     assert_keeps_old(_i, pipe, "not a regular file");
     ck_assert(S_ISFIFO(status_of(pipe).st_mode));
 }
+END_TEST
 
-LOOP_TEST(what_may_not_be_written_stays, WRITERS)
+START_TEST(what_may_not_be_written_stays)
 {
     const char *closed = in_folder("closed"), *inside = in_folder("closed/it.dat");
     const char *path = content_of_old(in_folder("protected.dat"));
@@ -1044,8 +1085,9 @@ LOOP_TEST(what_may_not_be_written_stays, WRITERS)
     ck_assert_int_eq(files_in(closed, ""), 1);
     ck_assert_int_eq(chmod(closed, 0755), 0);
 }
+END_TEST
 
-LOOP_TEST(a_name_that_is_too_long_is_an_error, WRITERS)
+START_TEST(a_name_that_is_too_long_is_an_error)
 {
     char name[256], path[512];
     memset(name, 'n', 255), name[255] = '\0';
@@ -1055,9 +1097,10 @@ LOOP_TEST(a_name_that_is_too_long_is_an_error, WRITERS)
     memset(endless, '/', sizeof endless - 2), endless[sizeof endless - 2] = 'x';
     assert_fails(writers[_i].write(endless), NG_EIO, "cannot write");
 }
+END_TEST
 
 /* A file of the current folder. */
-LOOP_TEST(a_path_may_be_a_name_alone, WRITERS)
+START_TEST(a_path_may_be_a_name_alone)
 {
     char here[PATH_MAX];
     ck_assert_ptr_nonnull(getcwd(here, sizeof here));
@@ -1067,8 +1110,9 @@ LOOP_TEST(a_path_may_be_a_name_alone, WRITERS)
     assert_ok(status);
     ck_assert(is_new(_i, in_folder("alone.dat")));
 }
+END_TEST
 
-TEST(an_unfinished_file_disappears)
+START_TEST(an_unfinished_file_disappears)
 {
     const char *path = content_of_old(in_folder("half.dat"));
     ng_replacement file;
@@ -1080,8 +1124,9 @@ TEST(an_unfinished_file_disappears)
     ck_assert_str_eq(content_of(path), "old");
     ck_assert_int_eq(unfinished_files(), 0);
 }
+END_TEST
 
-TEST(a_read_that_fails_is_an_error_and_closes_the_file)
+START_TEST(a_read_that_fails_is_an_error_and_closes_the_file)
 {
     const char *path = in_folder("unread.dat");
     assert_replaces(3, path);
@@ -1096,8 +1141,9 @@ TEST(a_read_that_fails_is_an_error_and_closes_the_file)
         if (!refused) break;
     }
 }
+END_TEST
 
-TEST(content_of_any_length_is_written_and_read_as_it_is)
+START_TEST(content_of_any_length_is_written_and_read_as_it_is)
 {
     static char bytes[300000];
     static const int64_t lengths[] = {0, 1, 4095, 4096, 4097, sizeof bytes};
@@ -1118,6 +1164,7 @@ TEST(content_of_any_length_is_written_and_read_as_it_is)
     ck_assert_int_gt(size, 100);
     ng_free(read);
 }
+END_TEST
 
 /* ---- Out of memory ---- */
 
@@ -1164,7 +1211,7 @@ static bool log_and_write(void)
     return worked;
 }
 
-TEST(readers_and_history_survive_any_refused_allocation)
+START_TEST(readers_and_history_survive_any_refused_allocation)
 {
     file_of("1,2\n3,4\n5,6\n");
     put_file("images", images, sizeof images);
@@ -1174,8 +1221,9 @@ TEST(readers_and_history_survive_any_refused_allocation)
     refuse_each_allocation(log_and_write);
     ck_assert_int_eq(files_named(""), 4); /* no temporary file is left */
 }
+END_TEST
 
-TEST(a_refused_log_leaves_the_history_as_it_was)
+START_TEST(a_refused_log_leaves_the_history_as_it_was)
 {
     ng_history *history = own(ng_history_new("memory"));
     for (int step = 0; step < 8; step++) ng_history_log(history, "x", step, 1);
@@ -1185,4 +1233,45 @@ TEST(a_refused_log_leaves_the_history_as_it_was)
     assert_error(NG_ENOMEM, "");
     assert_ok(ng_history_write(history, in_folder("it.dat")));
     ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")), "\nstep      x\n0         1\n"));
+}
+END_TEST
+
+Suite *io_suite(void)
+{
+    Suite *suite = suite_create("io");
+    TCase *tests = add_case(suite, make_test_folder, remove_test_folder);
+    add_tests(tests, csv_options_say_what_is_read, csv_label_may_be_any_column,
+              csv_without_label_is_all_features_in_every_spelling, csv_last_columns_may_be_targets,
+              folds_are_all_samples_once, a_tensor_is_written_as_gnuplot_reads_it,
+              csv_any_line_end_and_blank_lines_are_read_alike,
+              csv_and_history_write_a_point_in_any_locale, texts_have_a_point_in_any_locale,
+              csv_settings_that_do_not_fit_are_refused, csv_zero_byte_is_no_end_of_the_file,
+              csv_is_read_from_a_pipe_to_its_end,
+              a_folder_that_is_missing_is_named_by_the_path_that_was_given,
+              unreadable_files_are_named_with_the_systems_reason, digits_are_what_their_readme_says,
+              idx_images_and_labels_are_read, idx_files_that_are_none_are_refused,
+              idx_images_and_labels_must_be_as_many, batches_hand_out_each_sample_once,
+              batch_past_the_end_is_no_error, batches_allocate_nothing_in_the_steady_state,
+              shuffle_depends_on_the_seed_alone, shuffle_draws_every_order_equally,
+              split_is_disjoint_complete_and_of_the_seed, split_copies,
+              dataset_takes_any_dtype_and_targets, dataset_wants_as_many_labels_as_samples,
+              standardized_features_have_mean_0_and_deviation_1,
+              standardize_wants_the_reference_to_be_the_last,
+              standardize_keeps_the_digits_of_a_shifted_feature,
+              standardize_refuses_what_has_no_statistics, history_file_is_aligned_columns,
+              logging_a_step_again_takes_no_memory, history_gives_floats_back_exactly,
+              history_refuses_names_that_break_the_file, many_writers_of_one_file_do_not_meet,
+              a_reader_never_finds_a_piece, an_unfinished_file_disappears,
+              a_read_that_fails_is_an_error_and_closes_the_file,
+              content_of_any_length_is_written_and_read_as_it_is,
+              readers_and_history_survive_any_refused_allocation,
+              a_refused_log_leaves_the_history_as_it_was);
+    add_loops(tests, (int)(sizeof bad_csv / sizeof bad_csv[0]),
+              csv_bad_content_is_named_by_line_and_column);
+    add_loops(tests, WRITERS, whatever_fails_leaves_the_old_file,
+              interrupted_and_short_calls_read_and_write_all, the_replaced_file_keeps_its_mode,
+              a_new_file_heeds_the_umask, only_regular_files_are_replaced,
+              what_may_not_be_written_stays, a_name_that_is_too_long_is_an_error,
+              a_path_may_be_a_name_alone);
+    return suite;
 }

@@ -1,6 +1,6 @@
 /* Arrays in NumPy's files, and compressed ones. */
-#include "folder.h"
-#include "support.h"
+#include "support/folder.h"
+#include "support/support.h"
 
 #include "core/alloc.h"
 #include "io/unpack.h"
@@ -84,9 +84,7 @@ enum { COMPRESSED = 1 };
 static const char *const archives[] = {"tests/golden/numpy.npz",
                                        "tests/golden/numpy_compressed.npz"};
 
-FIXTURE(make_test_folder, remove_test_folder)
-
-LOOP_TEST(arrays_of_every_dtype_are_read, ARCHIVES)
+START_TEST(arrays_of_every_dtype_are_read)
 {
     static const struct {
         const char *name;
@@ -105,8 +103,9 @@ LOOP_TEST(arrays_of_every_dtype_are_read, ARCHIVES)
     assert_is(ng_tensor_read_npz(archives[_i], "none"), NG_F32, NG_SHAPE(0, 3), 'f');
     assert_refused(ng_tensor_read_npz(archives[_i], "f16"));
 }
+END_TEST
 
-TEST(every_version_of_the_header_is_read)
+START_TEST(every_version_of_the_header_is_read)
 {
     for (int version = 1; version <= 3; version++) {
         char path[64];
@@ -118,8 +117,9 @@ TEST(every_version_of_the_header_is_read)
         free(bytes);
     }
 }
+END_TEST
 
-LOOP_TEST(a_data_set_is_read_from_an_archive, ARCHIVES)
+START_TEST(a_data_set_is_read_from_an_archive)
 {
     ng_dataset *data = ng_dataset_read_npz(archives[_i], .scale = 0.5);
     assert_ok(data);
@@ -146,6 +146,7 @@ LOOP_TEST(a_data_set_is_read_from_an_archive, ARCHIVES)
     assert_fails(ng_dataset_read_npz(archives[_i], .dtype = NG_I64), NG_EDTYPE);
     assert_refused(ng_dataset_read_npz(archives[_i], .no_label = true, .y = "y"));
 }
+END_TEST
 
 /* ---- Write --------------------------------------------------------------------------------- */
 
@@ -156,7 +157,7 @@ static ng_tensor *sample(ng_dtype dtype, ng_shape shape)
     return x;
 }
 
-TEST(a_saved_array_has_the_bytes_that_numpy_writes)
+START_TEST(a_saved_array_has_the_bytes_that_numpy_writes)
 {
     ng_tensor *x = sample(NG_F32, NG_SHAPE(3, 4));
     const char *path = in_folder("it.npy");
@@ -164,8 +165,9 @@ TEST(a_saved_array_has_the_bytes_that_numpy_writes)
     assert_same_files(path, "tests/golden/numpy.npy");
     ng_tensor_free(x);
 }
+END_TEST
 
-TEST(what_is_saved_is_read_again)
+START_TEST(what_is_saved_is_read_again)
 {
     static const ng_dtype dtypes[] = {NG_F32, NG_F64, NG_I64};
     const ng_shape shapes[] = {NG_SCALAR,      NG_SHAPE(1),       NG_SHAPE(1000, 3),
@@ -176,8 +178,9 @@ TEST(what_is_saved_is_read_again)
         assert_same_bits(x, own(ng_tensor_read_npy(in_folder("it.npy"))));
     }
 }
+END_TEST
 
-TEST(saving_and_loading_without_memory_is_an_error)
+START_TEST(saving_and_loading_without_memory_is_an_error)
 {
     ng_tensor *x = sample(NG_F32, NG_SHAPE(3, 4));
     for (int64_t n = 0, refused = 1; refused; n++) {
@@ -195,6 +198,7 @@ TEST(saving_and_loading_without_memory_is_an_error)
     ng_tensor_free(x);
     ck_assert_int_eq(allocations_live(), 0);
 }
+END_TEST
 
 /* Reading takes the memory of the file, of the arrays that are read, and small buffers. */
 enum { ARRAY = 4 << 20, SMALL = 1 << 17 };
@@ -213,7 +217,7 @@ static int64_t peak_of_reading(const char *path, const char *x, const char *y)
     return peak - second > alone ? peak - second : alone;
 }
 
-TEST(an_archive_is_read_without_a_second_copy_of_its_arrays)
+START_TEST(an_archive_is_read_without_a_second_copy_of_its_arrays)
 {
     ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(16, ARRAY / 64)));
     put_archive(x, "xy");
@@ -221,6 +225,7 @@ TEST(an_archive_is_read_without_a_second_copy_of_its_arrays)
     ck_assert_int_ge(peak, 3 * ARRAY);
     ck_assert_int_le(peak, 3 * ARRAY + SMALL);
 }
+END_TEST
 
 /* ---- What is refused ----------------------------------------------------------------------- */
 
@@ -259,7 +264,7 @@ static const struct {
 };
 enum { HEADERS = sizeof headers / sizeof headers[0] };
 
-LOOP_TEST(a_header_is_read_strictly, HEADERS)
+START_TEST(a_header_is_read_strictly)
 {
     char bytes[512] = "\x93NUMPY\1";
     const size_t length = strlen(headers[_i].header);
@@ -273,6 +278,7 @@ LOOP_TEST(a_header_is_read_strictly, HEADERS)
         ng_tensor_free(x);
     }
 }
+END_TEST
 
 static void read_npy(const char *path, bool is_cut)
 {
@@ -286,17 +292,18 @@ static void read_npz(const char *path, bool is_cut)
     ck_assert(!is_cut || ng_failed());
 }
 
-TEST(damaged_files_are_refused_without_harm)
+START_TEST(damaged_files_are_refused_without_harm)
 {
     read_damaged("tests/golden/numpy3.npy", "it.npy", 1, read_npy);
     for (int i = 0; i < ARCHIVES; i++) read_damaged(archives[i], "it.npz", 17, read_npz);
     ck_assert_int_eq(allocations_live(), 0);
 }
+END_TEST
 
 enum { END = -22, ENTRY = END - 46 - 5 }; /* of the last array, from the file's end */
 
 /* Damages the entry of the last array, and the end of the archive. */
-TEST(a_damaged_directory_is_refused)
+START_TEST(a_damaged_directory_is_refused)
 {
     static const struct {
         int at, bytes;
@@ -324,10 +331,11 @@ TEST(a_damaged_directory_is_refused)
     }
     free(bytes);
 }
+END_TEST
 
 /* The last bytes before the directory belong to the last array. Some of the very last bits of a
  * compressed one have no meaning. */
-TEST(a_flipped_bit_fails_the_checksum)
+START_TEST(a_flipped_bit_fails_the_checksum)
 {
     for (int i = 0; i < ARCHIVES; i++) {
         size_t size, at = 0;
@@ -341,9 +349,10 @@ TEST(a_flipped_bit_fails_the_checksum)
         free(bytes);
     }
 }
+END_TEST
 
 /* numpy.load reads such a file, which zip can add. */
-TEST(an_array_without_npy_in_its_name_is_read)
+START_TEST(an_array_without_npy_in_its_name_is_read)
 {
     ng_tensor *x = sample(NG_F32, NG_SHAPE(3));
     size_t size;
@@ -356,8 +365,9 @@ TEST(an_array_without_npy_in_its_name_is_read)
     assert_refused(ng_tensor_read_npz(in_folder("it.npz"), "x"));
     free(bytes), ng_tensor_free(x), ng_tensor_free(y);
 }
+END_TEST
 
-TEST(what_does_not_fit_int64_is_refused)
+START_TEST(what_does_not_fit_int64_is_refused)
 {
     char bytes[128] = "\x93NUMPY\1";
     static const char header[] = "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }";
@@ -366,6 +376,7 @@ TEST(what_does_not_fit_int64_is_refused)
     memset(bytes + 10 + strlen(header), 0xff, 8);
     assert_refused(ng_tensor_read_npy(put_file("it.npy", bytes, 18 + strlen(header))));
 }
+END_TEST
 
 /* ---- gzip ---------------------------------------------------------------------------------- */
 
@@ -387,7 +398,7 @@ static const char *packed(const char *name, const char *content)
     return gzipped(name);
 }
 
-TEST(compressed_csv_and_idx_are_read)
+START_TEST(compressed_csv_and_idx_are_read)
 {
     const char *path = packed("it.csv", "1,2,0\n3,4,1\n");
     ng_dataset *data = ng_dataset_read_csv(path);
@@ -420,8 +431,9 @@ TEST(compressed_csv_and_idx_are_read)
     assert_values(ng_dataset_x(data), 0, 0, 1, 1, 0);
     ng_dataset_free(data);
 }
+END_TEST
 
-TEST(a_long_compressed_file_is_read)
+START_TEST(a_long_compressed_file_is_read)
 {
     static char content[300000];
     ng_rng rng = ng_rng_seeded(1);
@@ -433,22 +445,25 @@ TEST(a_long_compressed_file_is_read)
     assert_same_bits(ng_dataset_x(a), ng_dataset_x(b));
     assert_same_bits(ng_dataset_y(a), ng_dataset_y(b));
 }
+END_TEST
 
-TEST(a_compressed_array_is_unpacked_into_the_tensor)
+START_TEST(a_compressed_array_is_unpacked_into_the_tensor)
 {
     ck_assert_int_le(peak_of_reading("tests/golden/numpy_steps.npz", "x", NULL), ARRAY + SMALL);
 }
+END_TEST
 
 /* zlib gets a megabyte at a time. */
-TEST(a_compressed_array_is_put_together_from_its_pieces)
+START_TEST(a_compressed_array_is_put_together_from_its_pieces)
 {
     ng_tensor *x = own(ng_tensor_read_npz("tests/golden/numpy_steps.npz", "x"));
     ck_assert_int_eq(ng_size(x), 16 * 65536);
     for (int64_t i = 0; i < ng_size(x); i += 4095) ck_assert(ng_get(x, i) == (double)(i / 4096));
 }
+END_TEST
 
 /* The directory promises a byte less than the array has, or counts one that stands after it. */
-TEST(a_compressed_array_of_another_length_is_refused)
+START_TEST(a_compressed_array_of_another_length_is_refused)
 {
     size_t size;
     assert_fails(ng_tensor_read_npz("tests/golden/numpy_longer.npz", "x"), NG_EPARSE);
@@ -457,10 +472,11 @@ TEST(a_compressed_array_of_another_length_is_refused)
     assert_fails(ng_tensor_read_npz(put_file("it.npz", counted, size), "y"), NG_EPARSE);
     free(counted);
 }
+END_TEST
 
 /* One array as a deflated block that is stored: its last byte, with which the input ends, is one
  * more than the directory promises. The checksum is that of what it promises. */
-TEST(a_byte_at_the_end_of_the_input_is_noticed)
+START_TEST(a_byte_at_the_end_of_the_input_is_noticed)
 {
     ng_tensor *x = own(sample(NG_F32, NG_SHAPE(3)));
     const char *path = put_archive(x, "x");
@@ -487,15 +503,43 @@ TEST(a_byte_at_the_end_of_the_input_is_noticed)
         free(was);
     }
 }
+END_TEST
 
 #else
 
-TEST(without_zlib_a_compressed_file_says_how_to_read_it)
+START_TEST(without_zlib_a_compressed_file_says_how_to_read_it)
 {
     static const char says[] = "compressed, and normgrad was built without zlib";
     assert_fails(ng_tensor_read_npz(archives[COMPRESSED], "x"), NG_EPARSE, says);
     assert_fails(ng_dataset_read_csv(put_file("it.csv.gz", "\x1f\x8b\x08\0gzip", 8)), NG_EPARSE,
                  says);
 }
+END_TEST
 
 #endif
+
+Suite *numpy_suite(void)
+{
+    Suite *suite = suite_create("numpy");
+    TCase *tests = add_case(suite, make_test_folder, remove_test_folder);
+    add_tests(tests, every_version_of_the_header_is_read,
+              a_saved_array_has_the_bytes_that_numpy_writes, what_is_saved_is_read_again,
+              saving_and_loading_without_memory_is_an_error,
+              an_archive_is_read_without_a_second_copy_of_its_arrays,
+              damaged_files_are_refused_without_harm, a_damaged_directory_is_refused,
+              a_flipped_bit_fails_the_checksum, an_array_without_npy_in_its_name_is_read,
+              what_does_not_fit_int64_is_refused);
+    add_loops(tests, ARCHIVES, arrays_of_every_dtype_are_read, a_data_set_is_read_from_an_archive);
+    add_loops(tests, HEADERS, a_header_is_read_strictly);
+#ifdef NG_WITH_ZLIB
+    add_tests(tests, compressed_csv_and_idx_are_read, a_long_compressed_file_is_read,
+              a_compressed_array_is_unpacked_into_the_tensor,
+              a_compressed_array_is_put_together_from_its_pieces,
+              a_compressed_array_of_another_length_is_refused,
+              a_byte_at_the_end_of_the_input_is_noticed);
+#endif
+#ifndef NG_WITH_ZLIB
+    add_tests(tests, without_zlib_a_compressed_file_says_how_to_read_it);
+#endif
+    return suite;
+}

@@ -1,7 +1,7 @@
 /* Trainings that are stopped, killed and resumed end with the same bits as one that was not. */
-#include "folder.h"
-#include "optimizers.h"
-#include "support.h"
+#include "support/folder.h"
+#include "support/optimizers.h"
+#include "support/support.h"
 #include <errno.h>
 #include <limits.h>
 #include <locale.h>
@@ -152,9 +152,7 @@ static void finish(int optimizer, const char *path, int64_t step)
 
 /* ---- Left at each step --------------------------------------------------------------------- */
 
-FIXTURE(make_test_folder, remove_test_folder)
-
-LOOP_TEST(left_at_any_step_it_ends_with_the_same_bits, PROJECTED + 1)
+START_TEST(left_at_any_step_it_ends_with_the_same_bits)
 {
     leave_undisturbed(_i);
     const char *path = in_folder("left");
@@ -168,8 +166,9 @@ LOOP_TEST(left_at_any_step_it_ends_with_the_same_bits, PROJECTED + 1)
         unlink(path);
     }
 }
+END_TEST
 
-LOOP_TEST(resuming_in_the_same_process_replaces_its_state, OPTIMIZERS)
+START_TEST(resuming_in_the_same_process_replaces_its_state)
 {
     leave_undisturbed(_i);
     const char *path = in_folder("again");
@@ -183,8 +182,9 @@ LOOP_TEST(resuming_in_the_same_process_replaces_its_state, OPTIMIZERS)
     end(&r);
     assert_same_files(path, undisturbed);
 }
+END_TEST
 
-LOOP_TEST(a_stopped_training_saves_and_resumes, OPTIMIZERS)
+START_TEST(a_stopped_training_saves_and_resumes)
 {
     leave_undisturbed(_i);
     const char *path = in_folder("stopped");
@@ -207,6 +207,7 @@ LOOP_TEST(a_stopped_training_saves_and_resumes, OPTIMIZERS)
     stop_at = -1;
     finish(_i, path, 13);
 }
+END_TEST
 
 /* ---- Killed -------------------------------------------------------------------------------- */
 
@@ -243,9 +244,7 @@ static bool survives(int optimizer, const char *path, double seconds)
     return WIFEXITED(status);
 }
 
-FIXTURE(make_test_folder, remove_test_folder, .timeout = kills_wanted() > 100 ? 3600 : 0)
-
-LOOP_TEST(killed_at_random_moments_it_ends_with_the_same_bits, OPTIMIZERS)
+START_TEST(killed_at_random_moments_it_ends_with_the_same_bits)
 {
     leave_undisturbed(_i);
     const char *path = in_folder("killed");
@@ -268,10 +267,11 @@ LOOP_TEST(killed_at_random_moments_it_ends_with_the_same_bits, OPTIMIZERS)
         assert_same_files(path, undisturbed);
     }
 }
+END_TEST
 
 /* ---- The files of the past ----------------------------------------------------------------- */
 
-TEST(the_last_files_are_kept_and_no_more)
+START_TEST(the_last_files_are_kept_and_no_more)
 {
     const char *path = in_folder("state");
     run r;
@@ -289,6 +289,7 @@ TEST(the_last_files_are_kept_and_no_more)
         end(&r);
     }
 }
+END_TEST
 
 static void save_at(const char *path, int64_t step)
 {
@@ -299,7 +300,7 @@ static void save_at(const char *path, int64_t step)
 }
 
 /* Each system call fails in turn. The training ends with an error, and the file is whole. */
-TEST(whatever_fails_leaves_a_file_to_resume_from)
+START_TEST(whatever_fails_leaves_a_file_to_resume_from)
 {
     leave_undisturbed(OF_adam);
     const char *path = in_folder("state");
@@ -327,8 +328,9 @@ TEST(whatever_fails_leaves_a_file_to_resume_from)
         }
     }
 }
+END_TEST
 
-TEST(every_allocation_may_fail)
+START_TEST(every_allocation_may_fail)
 {
     const char *path = in_folder("state");
     run r;
@@ -349,10 +351,11 @@ TEST(every_allocation_may_fail)
     end(&r);
     ck_assert_int_eq(allocations_live(), 0);
 }
+END_TEST
 
 /* ---- What does not fit --------------------------------------------------------------------- */
 
-TEST(another_training_is_refused_with_the_difference)
+START_TEST(another_training_is_refused_with_the_difference)
 {
     const char *path = in_folder("state");
     save_at(path, 4);
@@ -399,6 +402,7 @@ TEST(another_training_is_refused_with_the_difference)
     assert_ok(ng_training_resume(r.training, .or_begin = true));
     end(&r);
 }
+END_TEST
 
 /* `before` saves and resumes. `after`, which differs in one setting, is refused; with .changed it
  * resumes if `may_change`. Frees both. */
@@ -429,7 +433,7 @@ static ng_optimizer *with_group(ng_module *net, const char *pattern, double lr_s
     return sgd;
 }
 
-TEST(every_setting_of_an_optimizer_is_compared)
+START_TEST(every_setting_of_an_optimizer_is_compared)
 {
     ng_module *net = own(ng_linear_new(2, 2));
 #define SCHEDULED(...) ng_sgd_new(net, .schedule = NG_SCHEDULE(__VA_ARGS__))
@@ -438,7 +442,7 @@ TEST(every_setting_of_an_optimizer_is_compared)
     expect_compared(true, CALLED(ng_##name##_new, net REQUIRED_##name),                            \
                     CALLED(ng_##name##_new, net REQUIRED_##name, .setting = other));
 #define FLAG(name, setting) SETTING(name, setting, true, )
-#include "optimizers.def"
+#include "support/optimizers.def"
     expect_compared(true, ng_sgd_new(net, .momentum = 0.9), ng_sgd_new(net, .momentum = 0.8));
     expect_compared(true, ng_sgd_new(net, .momentum = 0.9, .dampening = 0.1),
                     ng_sgd_new(net, .momentum = 0.9));
@@ -471,9 +475,10 @@ TEST(every_setting_of_an_optimizer_is_compared)
     assert_ok(ng_optimizer_set_projection(projected, draw_in, NULL));
     expect_compared(true, projected, ng_sgd_new(net));
 }
+END_TEST
 
 /* Other state arrays cannot be used, also with .changed. */
-TEST(a_setting_with_state_of_its_own_cannot_change)
+START_TEST(a_setting_with_state_of_its_own_cannot_change)
 {
     ng_module *net = own(ng_linear_new(2, 2));
     expect_compared(false, ng_sgd_new(net), ng_sgd_new(net, .momentum = 0.9));
@@ -482,8 +487,9 @@ TEST(a_setting_with_state_of_its_own_cannot_change)
     expect_compared(false, ng_rmsprop_new(net, .centered = true),
                     ng_rmsprop_new(net, .momentum = 0.9));
 }
+END_TEST
 
-TEST(every_setting_of_the_order_of_samples_is_compared)
+START_TEST(every_setting_of_the_order_of_samples_is_compared)
 {
     static const uint64_t seeds[] = {6, 0, 5};
     const char *path = in_folder("state");
@@ -500,9 +506,10 @@ TEST(every_setting_of_the_order_of_samples_is_compared)
         ng_dataset_free(data), ng_dataset_free(other);
     }
 }
+END_TEST
 
 /* .changed does not allow one layer more or less, even without parameters. */
-TEST(another_number_of_layers_is_another_network)
+START_TEST(another_number_of_layers_is_another_network)
 {
     ng_module *nets[] = {ng_sequential_new(ng_linear_new(5, 3)),
                          ng_sequential_new(ng_linear_new(5, 3), ng_dropout_new(0.1))};
@@ -518,6 +525,7 @@ TEST(another_number_of_layers_is_another_network)
     }
     ng_module_free(nets[0]), ng_module_free(nets[1]);
 }
+END_TEST
 
 /* Makes a data set of 0, 1, 2 ... */
 static ng_dataset *numbered(int64_t count)
@@ -538,7 +546,7 @@ static void save_after(ng_training *training, int batches)
     assert_ok(ng_training_save(training));
 }
 
-TEST(a_training_continues_with_another_number_of_samples)
+START_TEST(a_training_continues_with_another_number_of_samples)
 {
     const char *path = in_folder("state");
     ng_module *net = own(make_net());
@@ -573,9 +581,10 @@ TEST(a_training_continues_with_another_number_of_samples)
         ng_training_free(after), ng_dataset_free(other);
     }
 }
+END_TEST
 
 /* These networks have the same tensors and other settings. */
-TEST(every_setting_of_a_layer_is_compared)
+START_TEST(every_setting_of_a_layer_is_compared)
 {
     ng_group *group = ng_group_alone_new();
 #define ATTENTION(...) ng_multi_head_attention_new(8, 2, __VA_ARGS__)
@@ -673,9 +682,10 @@ TEST(every_setting_of_a_layer_is_compared)
     }
     ng_group_free(group);
 }
+END_TEST
 
 /* The program's locale has no effect on settings. */
-TEST(a_training_is_resumed_in_any_locale)
+START_TEST(a_training_is_resumed_in_any_locale)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(5, 3), ng_dropout_new(0.1)));
     ng_optimizer *sgd = own(ng_sgd_new(net));
@@ -689,8 +699,9 @@ TEST(a_training_is_resumed_in_any_locale)
     setlocale(LC_NUMERIC, "C");
     assert_ok(ng_training_resume(training));
 }
+END_TEST
 
-TEST(a_batch_of_any_size_is_resumed)
+START_TEST(a_batch_of_any_size_is_resumed)
 {
     ng_module *net = own(ng_linear_new(5, 3));
     ng_optimizer *sgd = own(ng_sgd_new(net));
@@ -706,8 +717,9 @@ TEST(a_batch_of_any_size_is_resumed)
     ck_assert_int_eq(ng_training_at(training).batch, 1);
     ng_training_free(training);
 }
+END_TEST
 
-TEST(each_epoch_has_an_order_of_its_own)
+START_TEST(each_epoch_has_an_order_of_its_own)
 {
     run r;
     ng_batch batch;
@@ -726,9 +738,10 @@ TEST(each_epoch_has_an_order_of_its_own)
     ck_assert_int_lt(same, SAMPLES / 2);
     end(&r);
 }
+END_TEST
 
 /* Also if .minutes have passed. */
-TEST(nothing_is_saved_before_a_step_is_done)
+START_TEST(nothing_is_saved_before_a_step_is_done)
 {
     ng_module *net = own(ng_linear_new(1, 1));
     ng_optimizer *sgd = own(ng_sgd_new(net));
@@ -738,9 +751,10 @@ TEST(nothing_is_saved_before_a_step_is_done)
     ck_assert(ng_training_step(training, 2));
     ck_assert_int_eq(files_named("state"), 1);
 }
+END_TEST
 
 /* Not after the first ten minutes. */
-TEST(a_file_that_cannot_be_written_fails_at_once)
+START_TEST(a_file_that_cannot_be_written_fails_at_once)
 {
     ng_module *net = own(ng_linear_new(1, 1));
     ng_optimizer *sgd = own(ng_sgd_new(net));
@@ -754,6 +768,7 @@ TEST(a_file_that_cannot_be_written_fails_at_once)
     ck_assert(!ng_failed());
     ck_assert_int_eq(files_named(""), 0); /* and nothing is left behind */
 }
+END_TEST
 
 static ng_training *damaged;
 
@@ -765,7 +780,7 @@ static void resume_damaged(const char *path, bool is_cut)
     if (is_cut) ck_assert_int_eq(status, NG_EPARSE);
 }
 
-TEST(a_damaged_file_is_refused_and_changes_nothing)
+START_TEST(a_damaged_file_is_refused_and_changes_nothing)
 {
     run r;
     save_at(in_folder("state"), 4);
@@ -777,8 +792,9 @@ TEST(a_damaged_file_is_refused_and_changes_nothing)
     ck_assert_int_eq(ng_training_at(r.training).step, 0);
     ng_tensor_free(weight), end(&r);
 }
+END_TEST
 
-TEST(the_loop_says_what_is_missing)
+START_TEST(the_loop_says_what_is_missing)
 {
     run r;
     ng_batch batch;
@@ -824,8 +840,9 @@ TEST(the_loop_says_what_is_missing)
     assert_fails(ng_training_new(NULL), NG_ENULL);
     ng_dataset_free(data);
 }
+END_TEST
 
-TEST(a_training_of_steps_saves_at_its_end)
+START_TEST(a_training_of_steps_saves_at_its_end)
 {
     ng_module *net = own(ng_linear_new(1, 1));
     ng_optimizer *sgd = own(ng_sgd_new(net));
@@ -838,10 +855,11 @@ TEST(a_training_of_steps_saves_at_its_end)
         ng_training_free(training);
     }
 }
+END_TEST
 
 /* ---- Histories that are read back ---------------------------------------------------------- */
 
-TEST(a_history_is_read_back_and_continued)
+START_TEST(a_history_is_read_back_and_continued)
 {
     ng_history *history = own(ng_history_new("what; normgrad and \"more\""));
     ng_history_block(history, "LayerNorm, 1e-5");
@@ -860,6 +878,7 @@ TEST(a_history_is_read_back_and_continued)
         ng_history_log(history, "more", 8, 1), ng_history_log(again, "more", 8, 1);
     }
 }
+END_TEST
 
 static const struct {
     const char *text, *place;
@@ -883,9 +902,37 @@ static const struct {
     {"# what: a; normgrad 1\n\n# a\nstep a\n1 1\n\n\n# a\nstep a\n1 1\n", "it.dat: line 8: "},
 };
 
-LOOP_TEST(what_is_no_history_is_named_by_its_line, sizeof histories / sizeof histories[0])
+START_TEST(what_is_no_history_is_named_by_its_line)
 {
     assert_fails(ng_history_read(put_text("it.dat", histories[_i].text)), NG_EPARSE,
                  histories[_i].place);
     assert_fails(ng_history_read(put_file("it.dat", "# what: a\0; normgrad 1\n", 24)), NG_EPARSE);
+}
+END_TEST
+
+Suite *training_suite(void)
+{
+    Suite *suite = suite_create("training");
+    TCase *tests = add_case(suite, make_test_folder, remove_test_folder);
+    add_loops(tests, PROJECTED + 1, left_at_any_step_it_ends_with_the_same_bits);
+    add_loops(tests, OPTIMIZERS, resuming_in_the_same_process_replaces_its_state,
+              a_stopped_training_saves_and_resumes);
+    tests = add_case(suite, make_test_folder, remove_test_folder);
+    if (kills_wanted() > 100) tcase_set_timeout(tests, 3600);
+    add_tests(
+        tests, the_last_files_are_kept_and_no_more, whatever_fails_leaves_a_file_to_resume_from,
+        every_allocation_may_fail, another_training_is_refused_with_the_difference,
+        every_setting_of_an_optimizer_is_compared, a_setting_with_state_of_its_own_cannot_change,
+        every_setting_of_the_order_of_samples_is_compared,
+        another_number_of_layers_is_another_network,
+        a_training_continues_with_another_number_of_samples, every_setting_of_a_layer_is_compared,
+        a_training_is_resumed_in_any_locale, a_batch_of_any_size_is_resumed,
+        each_epoch_has_an_order_of_its_own, nothing_is_saved_before_a_step_is_done,
+        a_file_that_cannot_be_written_fails_at_once, a_damaged_file_is_refused_and_changes_nothing,
+        the_loop_says_what_is_missing, a_training_of_steps_saves_at_its_end,
+        a_history_is_read_back_and_continued);
+    add_loops(tests, OPTIMIZERS, killed_at_random_moments_it_ends_with_the_same_bits);
+    add_loops(tests, sizeof histories / sizeof histories[0],
+              what_is_no_history_is_named_by_its_line);
+    return suite;
 }

@@ -3,17 +3,9 @@
 #define TABLE_H
 
 #include "kernels/kernels.h"
-#include "support.h"
+#include "support/support.h"
 
-/* Runs once for each table; it passes if the build or the processor lacks it. */
 enum { ISAS = 3, TABLES = 2 * ISAS };
-#define TABLE_TEST(name)                                                                           \
-    static void run_##name(void);                                                                  \
-    LOOP_TEST(name, TABLES)                                                                        \
-    {                                                                                              \
-        if (use_table(_i)) run_##name();                                                           \
-    }                                                                                              \
-    static void run_##name(void)
 
 static const ng_kernels *k;
 static ng_dtype dtype;
@@ -28,7 +20,7 @@ static const int64_t sizes[SIZES] = {1, 2, 3, 7, 15, 17, 31, 33, 63, 65, 1000, 1
 static ng_rng rng;
 static uint64_t bits_seen; /* a hash of all results since use_table() */
 
-/* Puts table i under test, and begins the random numbers again; false where there is none. */
+/* Puts table i of TABLES under test, and begins the random numbers again; false: there is none. */
 static bool use_table(int i)
 {
     const char *isa = ng_isa_name(i / 2);

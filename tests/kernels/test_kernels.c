@@ -116,8 +116,9 @@ static void compare_maps(void)
         }
 }
 
-TABLE_TEST(a_nan_stays_a_nan_in_every_map)
+START_TEST(a_nan_stays_a_nan_in_every_map)
 {
+    if (!use_table(_i)) return;
     for (int map = 0; map < NG_MAP_COUNT; map++)
         for (int at = 0; at < 19; at++) {
             char *x = constant(19, 0.75), *y = make(19);
@@ -129,6 +130,7 @@ TABLE_TEST(a_nan_stays_a_nan_in_every_map)
             release();
         }
 }
+END_TEST
 
 /* Elements first .. first + count - 1 computed alone have the bits that they have among all. */
 static void expect_alone(const char *what, const char *all, const char *alone, int64_t first,
@@ -138,7 +140,7 @@ static void expect_alone(const char *what, const char *all, const char *alone, i
 }
 
 /* At any place in a run and for any length: the bits of an element depend on its value only. */
-LOOP_TEST(an_element_has_the_same_bits_in_any_place, TABLES)
+START_TEST(an_element_has_the_same_bits_in_any_place)
 {
     enum { N = 70, PLACES = 20, LENGTHS = 36 };
     if (!use_table(_i)) return;
@@ -176,6 +178,7 @@ LOOP_TEST(an_element_has_the_same_bits_in_any_place, TABLES)
     }
     release();
 }
+END_TEST
 
 /* y and its slope at x; a slope of NaN is not compared. */
 static void expect_point(int map, double at, double y_at, double slope)
@@ -191,8 +194,9 @@ static void expect_point(int map, double at, double y_at, double slope)
     release();
 }
 
-TABLE_TEST(activations_have_their_limits_and_tails)
+START_TEST(activations_have_their_limits_and_tails)
 {
+    if (!use_table(_i)) return;
     static const struct {
         int map;
         double left_slope, left, right_slope, right; /* far out y = slope x, or the constant */
@@ -232,6 +236,7 @@ TABLE_TEST(activations_have_their_limits_and_tails)
         release();
     }
 }
+END_TEST
 
 /* The library's own functions are right to the last digits, in the left tail too. */
 typedef struct {
@@ -297,7 +302,7 @@ enum { LIBRARY = sizeof library_functions / sizeof *library_functions };
 
 /* Both kinds of zero, infinities, NaN, numbers below the normal ones, overflow and underflow, sines
  * of huge numbers. */
-LOOP_TEST(functions_in_double_have_the_edges_of_the_c_library, TABLES)
+START_TEST(functions_in_double_have_the_edges_of_the_c_library)
 {
     static const double edges[] = {
         0,       -0.0,    inf,       -inf,     nan_value, 0x1p-1074, -0x1p-1074, 1e-310,
@@ -324,9 +329,10 @@ LOOP_TEST(functions_in_double_have_the_edges_of_the_c_library, TABLES)
         }
     }
 }
+END_TEST
 
 /* Of numbers of any size down to the smallest, and next to the zeros of sine and cosine. */
-LOOP_TEST(functions_in_double_keep_the_digits_of_small_results, TABLES)
+START_TEST(functions_in_double_keep_the_digits_of_small_results)
 {
     enum { N = 3000 };
     if (!use_table(_i) || in_float || !reference_is_wider()) return;
@@ -349,9 +355,10 @@ LOOP_TEST(functions_in_double_keep_the_digits_of_small_results, TABLES)
     }
     release();
 }
+END_TEST
 
 /* x^y in both dtypes, for all pairs of numbers at the edges of a rule or a range. */
-LOOP_TEST(powers_have_the_edges_of_the_c_library, TABLES)
+START_TEST(powers_have_the_edges_of_the_c_library)
 {
     static const double edges[] = {
         0,      -0.0,        1,    -1,        0.5,      -0.5,      2,       -2,       3,
@@ -374,6 +381,7 @@ LOOP_TEST(powers_have_the_edges_of_the_c_library, TABLES)
     }
     release();
 }
+END_TEST
 
 static long double binary_value(int op, long double a, long double b)
 {
@@ -454,8 +462,9 @@ static void compare_binary(void)
     ng_set_threads(0);
 }
 
-TABLE_TEST(maximum_and_minimum_are_nan_where_either_is)
+START_TEST(maximum_and_minimum_are_nan_where_either_is)
 {
+    if (!use_table(_i)) return;
     for (int op = NG_BINARY_MAXIMUM; op <= NG_BINARY_MINIMUM; op++) {
         char *a = constant(21, 1), *b = constant(21, 2), *y = make(21);
         put(a, 3, nan_value);
@@ -466,6 +475,7 @@ TABLE_TEST(maximum_and_minimum_are_nan_where_either_is)
         release();
     }
 }
+END_TEST
 
 static void compare_small_pointwise(void)
 {
@@ -552,8 +562,9 @@ static void check_reductions(int64_t outer, int64_t n, int64_t inner)
 }
 
 /* Pieces of columns that threads take need not end where a kernel's blocks do. */
-TABLE_TEST(sums_of_columns_are_added_once_for_any_number_of_threads)
+START_TEST(sums_of_columns_are_added_once_for_any_number_of_threads)
 {
+    if (!use_table(_i)) return;
     const int64_t rows = 20, n = 9001;
     const char *x = constant(rows * n, 0.5);
     for (int threads = 1; threads <= 16; threads *= 2) {
@@ -565,6 +576,7 @@ TABLE_TEST(sums_of_columns_are_added_once_for_any_number_of_threads)
     ng_set_threads(0);
     release();
 }
+END_TEST
 
 static void check_running_sums(int64_t outer, int64_t n, int64_t inner)
 {
@@ -607,8 +619,9 @@ static void compare_reductions(void)
     for_each_split(check_running_sums);
 }
 
-TABLE_TEST(max_and_argmax_find_a_nan_and_the_first_of_equals)
+START_TEST(max_and_argmax_find_a_nan_and_the_first_of_equals)
 {
+    if (!use_table(_i)) return;
     for (int s = 0; s < SIZES; s++) {
         const int64_t n = sizes[s];
         int64_t argmax;
@@ -626,6 +639,7 @@ TABLE_TEST(max_and_argmax_find_a_nan_and_the_first_of_equals)
         release();
     }
 }
+END_TEST
 
 /* ---- Rows --------------------------------------------------------------------------------- */
 
@@ -696,8 +710,9 @@ static void compare_softmaxes(void)
     }
 }
 
-TABLE_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row)
+START_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row)
 {
+    if (!use_table(_i)) return;
     char *x = constant(3 * 19, 1e4), *y = make(3 * 19);
     put(x, 19 + 4, nan_value);
     put(x, 2 * 19, -inf);
@@ -715,6 +730,7 @@ TABLE_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row)
             expect("softmax", y, i, i % 19 ? 1 / 3.0L : i < 38 ? 1 / 2.0L : 0, 2, 0);
     release();
 }
+END_TEST
 
 static void compare_cross_entropies(void)
 {
@@ -997,8 +1013,9 @@ static const numbers rows_of_any_kind[] = {
     {7, 1030, 1030, 0, 0.5, 2.5, 0},
 };
 
-TABLE_TEST(row_norm_keeps_its_digits_in_rows_of_any_kind)
+START_TEST(row_norm_keeps_its_digits_in_rows_of_any_kind)
 {
+    if (!use_table(_i)) return;
     for (size_t c = 0; c < 4 * sizeof rows_of_any_kind / sizeof *rows_of_any_kind; c++) {
         const numbers *of = &rows_of_any_kind[c / 4];
         const int64_t size = of->rows * of->n;
@@ -1010,9 +1027,11 @@ TABLE_TEST(row_norm_keeps_its_digits_in_rows_of_any_kind)
                        c & 1, c & 2);
     }
 }
+END_TEST
 
-TABLE_TEST(a_constant_row_gives_exactly_beta)
+START_TEST(a_constant_row_gives_exactly_beta)
 {
+    if (!use_table(_i)) return;
     static const double values[] = {0, 0.1, -1e6, 1e30, 7e-31, 1.0 / 3};
     for (int c = 0; c < 6 * SIZES; c++) {
         const int64_t n = sizes[c / 6];
@@ -1027,9 +1046,11 @@ TABLE_TEST(a_constant_row_gives_exactly_beta)
         release();
     }
 }
+END_TEST
 
-TABLE_TEST(a_bad_element_spoils_its_own_row_only)
+START_TEST(a_bad_element_spoils_its_own_row_only)
 {
+    if (!use_table(_i)) return;
     const double bad[] = {nan_value, inf, -inf};
     for (int c = 0; c < 6; c++) {
         const ng_row_norm_shape shape = {3, 33, 1e-5, c % 2, false};
@@ -1050,6 +1071,7 @@ TABLE_TEST(a_bad_element_spoils_its_own_row_only)
         release();
     }
 }
+END_TEST
 
 static void check_column_norm(ng_column_norm_shape s, char *x, bool affine, bool fixed, bool add)
 {
@@ -1117,7 +1139,7 @@ static const numbers columns_of_any_kind[] = {
     {773, 37, 1, 1e-5, 0, 2, 1000},
 };
 
-LOOP_TEST(column_norm_keeps_its_digits_in_columns_of_any_kind, TABLES)
+START_TEST(column_norm_keeps_its_digits_in_columns_of_any_kind)
 {
     if (!use_table(_i) || !reference_is_wider()) return;
     for (size_t c = 0; c < sizeof columns_of_any_kind / sizeof *columns_of_any_kind; c++) {
@@ -1135,9 +1157,11 @@ LOOP_TEST(column_norm_keeps_its_digits_in_columns_of_any_kind, TABLES)
         if (x) check_column_norm(s, x, true, false, false);
     }
 }
+END_TEST
 
-TABLE_TEST(a_constant_column_has_its_value_for_mean_and_no_variance)
+START_TEST(a_constant_column_has_its_value_for_mean_and_no_variance)
 {
+    if (!use_table(_i)) return;
     for (int inner = 1; inner < 8; inner += 6) {
         const ng_statistics to = statistics_of(3, true);
         double var[3];
@@ -1147,10 +1171,11 @@ TABLE_TEST(a_constant_column_has_its_value_for_mean_and_no_variance)
         release();
     }
 }
+END_TEST
 
 /* A column near the ends of the range makes all columns be computed alone, which changes the others
  * by rounding only. */
-LOOP_TEST(columns_beside_one_out_of_range_keep_their_second_gradient, TABLES)
+START_TEST(columns_beside_one_out_of_range_keep_their_second_gradient)
 {
     if (!use_table(_i) || in_float) return;
     const ng_column_norm_shape s = {6, 11, 1, 0};
@@ -1168,6 +1193,7 @@ LOOP_TEST(columns_beside_one_out_of_range_keep_their_second_gradient, TABLES)
         if (i % 11 != 4) expect("dx", dx[1], i, get(dx[0], i), 64, 1);
     release();
 }
+END_TEST
 
 /* With each set of gradients wanted. */
 static void check_group_norm_backward(int64_t outer, int64_t channels, int64_t groups,
@@ -1271,8 +1297,9 @@ static void expect_normal_or_zero(const char *state, int64_t n)
 }
 
 /* Many processors are a hundred times slower on numbers below the smallest normal one. */
-TABLE_TEST(states_of_what_gets_no_gradient_end_at_zero)
+START_TEST(states_of_what_gets_no_gradient_end_at_zero)
 {
+    if (!use_table(_i)) return;
     enum { N = 33 };
     const double tiny = in_float ? 1e-30 : 1e-290, faint = in_float ? 3e-21 : 1e-155;
     const ng_sgd_step sgd = {.lr = 0.1, .momentum = 0.8, .keep = 0.8, .fresh = 1};
@@ -1305,10 +1332,12 @@ TABLE_TEST(states_of_what_gets_no_gradient_end_at_zero)
     expect_bits("rmsprop's square", rmsprops, constant(N, 1.5 * least), N);
     release();
 }
+END_TEST
 
 /* Constant gradients have a variance of 0, which rounding may make negative. */
-TABLE_TEST(a_variance_of_gradients_that_is_below_zero_is_zero)
+START_TEST(a_variance_of_gradients_that_is_below_zero_is_zero)
 {
+    if (!use_table(_i)) return;
     enum { N = 33 };
     const ng_rmsprop_step step = {.lr = 0.125, .alpha = 0.75, .eps = 0.5, .centered = true};
     char *w = constant(N, 1), *one = constant(N, 1), *mean = constant(N, 1);
@@ -1319,9 +1348,11 @@ TABLE_TEST(a_variance_of_gradients_that_is_below_zero_is_zero)
     expect_bits("w", w, constant(N, 1 - 0.125 / 0.5), N);
     release();
 }
+END_TEST
 
-TABLE_TEST(running_statistics_of_nothing_end_at_zero)
+START_TEST(running_statistics_of_nothing_end_at_zero)
 {
+    if (!use_table(_i)) return;
     const double batch[3] = {0, 0, 0};
     char *running = constant(3, in_float ? 1e-30 : 1e-290);
     for (int step = 0; step < 300; step++) {
@@ -1331,6 +1362,7 @@ TABLE_TEST(running_statistics_of_nothing_end_at_zero)
     expect_bits("running", running, constant(3, 0), 3);
     release();
 }
+END_TEST
 
 /* ---- Matrix product ----------------------------------------------------------------------- */
 
@@ -1378,8 +1410,9 @@ static void compare_products(void)
 }
 
 /* Some elements of a product of several blocks in each direction. */
-TABLE_TEST(large_products_match_plain_loops)
+START_TEST(large_products_match_plain_loops)
 {
+    if (!use_table(_i)) return;
     const int64_t m = 1100, n = 700, depth = 720;
     const char *a = uniform(m * depth, -1, 1), *b = uniform(n * depth, -1, 1);
     const char *bias = uniform(n, -1, 1);
@@ -1392,10 +1425,12 @@ TABLE_TEST(large_products_match_plain_loops)
         expect("gemm", c, at, sum, 2, 1 + (double)depth / 2);
     }
 }
+END_TEST
 
 /* Row by row, and in batches of other sizes: with B read as it is, turned, and A turned. */
-TABLE_TEST(a_row_of_a_product_has_the_same_bits_in_any_batch)
+START_TEST(a_row_of_a_product_has_the_same_bits_in_any_batch)
 {
+    if (!use_table(_i)) return;
     static const int64_t shapes[][2] = {{10, 7}, {33, 40}, {96, 300}, {131, 1021}};
     const int64_t bytes = (int64_t)ng_dtype_bytes(dtype);
     for (int read = 0; read < 4; read++)
@@ -1419,9 +1454,11 @@ TABLE_TEST(a_row_of_a_product_has_the_same_bits_in_any_batch)
             release();
         }
 }
+END_TEST
 
-TABLE_TEST(matrix_products_pass_nan_on)
+START_TEST(matrix_products_pass_nan_on)
 {
+    if (!use_table(_i)) return;
     for (int big = 0; big < 2; big++) {
         const int64_t n = big ? 65 : 9;
         char *a = constant(n * n, 0), *b = constant(n * n, 0), *c = make(n * n);
@@ -1433,6 +1470,7 @@ TABLE_TEST(matrix_products_pass_nan_on)
         release();
     }
 }
+END_TEST
 
 /* ---- Scales and shifts, DynamicTanh, SwiGLU ------------------------------------------------- */
 
@@ -2049,7 +2087,7 @@ static const struct {
 enum { COMPARISONS = sizeof comparisons / sizeof *comparisons };
 
 /* Processors with fused multiply-add give the same bits. */
-LOOP_TEST(every_kernel_matches_long_double_with_the_same_bits_in_every_table, (2 * COMPARISONS))
+START_TEST(every_kernel_matches_long_double_with_the_same_bits_in_every_table)
 {
     uint64_t bits = 0;
     const char *first = NULL;
@@ -2063,6 +2101,7 @@ LOOP_TEST(every_kernel_matches_long_double_with_the_same_bits_in_every_table, (2
         bits = bits_seen, first = k->isa;
     }
 }
+END_TEST
 
 static ng_kernels planted;
 static jmp_buf called;
@@ -2098,7 +2137,7 @@ static void (*comparison_of(const char *kernel))(void)
 }
 
 /* A kernel has a comparison that calls it. */
-LOOP_TEST(every_kernel_is_called_by_its_comparison, (sizeof list / sizeof *list))
+START_TEST(every_kernel_is_called_by_its_comparison)
 {
     ck_assert(use_table(2 * ISAS - 2) || use_table(0)); /* baseline, or what there is */
     planted = *k;
@@ -2110,10 +2149,11 @@ LOOP_TEST(every_kernel_is_called_by_its_comparison, (sizeof list / sizeof *list)
     }
     release();
 }
+END_TEST
 
 /* ---- Walks -------------------------------------------------------------------------------- */
 
-LOOP_TEST(copies_follow_permuted_and_broadcast_strides, 2)
+START_TEST(copies_follow_permuted_and_broadcast_strides)
 {
     static const struct {
         ng_shape shape; /* of the source */
@@ -2165,6 +2205,7 @@ LOOP_TEST(copies_follow_permuted_and_broadcast_strides, 2)
     for (int64_t i = 0; i < 3 * 5000; i++) ck_assert(get(wide, i) == get(column, i / 5000));
     release();
 }
+END_TEST
 
 /* ---- Threads and tables ------------------------------------------------------------------- */
 
@@ -2221,8 +2262,9 @@ static void run_all(const char *x, const char *z, const int64_t *labels, char *y
 #undef NEXT
 }
 
-TABLE_TEST(one_and_two_threads_give_the_same_bits)
+START_TEST(one_and_two_threads_give_the_same_bits)
 {
+    if (!use_table(_i)) return;
     int64_t labels[LARGE_ROWS];
     for (int i = 0; i < LARGE_ROWS; i++) labels[i] = ng_rng_below(&rng, 301);
     const char *x = uniform(LARGE, -2, 2), *z = uniform(LARGE, 0.5, 1);
@@ -2240,11 +2282,13 @@ TABLE_TEST(one_and_two_threads_give_the_same_bits)
     }
     release();
 }
+END_TEST
 
 /* The sum of NaNs of both signs is one of them. Which one depends on the order of the operands,
  * which may differ between a loop of vectors and its tail. */
-TABLE_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads)
+START_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads)
 {
+    if (!use_table(_i)) return;
     enum { OUTER = 11, N = 47, INNER = LARGE / OUTER / N, SUMS = OUTER * INNER };
     char *x = uniform(LARGE, -1, 1);
     for (int64_t i = 0; i < LARGE; i++)
@@ -2263,6 +2307,7 @@ TABLE_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads)
     expect_bits("running sums", running[0], running[1], LARGE);
     release();
 }
+END_TEST
 
 /* Two arrays of floats large enough to be stored past the caches, and as large ones with wider
  * rows, whose columns are in blocks of other lengths. */
@@ -2307,8 +2352,9 @@ static void run_past(int kind, const char *x, const char *z, char *y)
 }
 
 /* Non-temporal stores need whole vectors of aligned memory; unaligned results use plain stores. */
-TABLE_TEST(what_is_stored_past_the_caches_has_the_bits_of_what_is_not)
+START_TEST(what_is_stored_past_the_caches_has_the_bits_of_what_is_not)
 {
+    if (!use_table(_i)) return;
     const char *x = uniform(PAST, -1, 1), *z = uniform(PAST, -1, 1);
     char *aligned = make(PAST + 64), *apart = make(PAST + 64);
     aligned += 64 - (uintptr_t)aligned % 64;
@@ -2321,8 +2367,9 @@ TABLE_TEST(what_is_stored_past_the_caches_has_the_bits_of_what_is_not)
     }
     release();
 }
+END_TEST
 
-TEST(tables_are_found_by_name)
+START_TEST(tables_are_found_by_name)
 {
     ck_assert_ptr_nonnull(ng_kernels_of("baseline", NG_F32));
     ck_assert_ptr_nonnull(ng_kernels_of("baseline", NG_F64));
@@ -2331,8 +2378,9 @@ TEST(tables_are_found_by_name)
     for (int i = 0; i < TABLES; i++)
         if (use_table(i)) ck_assert_str_eq(k->isa, ng_isa_name(i / 2));
 }
+END_TEST
 
-TEST(the_environment_names_the_instruction_set)
+START_TEST(the_environment_names_the_instruction_set)
 {
     const char *fork = getenv("CK_FORK");
     if (fork && !strcmp(fork, "no")) return; /* the table is chosen once in a process */
@@ -2341,8 +2389,9 @@ TEST(the_environment_names_the_instruction_set)
     ck_assert_ptr_eq(ng_kernels_for(NG_F64), ng_kernels_of("baseline", NG_F64));
     ck_assert(!ng_failed());
 }
+END_TEST
 
-TEST(an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_used)
+START_TEST(an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_used)
 {
     const char *fork = getenv("CK_FORK");
     if (fork && !strcmp(fork, "no")) return;
@@ -2355,4 +2404,39 @@ TEST(an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_used)
     setenv("NORMGRAD_ISA", "", 1); /* as if it were not set */
     ck_assert_ptr_nonnull(ng_kernels_for(NG_F64));
     ck_assert(!ng_failed());
+}
+END_TEST
+
+Suite *kernels_suite(void)
+{
+    Suite *suite = suite_create("kernels");
+    TCase *tests = add_case(suite, NULL, NULL);
+    add_tests(tests, tables_are_found_by_name, the_environment_names_the_instruction_set,
+              an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_used);
+    add_loops(tests, TABLES, a_nan_stays_a_nan_in_every_map,
+              activations_have_their_limits_and_tails, maximum_and_minimum_are_nan_where_either_is,
+              sums_of_columns_are_added_once_for_any_number_of_threads,
+              max_and_argmax_find_a_nan_and_the_first_of_equals,
+              softmax_takes_huge_logits_and_passes_nan_on_in_its_row,
+              row_norm_keeps_its_digits_in_rows_of_any_kind, a_constant_row_gives_exactly_beta,
+              a_bad_element_spoils_its_own_row_only,
+              a_constant_column_has_its_value_for_mean_and_no_variance,
+              states_of_what_gets_no_gradient_end_at_zero,
+              a_variance_of_gradients_that_is_below_zero_is_zero,
+              running_statistics_of_nothing_end_at_zero, large_products_match_plain_loops,
+              a_row_of_a_product_has_the_same_bits_in_any_batch, matrix_products_pass_nan_on,
+              one_and_two_threads_give_the_same_bits,
+              sums_of_nans_have_the_same_bits_for_any_number_of_threads,
+              what_is_stored_past_the_caches_has_the_bits_of_what_is_not,
+              an_element_has_the_same_bits_in_any_place,
+              functions_in_double_have_the_edges_of_the_c_library,
+              functions_in_double_keep_the_digits_of_small_results,
+              powers_have_the_edges_of_the_c_library,
+              column_norm_keeps_its_digits_in_columns_of_any_kind,
+              columns_beside_one_out_of_range_keep_their_second_gradient);
+    add_loops(tests, 2 * COMPARISONS,
+              every_kernel_matches_long_double_with_the_same_bits_in_every_table);
+    add_loops(tests, sizeof list / sizeof *list, every_kernel_is_called_by_its_comparison);
+    add_loops(tests, 2, copies_follow_permuted_and_broadcast_strides);
+    return suite;
 }

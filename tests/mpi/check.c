@@ -12,7 +12,7 @@
  *     check single 0           MPI is begun for one thread; prints "refused"
  *     check funneled 0         MPI is begun for its first thread; another one is refused
  */
-#include "../labelled.h"
+#include "support/labelled.h"
 #include <inttypes.h>
 #include <normgrad.h>
 #include <normgrad/mpi.h>

@@ -1,12 +1,10 @@
 /* A row has the same bits in any batch: output and gradient to x of every layer that does not mix
  * samples, in evaluation; and of every op along rows and every norm, for rows of many lengths. */
-#include "fixture.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/support.h"
 #include <string.h>
 
 enum { ROWS = 70, DIM = 24, STEPS = 5, SIDE = 6, CHANNELS = 8 };
-
-FIXTURE(set_up, tear_down)
 
 /* X(name, module, elements of a sample) */
 #define FLAT NG_SHAPE(ROWS, DIM)
@@ -118,7 +116,7 @@ static ng_module *layer_new(int i, ng_shape *shape)
     return NULL;
 }
 
-LOOP_TEST(a_row_has_the_same_bits_in_any_batch, (sizeof names / sizeof *names))
+START_TEST(a_row_has_the_same_bits_in_any_batch)
 {
     ng_shape shape;
     ng_module *layer = own(layer_new(_i, &shape));
@@ -148,6 +146,7 @@ LOOP_TEST(a_row_has_the_same_bits_in_any_batch, (sizeof names / sizeof *names))
     ng_tape_free(tape);
     tape = kept;
 }
+END_TEST
 
 /* ---- Ops along rows, and norms --------------------------------------------------------------- */
 
@@ -227,7 +226,7 @@ static passes run_op(int i, ng_tensor *x, ng_tensor **dy)
 enum { BATCH = 3, OPS_COUNT = sizeof op_names / sizeof *op_names };
 
 /* Each row alone, and two that two threads share. */
-LOOP_TEST(a_row_of_an_op_has_the_same_bits_alone_and_among_others, 2 * OPS_COUNT)
+START_TEST(a_row_of_an_op_has_the_same_bits_alone_and_among_others)
 {
     static const int64_t lengths[] = {1,   2,   3,    5,    8,    9,    16,   17,    31,
                                       100, 256, 1000, 4096, 4097, 5003, 8192, 16385, 100000};
@@ -257,4 +256,14 @@ LOOP_TEST(a_row_of_an_op_has_the_same_bits_alone_and_among_others, 2 * OPS_COUNT
     }
     ng_tape_free(tape);
     tape = kept;
+}
+END_TEST
+
+Suite *batches_suite(void)
+{
+    Suite *suite = suite_create("batches");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_loops(tests, sizeof names / sizeof *names, a_row_has_the_same_bits_in_any_batch);
+    add_loops(tests, 2 * OPS_COUNT, a_row_of_an_op_has_the_same_bits_alone_and_among_others);
+    return suite;
 }

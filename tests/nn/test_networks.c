@@ -1,8 +1,8 @@
 /* Networks as functions of their parameters; copies and averages of networks; functions as layers.
  */
-#include "fixture.h"
-#include "folder.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/folder.h"
+#include "support/support.h"
 #include <math.h>
 #include <string.h>
 
@@ -40,10 +40,8 @@ static ng_inputs drawn_inputs(const gradient_case *spec)
     return case_inputs(spec, inputs);
 }
 
-FIXTURE(set_up, tear_down)
-
 /* Output and gradients are those of the layer whose parameters are the tensors. */
-LOOP_TEST(every_layer_is_a_function_of_its_parameters, case_count(layer_case))
+START_TEST(every_layer_is_a_function_of_its_parameters)
 {
     const gradient_case *spec = layer_case(_i);
     ng_tensor *values[MOST], *gradients[MOST];
@@ -73,8 +71,9 @@ LOOP_TEST(every_layer_is_a_function_of_its_parameters, case_count(layer_case))
         assert_same_bits(p.tensor, untouched.tensor);
     }
 }
+END_TEST
 
-TEST(a_parameter_may_stand_for_itself)
+START_TEST(a_parameter_may_stand_for_itself)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(3, 4), ng_rms_norm_new(4)));
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 1), *w[3];
@@ -85,9 +84,10 @@ TEST(a_parameter_may_stand_for_itself)
     assert_ok(ng_backward(tape, ng_sum(tape, y)));
     ck_assert(ng_has_grad(w[0]) && ng_has_grad(w[2]));
 }
+END_TEST
 
 /* Parameters that are added to a child later count in every module that contains it. */
-TEST(what_a_layer_gets_later_is_the_networks_too)
+START_TEST(what_a_layer_gets_later_is_the_networks_too)
 {
     static const ng_module_class plain = {.name = "Plain", .size = sizeof(ng_module)};
     ng_module *inner = ng_module_built(ng_module_new(&plain));
@@ -100,8 +100,9 @@ TEST(what_a_layer_gets_later_is_the_networks_too)
     ck_assert_int_eq(draw_parameters(net, w), 4);
     assert_refused(ng_forward_using(net, tape, w, 2, x));
 }
+END_TEST
 
-TEST(a_wrong_value_for_a_parameter_is_an_error_with_its_name)
+START_TEST(a_wrong_value_for_a_parameter_is_an_error_with_its_name)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(2, 3), ng_layer_norm_new(3)));
     ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 2), 1), *w[4];
@@ -133,6 +134,7 @@ TEST(a_wrong_value_for_a_parameter_is_an_error_with_its_name)
     assert_fails(ng_forward_using(net, tape, NULL, 4, x), NG_ENULL);
     assert_ok(ng_forward_using(net, tape, w, 4, x));
 }
+END_TEST
 
 /* A layer that reads its parameter without ng_parameter_value. */
 typedef struct {
@@ -155,7 +157,7 @@ static ng_module *headstrong_new(void)
     return ng_module_built(&self->base);
 }
 
-TEST(a_layer_that_reads_its_parameter_itself_is_an_error)
+START_TEST(a_layer_that_reads_its_parameter_itself_is_an_error)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 3), 1), *w[1] = {normal(NG_F32, NG_SHAPE(3), 2)};
     ng_module *net = own(ng_sequential_new(headstrong_new())),
@@ -170,6 +172,7 @@ TEST(a_layer_that_reads_its_parameter_itself_is_an_error)
     ck_assert(ng_module_parameter(net, 0, &p));
     assert_ok(ng_forward_using(net, tape, &p.tensor, 1, x)); /* nor here */
 }
+END_TEST
 
 /* ---- ng_module_copy, ng_module_average ------------------------------------------------------- */
 
@@ -185,7 +188,7 @@ static ng_module *trained(uint64_t seed)
     return net;
 }
 
-TEST(a_copied_network_gives_the_same_bits)
+START_TEST(a_copied_network_gives_the_same_bits)
 {
     ng_module *best = own(trained(1)), *net = own(trained(4));
     ng_tensor *x = normal(NG_F32, NG_SHAPE(5, 3), 2);
@@ -206,10 +209,11 @@ TEST(a_copied_network_gives_the_same_bits)
     assert_ok(ng_module_copy(back, wide));
     assert_same_module(back, net);
 }
+END_TEST
 
 /* For every layer, in training and evaluation: output, gradients and buffers have the same bits,
  * and the two share no tensor. By ng_module_copy, and by a file. */
-LOOP_TEST(every_copied_layer_gives_the_same_bits, 2 * case_count(layer_case))
+START_TEST(every_copied_layer_gives_the_same_bits)
 {
     const gradient_case *spec = layer_case(_i / 2);
     const ng_inputs in = drawn_inputs(spec);
@@ -250,8 +254,9 @@ LOOP_TEST(every_copied_layer_gives_the_same_bits, 2 * case_count(layer_case))
     assert_ok(ng_forward_with(twin, tape, in));
     ng_tape_reset(tape);
 }
+END_TEST
 
-TEST(a_list_is_called_one_by_one)
+START_TEST(a_list_is_called_one_by_one)
 {
     ng_module *list = own(ng_list_new(ng_linear_new(2, 3), ng_linear_new(2, 4)));
     assert_ok(ng_list_add(list, ng_layer_norm_new(2)));
@@ -264,8 +269,9 @@ TEST(a_list_is_called_one_by_one)
     ng_module *sequential = own(ng_sequential_new(ng_relu_new()));
     assert_refused(ng_list_add(sequential, ng_relu_new()));
 }
+END_TEST
 
-TEST(a_graph_notices_that_its_network_was_copied_into)
+START_TEST(a_graph_notices_that_its_network_was_copied_into)
 {
     ng_module *net = own(ng_linear_new(3, 2)), *other = own(ng_linear_new(3, 2));
     ng_tensor *x = normal(NG_F32, NG_SHAPE(5, 3), 2);
@@ -273,8 +279,9 @@ TEST(a_graph_notices_that_its_network_was_copied_into)
     assert_ok(ng_module_copy(net, other));
     assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
+END_TEST
 
-TEST(an_average_moves_parameters_by_its_formula_and_copies_buffers)
+START_TEST(an_average_moves_parameters_by_its_formula_and_copies_buffers)
 {
     const double decays[] = {0, 0.25, 0.999, 1};
     for (int k = 0; k < 8; k++) {
@@ -301,6 +308,7 @@ TEST(an_average_moves_parameters_by_its_formula_and_copies_buffers)
         }
     }
 }
+END_TEST
 
 /* ---- ng_batch_norm_recompute ----------------------------------------------------------------- */
 
@@ -344,7 +352,7 @@ static void assert_statistics_of(ng_module *norm, const ng_tensor *x, double tol
     }
 }
 
-TEST(recomputed_statistics_are_those_of_all_data)
+START_TEST(recomputed_statistics_are_those_of_all_data)
 {
     static const int64_t sizes[] = {1, 7, SAMPLES, 100};
     for (int k = 0; k < 8; k++) {
@@ -373,8 +381,9 @@ TEST(recomputed_statistics_are_those_of_all_data)
         ng_tape_reset(tape), ng_dataset_free(data);
     }
 }
+END_TEST
 
-TEST(statistics_that_cannot_be_recomputed_stay)
+START_TEST(statistics_that_cannot_be_recomputed_stay)
 {
     ng_module *net = with_batch_norms(NG_F64);
     ng_dataset *data = own(images(NG_F64)), *single = own(images(NG_F32));
@@ -397,11 +406,12 @@ TEST(statistics_that_cannot_be_recomputed_stay)
     ng_freeze(net);
     assert_refused(ng_batch_norm_recompute(net, data, 8));
 }
+END_TEST
 
 /* ---- ng_module_copy, ng_module_average, of values -------------------------------------------- */
 
 /* Infinities and NaNs stay as they are. */
-TEST(a_value_beyond_float_is_not_converted)
+START_TEST(a_value_beyond_float_is_not_converted)
 {
     ng_module *wide = own(ng_sequential_new(ng_linear_new(2, 2))),
               *narrow = own(ng_sequential_new(ng_linear_new(2, 2)));
@@ -419,8 +429,9 @@ TEST(a_value_beyond_float_is_not_converted)
     ck_assert(isinf(ng_get(kept, 1)));
     assert_ok(ng_module_to(wide, NG_F32));
 }
+END_TEST
 
-TEST(networks_that_differ_are_an_error_and_unchanged)
+START_TEST(networks_that_differ_are_an_error_and_unchanged)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(4)));
     ng_module *twin = own(ng_sequential_new(ng_linear_new(3, 4), ng_layer_norm_new(4)));
@@ -444,10 +455,11 @@ TEST(networks_that_differ_are_an_error_and_unchanged)
     assert_fails(ng_module_copy(NULL, net), NG_ENULL);
     assert_same_module(net, twin);
 }
+END_TEST
 
 /* ---- Functions as layers -------------------------------------------------------------------- */
 
-TEST(a_layer_of_a_function_is_the_function_with_its_settings)
+START_TEST(a_layer_of_a_function_is_the_function_with_its_settings)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 4, 6), 2);
     ng_tensor *slopes = ng_full(tape, NG_F64, NG_SHAPE(4), -0.5);
@@ -473,8 +485,9 @@ TEST(a_layer_of_a_function_is_the_function_with_its_settings)
         ng_module_free(row[i].layer);
     }
 }
+END_TEST
 
-TEST(a_function_is_a_layer_that_shows_its_name)
+START_TEST(a_function_is_a_layer_that_shows_its_name)
 {
     char name[] = "my sine";
     ng_module *net = ng_sequential_new(ng_linear_new(3, 2), ng_function_new(name, ng_sin));
@@ -489,4 +502,24 @@ TEST(a_function_is_a_layer_that_shows_its_name)
     assert_fails(ng_function_new(NULL, ng_sin), NG_ENULL);
     assert_fails(ng_function_new("none", NULL), NG_ENULL);
     assert_refused(ng_function_new("a name of as many characters as nobody would read", ng_sin));
+}
+END_TEST
+
+Suite *networks_suite(void)
+{
+    Suite *suite = suite_create("networks");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(
+        tests, a_parameter_may_stand_for_itself, what_a_layer_gets_later_is_the_networks_too,
+        a_wrong_value_for_a_parameter_is_an_error_with_its_name,
+        a_layer_that_reads_its_parameter_itself_is_an_error, a_copied_network_gives_the_same_bits,
+        a_list_is_called_one_by_one, a_graph_notices_that_its_network_was_copied_into,
+        an_average_moves_parameters_by_its_formula_and_copies_buffers,
+        recomputed_statistics_are_those_of_all_data, statistics_that_cannot_be_recomputed_stay,
+        a_value_beyond_float_is_not_converted, networks_that_differ_are_an_error_and_unchanged,
+        a_layer_of_a_function_is_the_function_with_its_settings,
+        a_function_is_a_layer_that_shows_its_name);
+    add_loops(tests, case_count(layer_case), every_layer_is_a_function_of_its_parameters);
+    add_loops(tests, 2 * case_count(layer_case), every_copied_layer_gives_the_same_bits);
+    return suite;
 }

@@ -1,10 +1,10 @@
 /* Modules: names, summaries, initial weights, modes, layers against their formulas, wrong use,
  * conversion, checkpoints. */
 #include "core/tensor.h"
-#include "fixture.h"
-#include "folder.h"
 #include "nn/module.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/folder.h"
+#include "support/support.h"
 #include "tape/tape.h"
 #include <math.h>
 
@@ -29,9 +29,7 @@ static ng_tensor *from(ng_shape shape, const double *values, int64_t count)
 
 /* ---- Names and counts ---------------------------------------------------------------------- */
 
-FIXTURE(set_up, tear_down)
-
-TEST(parameters_are_named_by_path_in_order_of_registration)
+START_TEST(parameters_are_named_by_path_in_order_of_registration)
 {
     ng_module *net = own(small_net());
     const char *const parameters[] = {"0.weight",       "0.bias",       "1.weight", "1.bias",
@@ -59,8 +57,9 @@ TEST(parameters_are_named_by_path_in_order_of_registration)
 
     assert_refused(ng_module_find(net, "3.inner.gamma"));
 }
+END_TEST
 
-TEST(a_submodule_names_its_parameters_from_itself)
+START_TEST(a_submodule_names_its_parameters_from_itself)
 {
     ng_module *net = own(small_net());
     ng_module *residual = ng_module_child(net, 3);
@@ -74,8 +73,9 @@ TEST(a_submodule_names_its_parameters_from_itself)
     ck_assert_ptr_eq(ng_module_find(residual, "inner.weight"),
                      ng_module_find(net, "3.inner.weight"));
 }
+END_TEST
 
-TEST(names_live_as_long_as_the_module)
+START_TEST(names_live_as_long_as_the_module)
 {
     ng_module *layer = ng_linear_new(2, 2);
     ng_named_tensor first, second, third;
@@ -88,8 +88,9 @@ TEST(names_live_as_long_as_the_module)
     ck_assert_str_eq(second.name, "inner.bias");
     ck_assert_str_eq(third.name, "1.inner.bias");
 }
+END_TEST
 
-TEST(what_is_added_deep_in_a_tree_has_its_whole_path)
+START_TEST(what_is_added_deep_in_a_tree_has_its_whole_path)
 {
     ng_module *inner = ng_sequential_new(ng_relu_new());
     ng_module *net = own(ng_sequential_new(ng_residual_new(inner)));
@@ -97,10 +98,11 @@ TEST(what_is_added_deep_in_a_tree_has_its_whole_path)
     assert_ok(ng_module_find(net, "0.inner.1.inner.bias"));
     assert_ok(ng_module_find(inner, "1.inner.bias"));
 }
+END_TEST
 
 /* ---- Summary ------------------------------------------------------------------------------- */
 
-TEST(summary_is_an_aligned_table)
+START_TEST(summary_is_an_aligned_table)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(64, 128), ng_layer_norm_new(128),
                                            ng_relu_new(), ng_residual_new(ng_rms_norm_new(128)),
@@ -128,8 +130,9 @@ TEST(summary_is_an_aligned_table)
     ck_assert_ptr_nonnull(strstr(text, "frozen  "));
     free(text);
 }
+END_TEST
 
-TEST(summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant)
+START_TEST(summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant)
 {
     ng_module *net = own(ng_sequential_new(
         ng_layer_norm_new(2, .eps = NG_ZERO), ng_batch_norm_new(2, .momentum = NG_ZERO),
@@ -141,8 +144,9 @@ TEST(summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant)
     ck_assert(!strstr(text, "=-0") && !strstr(text, "(-0"));
     free(text);
 }
+END_TEST
 
-TEST(summary_describes_every_layer_of_the_table)
+START_TEST(summary_describes_every_layer_of_the_table)
 {
     const gradient_case *spec;
     for (int i = 0; (spec = layer_case(i)); i++) {
@@ -154,6 +158,7 @@ TEST(summary_describes_every_layer_of_the_table)
         free(text);
     }
 }
+END_TEST
 
 /* ---- How weights are drawn ----------------------------------------------------------------- */
 
@@ -178,7 +183,7 @@ static double largest(const ng_tensor *x)
     return most;
 }
 
-TEST(initial_weights_have_the_stated_moments)
+START_TEST(initial_weights_have_the_stated_moments)
 {
     const double in = 400, out = 300;
     const struct {
@@ -207,8 +212,9 @@ TEST(initial_weights_have_the_stated_moments)
             ck_assert(bias == 0);
     }
 }
+END_TEST
 
-TEST(init_draws_tensors_of_any_rank)
+START_TEST(init_draws_tensors_of_any_rank)
 {
     ng_rng rng = ng_rng_seeded(1);
     ng_tensor *kernel =
@@ -224,8 +230,9 @@ TEST(init_draws_tensors_of_any_rank)
     ck_assert(ng_get(vector, 4999) == -2.5);
     assert_refused(ng_fill_init(vector, (ng_init_kind)99, 0, &rng));
 }
+END_TEST
 
-TEST(equal_layers_of_one_network_differ)
+START_TEST(equal_layers_of_one_network_differ)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(5, 5), ng_linear_new(5, 5),
                                            ng_residual_new(ng_linear_new(5, 5))));
@@ -233,8 +240,9 @@ TEST(equal_layers_of_one_network_differ)
                     *c = ng_module_find(net, "2.inner.weight");
     ck_assert(!same_values(a, b) && !same_values(b, c) && !same_values(a, c));
 }
+END_TEST
 
-TEST(weights_depend_on_seed_and_path_only)
+START_TEST(weights_depend_on_seed_and_path_only)
 {
     ng_module *net = own(small_net()), *twin = own(small_net()), *longer = own(small_net());
     assert_same_module(net, twin);
@@ -252,9 +260,10 @@ TEST(weights_depend_on_seed_and_path_only)
     assert_ok(ng_module_init(net, 0));
     assert_same_module(net, fresh);
 }
+END_TEST
 
 /* What was used has the values with which it was used, in any network. */
-TEST(weights_are_drawn_once)
+START_TEST(weights_are_drawn_once)
 {
     ng_module *set = ng_linear_new(3, 3), *seeded = ng_linear_new(3, 3);
     ng_module *called = ng_linear_new(3, 3), *converted = ng_linear_new(3, 3);
@@ -282,8 +291,9 @@ TEST(weights_are_drawn_once)
     ck_assert(!same_values(ng_module_find(net, "5.bias"),
                            ng_zeros_like(tape, ng_module_find(net, "5.bias"))));
 }
+END_TEST
 
-TEST(init_puts_buffers_back)
+START_TEST(init_puts_buffers_back)
 {
     ng_module *layer = own(ng_batch_norm_new(2)), *fresh = own(ng_batch_norm_new(2));
     ng_fill(ng_module_find(layer, "running_mean"), 5);
@@ -293,10 +303,11 @@ TEST(init_puts_buffers_back)
     assert_ok(ng_module_init(layer, 1));
     assert_same_module(layer, fresh);
 }
+END_TEST
 
 /* ---- Modes --------------------------------------------------------------------------------- */
 
-TEST(train_and_eval_reach_the_whole_tree)
+START_TEST(train_and_eval_reach_the_whole_tree)
 {
     ng_module *net = own(ng_sequential_new(ng_residual_new(ng_dropout_new(0.5))));
     ng_module *dropout = ng_module_child(ng_module_child(net, 0), 0);
@@ -306,8 +317,9 @@ TEST(train_and_eval_reach_the_whole_tree)
     ng_train(net);
     ck_assert(dropout->training && net->training);
 }
+END_TEST
 
-TEST(dropout_drops_in_training_and_passes_in_eval)
+START_TEST(dropout_drops_in_training_and_passes_in_eval)
 {
     ng_module *layer = own(ng_dropout_new(0.25));
     ng_tensor *x = own(ng_ones_new(NG_F64, NG_SHAPE(400)));
@@ -316,8 +328,9 @@ TEST(dropout_drops_in_training_and_passes_in_eval)
     ng_eval(layer);
     assert_same_bits(ng_forward(layer, tape, x), x);
 }
+END_TEST
 
-TEST(freezing_takes_parameters_out_and_unfreezing_brings_them_back)
+START_TEST(freezing_takes_parameters_out_and_unfreezing_brings_them_back)
 {
     ng_module *net = own(small_net());
     ng_rng rng = ng_rng_seeded(1);
@@ -331,6 +344,7 @@ TEST(freezing_takes_parameters_out_and_unfreezing_brings_them_back)
     ng_unfreeze(net);
     ck_assert(ng_requires_grad(ng_module_find(net, "0.weight")));
 }
+END_TEST
 
 /* ---- BatchNorm ----------------------------------------------------------------------------- */
 
@@ -347,7 +361,7 @@ static void run_batches(ng_module *layer)
     ng_tape_free(on);
 }
 
-TEST(ng_train_does_not_unfreeze_a_frozen_batch_norm)
+START_TEST(ng_train_does_not_unfreeze_a_frozen_batch_norm)
 {
     ng_module *option = own(ng_batch_norm_new(2, .frozen = true)),
               *frozen = own(ng_batch_norm_new(2));
@@ -367,8 +381,9 @@ TEST(ng_train_does_not_unfreeze_a_frozen_batch_norm)
     run_batches(frozen);
     ck_assert(ng_item(ng_module_find(frozen, "num_batches_tracked")) == 3);
 }
+END_TEST
 
-TEST(without_running_statistics_eval_uses_the_batch)
+START_TEST(without_running_statistics_eval_uses_the_batch)
 {
     ng_module *layer = own(ng_batch_norm_new(2, .no_running_stats = true, .eps = 1e-9));
     assert_ok(ng_module_to(layer, NG_F64));
@@ -379,8 +394,9 @@ TEST(without_running_statistics_eval_uses_the_batch)
     /* eps shortens xhat = 1 by eps / (2 var) <= 5e-10 */
     assert_values(ng_forward(layer, tape, x), 1e-9, -1, -1, 1, 1);
 }
+END_TEST
 
-TEST(a_batch_that_fails_is_not_counted)
+START_TEST(a_batch_that_fails_is_not_counted)
 {
     ng_module *layer = own(ng_batch_norm_new(2));
     ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(2, 2))),
@@ -394,8 +410,9 @@ TEST(a_batch_that_fails_is_not_counted)
     assert_ok(ng_forward(layer, tape, x));
     ck_assert(ng_item(counter) == 1);
 }
+END_TEST
 
-TEST(the_layers_before_one_that_fails_have_run)
+START_TEST(the_layers_before_one_that_fails_have_run)
 {
     ng_module *net = own(ng_sequential_new(ng_batch_norm_new(2), ng_linear_new(3, 1)));
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(4, 2)));
@@ -403,10 +420,11 @@ TEST(the_layers_before_one_that_fails_have_run)
     assert_values(ng_module_find(net, "0.running_mean"), 1e-7, 0.1, 0.1);
     ck_assert(ng_item(ng_module_find(net, "0.num_batches_tracked")) == 1);
 }
+END_TEST
 
 /* ---- Layers against their formulas --------------------------------------------------------- */
 
-TEST(containers_hand_the_condition_to_those_that_take_one)
+START_TEST(containers_hand_the_condition_to_those_that_take_one)
 {
     ng_rng rng = ng_rng_seeded(3);
     ng_tensor *x = own(ng_normal_new(NG_F32, NG_SHAPE(3, 4), 0, 1, &rng));
@@ -420,9 +438,10 @@ TEST(containers_hand_the_condition_to_those_that_take_one)
     assert_same_bits(ng_forward(net, tape, x, .condition = c), expected);
     assert_refused(ng_forward(net, tape, x));
 }
+END_TEST
 
 /* A GRU takes the lengths and attention the mask; the norm takes neither. */
-TEST(each_layer_of_a_container_takes_its_own_inputs)
+START_TEST(each_layer_of_a_container_takes_its_own_inputs)
 {
     ng_module *net = own(ng_sequential_new(ng_gru_new(3, 4), ng_layer_norm_new(4),
                                            ng_multi_head_attention_new(4, 2)));
@@ -435,8 +454,9 @@ TEST(each_layer_of_a_container_takes_its_own_inputs)
     assert_same_bits(ng_forward(net, tape, x, .mask = mask, .lengths = lengths), expected);
     ck_assert(!same_values(ng_forward(net, tape, x), expected));
 }
+END_TEST
 
-TEST(an_input_that_no_layer_takes_is_an_error)
+START_TEST(an_input_that_no_layer_takes_is_an_error)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 5);
     ng_module *plain = own(ng_sequential_new(ng_linear_new(3, 3), ng_batch_norm_new(3)));
@@ -452,9 +472,10 @@ TEST(an_input_that_no_layer_takes_is_an_error)
     assert_same_bits(ng_forward(cross, tape, q, .memory = k, .memory_mask = mask),
                      ng_forward_attention(cross, tape, q, k, k, mask));
 }
+END_TEST
 
 /* A failed input is not the same as one that is left out. */
-TEST(an_input_that_failed_passes_through)
+START_TEST(an_input_that_failed_passes_through)
 {
     ng_module *attention = own(ng_multi_head_attention_new(4, 2));
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3, 4), 5);
@@ -463,6 +484,7 @@ TEST(an_input_that_failed_passes_through)
     assert_fails(ng_forward(attention, tape, x, .mask = NULL), NG_ENULL);
     assert_ok(ng_forward(attention, tape, x, .mask = NG_NONE));
 }
+END_TEST
 
 /* AddressSanitizer stops a program at the use of a stale tensor. */
 #ifndef __SANITIZE_ADDRESS__
@@ -478,7 +500,7 @@ static ng_tensor *keeper_forward(ng_module *self, ng_tape *on, ng_tensor *x)
     return k->kept;
 }
 
-TEST(a_layer_that_returns_a_stale_result_is_named)
+START_TEST(a_layer_that_returns_a_stale_result_is_named)
 {
     static const ng_module_class keeper_class = {
         .name = "Keeper", .size = sizeof(keeper), .forward = keeper_forward};
@@ -489,9 +511,10 @@ TEST(a_layer_that_returns_a_stale_result_is_named)
     ng_tape_reset(tape);
     assert_fails(ng_forward(net, tape, x), NG_ESTATE);
 }
+END_TEST
 #endif
 
-TEST(residual_adds_its_input)
+START_TEST(residual_adds_its_input)
 {
     ng_tensor *x = own(ng_tensor_from(NG_F32, NG_SHAPE(1, 2), NG_VALUES(1, -2)));
     ng_module *relu = own(ng_residual_new(ng_relu_new())),
@@ -499,6 +522,7 @@ TEST(residual_adds_its_input)
     assert_values(ng_forward(relu, tape, x), 0, 2, -2);
     assert_fails(ng_forward(wide, tape, x), NG_ESHAPE, "Residual");
 }
+END_TEST
 
 /* ---- Your own module ----------------------------------------------------------------------- */
 
@@ -544,7 +568,7 @@ static ng_module *shift_norm_new(int64_t dim)
     return ng_module_built(&self->base);
 }
 
-TEST(your_own_module_is_like_any_other)
+START_TEST(your_own_module_is_like_any_other)
 {
     shifts_destroyed = 0;
     ng_module *net = ng_sequential_new(ng_linear_new(3, 4), shift_norm_new(4));
@@ -566,10 +590,11 @@ TEST(your_own_module_is_like_any_other)
     ng_tensor_free(x), ng_tape_free(on), ng_module_free(net), ng_module_free(twin);
     ck_assert_int_eq(shifts_destroyed, 2);
 }
+END_TEST
 
 static const ng_module_class plain_class = {.name = "Plain", .size = sizeof(ng_module)};
 
-TEST(a_parameter_starts_at_its_value_and_goes_back_to_it)
+START_TEST(a_parameter_starts_at_its_value_and_goes_back_to_it)
 {
     ng_module *self = own(ng_module_new(&plain_class));
     ng_tensor *seven = ng_module_add_parameter(self, "seven", NG_SHAPE(2), .value = 7);
@@ -588,8 +613,9 @@ TEST(a_parameter_starts_at_its_value_and_goes_back_to_it)
         assert_ok(ng_module_init(self, 3));
     }
 }
+END_TEST
 
-TEST(a_layer_that_is_added_keeps_its_modes)
+START_TEST(a_layer_that_is_added_keeps_its_modes)
 {
     ng_module *body = ng_sequential_new(ng_linear_new(2, 2)), *list = ng_list_new(ng_relu_new());
     ng_module *modules[] = {body, list};
@@ -606,8 +632,9 @@ TEST(a_layer_that_is_added_keeps_its_modes)
         ng_module_free(modules[i]);
     }
 }
+END_TEST
 
-TEST(a_parameter_that_a_frozen_module_gets_is_frozen_too)
+START_TEST(a_parameter_that_a_frozen_module_gets_is_frozen_too)
 {
     ng_module *self = own(ng_module_new(&plain_class));
     ng_tensor *before = ng_module_add_parameter(self, "before", NG_SHAPE(2));
@@ -618,8 +645,9 @@ TEST(a_parameter_that_a_frozen_module_gets_is_frozen_too)
     ng_unfreeze(self);
     ck_assert(ng_requires_grad(before) && ng_requires_grad(after));
 }
+END_TEST
 
-TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
+START_TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
 {
     assert_fails(shift_norm_new(-1), NG_ESHAPE, "ng_module_add_parameter");
 
@@ -635,13 +663,15 @@ TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
         assert_fails(ng_module_built(self), NG_ESTATE);
     }
 }
+END_TEST
 
-TEST(a_class_needs_a_name_and_a_size)
+START_TEST(a_class_needs_a_name_and_a_size)
 {
     const ng_module_class nameless = {.size = sizeof(ng_module)}, sizeless = {.name = "Norm"};
     assert_fails(ng_module_new(&nameless), NG_ENULL);
     assert_refused(ng_module_new(&sizeless));
 }
+END_TEST
 
 /* .forward would drop an input that the class takes, or be dropped for .forward_with. */
 static ng_tensor *forward_all(ng_module *self, ng_tape *on, const ng_inputs *in)
@@ -649,7 +679,7 @@ static ng_tensor *forward_all(ng_module *self, ng_tape *on, const ng_inputs *in)
     return shift_forward(self, on, in->x);
 }
 
-TEST(a_class_whose_forward_drops_inputs_is_refused)
+START_TEST(a_class_whose_forward_drops_inputs_is_refused)
 {
     ng_module_class class = shift_class;
     class.needs = NG_INPUT_CONDITION;
@@ -663,17 +693,19 @@ TEST(a_class_whose_forward_drops_inputs_is_refused)
     assert_ok(accepted);
     ng_module_free(accepted);
 }
+END_TEST
 
-TEST(a_module_that_was_built_before_fails_for_what_is_added_since)
+START_TEST(a_module_that_was_built_before_fails_for_what_is_added_since)
 {
     ng_module *self = shift_norm_new(2);
     ck_assert_ptr_null(ng_module_add_child(self, "head", ng_linear_new(0, 2)));
     assert_refused(ng_module_built(self), "ng_linear_new");
 }
+END_TEST
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
-TEST(modules_nested_too_deep_are_an_error_and_leak_nothing)
+START_TEST(modules_nested_too_deep_are_an_error_and_leak_nothing)
 {
     ng_module *net = ng_relu_new();
     for (int i = 1; i < NG_MAX_DEPTH; i++) net = ng_residual_new(net);
@@ -690,8 +722,9 @@ TEST(modules_nested_too_deep_are_an_error_and_leak_nothing)
     }
     assert_error(NG_EVALUE, "more than 256 deep");
 }
+END_TEST
 
-TEST(an_error_inside_a_network_says_where)
+START_TEST(an_error_inside_a_network_says_where)
 {
     ng_module *net = own(
         ng_sequential_new(ng_linear_new(3, 4),
@@ -709,8 +742,9 @@ TEST(an_error_inside_a_network_says_where)
     ng_fail(NG_EIO, "the cause"); /* which was before, and elsewhere */
     assert_fails(ng_forward(net, tape, x), NG_EIO, "the cause");
 }
+END_TEST
 
-TEST(an_error_of_dtypes_says_how_to_convert)
+START_TEST(an_error_of_dtypes_says_how_to_convert)
 {
     ng_module *net = own(ng_sequential_new(ng_relu_new(), ng_linear_new(2, 2)));
     ng_tensor *x = own(ng_ones_new(NG_F64, NG_SHAPE(1, 2))),
@@ -724,8 +758,9 @@ TEST(an_error_of_dtypes_says_how_to_convert)
     ck_assert_ptr_null(strstr(ng_error_text(), "ng_module_to"));
     ng_clear_error();
 }
+END_TEST
 
-TEST(a_failed_child_fails_its_parents_and_leaks_nothing)
+START_TEST(a_failed_child_fails_its_parents_and_leaks_nothing)
 {
     assert_refused(ng_sequential_new(ng_linear_new(3, 3), ng_linear_new(0, 3),
                                      ng_residual_new(ng_layer_norm_new(3))),
@@ -734,8 +769,9 @@ TEST(a_failed_child_fails_its_parents_and_leaks_nothing)
     assert_fails(ng_module_add_child(NULL, "child", ng_linear_new(2, 2)), NG_ENULL);
     assert_fails(ng_sequential_add(NULL, ng_linear_new(2, 2)), NG_ENULL);
 }
+END_TEST
 
-TEST(a_module_has_one_parent)
+START_TEST(a_module_has_one_parent)
 {
     ng_module *layer = ng_linear_new(2, 2);
     assert_fails(ng_sequential_new(layer, ng_relu_new(), layer), NG_ESTATE, "ng_module_add_child");
@@ -755,8 +791,9 @@ TEST(a_module_has_one_parent)
     assert_refused(ng_sequential_add(shared, ng_relu_new()));
     assert_refused(ng_sequential_add(shared, net));
 }
+END_TEST
 
-TEST(options_without_sense_are_refused)
+START_TEST(options_without_sense_are_refused)
 {
     const int64_t sizes[] = {INT64_MAX, INT64_MAX / 3, INT64_MIN, INT64_C(1) << 49};
     for (int i = 0; i < 4; i++) {
@@ -784,8 +821,9 @@ TEST(options_without_sense_are_refused)
     assert_refused(ng_prelu_new(1, .slope = HUGE_VAL));
     assert_refused(ng_dropout_new(-0.1));
 }
+END_TEST
 
-TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
+START_TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(4, 4), ng_linear_new(4, 2)));
     ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1);
@@ -798,10 +836,11 @@ TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
     assert_ok(ng_backward(tape, loss));
     ck_assert(ng_has_grad(first) && !ng_has_grad(ng_module_find(net, "1.weight")));
 }
+END_TEST
 
 /* Of the two uses of the weights only that with h, which requires a gradient, is recorded: the
  * gradient through it is not that of the weights, and is not given. */
-TEST(a_parameter_unfrozen_after_its_use_gets_no_partial_gradient)
+START_TEST(a_parameter_unfrozen_after_its_use_gets_no_partial_gradient)
 {
     ng_module *net = own(ng_linear_new(4, 4));
     ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1),
@@ -821,9 +860,10 @@ TEST(a_parameter_unfrozen_after_its_use_gets_no_partial_gradient)
     assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(net, tape, x))));
     ck_assert(ng_has_grad(weight));
 }
+END_TEST
 
 /* ng_where passes no gradient to its condition. */
-TEST(a_frozen_loss_is_an_error_whatever_another_loss_reaches)
+START_TEST(a_frozen_loss_is_an_error_whatever_another_loss_reaches)
 {
     ng_module *net = own(ng_linear_new(4, 2)), *other = own(ng_linear_new(4, 2));
     ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1);
@@ -835,10 +875,11 @@ TEST(a_frozen_loss_is_an_error_whatever_another_loss_reaches)
     assert_ok(ng_backward(tape, flat));
     ck_assert_int_eq(ng_backward(tape, ng_add(tape, loss, flat)), NG_OK);
 }
+END_TEST
 
 /* ---- Dtype --------------------------------------------------------------------------------- */
 
-TEST(float_to_double_and_back_keeps_every_bit)
+START_TEST(float_to_double_and_back_keeps_every_bit)
 {
     ng_module *net = own(small_net()), *twin = own(small_net());
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(3, 4)));
@@ -855,8 +896,9 @@ TEST(float_to_double_and_back_keeps_every_bit)
     assert_same_module(net, twin);
     assert_fails(ng_module_to(net, NG_I64), NG_EDTYPE);
 }
+END_TEST
 
-TEST(a_backward_pass_after_a_conversion_is_refused)
+START_TEST(a_backward_pass_after_a_conversion_is_refused)
 {
     ng_module *layer = own(ng_linear_new(2, 2));
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(1, 2)));
@@ -864,6 +906,7 @@ TEST(a_backward_pass_after_a_conversion_is_refused)
     assert_ok(ng_module_to(layer, NG_F64));
     assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
+END_TEST
 
 /* ---- Checkpoints --------------------------------------------------------------------------- */
 
@@ -882,9 +925,7 @@ static void remove_checkpoint(void)
     tear_down();
 }
 
-FIXTURE(make_checkpoint, remove_checkpoint)
-
-TEST(a_saved_module_loads_bit_by_bit)
+START_TEST(a_saved_module_loads_bit_by_bit)
 {
     ng_module *net = own(small_net()), *other = own(small_net());
     assert_ok(ng_module_init(net, 5));
@@ -902,8 +943,9 @@ TEST(a_saved_module_loads_bit_by_bit)
     assert_ok(ng_module_load(other, checkpoint_path));
     assert_same_module(net, other);
 }
+END_TEST
 
-TEST(a_checkpoint_of_another_dtype_is_converted)
+START_TEST(a_checkpoint_of_another_dtype_is_converted)
 {
     ng_module *single = own(ng_linear_new(2, 2)), *twice = own(ng_linear_new(2, 2));
     assert_ok(ng_module_to(twice, NG_F64));
@@ -917,8 +959,9 @@ TEST(a_checkpoint_of_another_dtype_is_converted)
     assert_ok(ng_module_load(single, checkpoint_path));
     ck_assert(ng_get(bias, 1) == (double)(float)(1.0 / 3));
 }
+END_TEST
 
-TEST(a_loaded_module_keeps_its_weights_in_a_network)
+START_TEST(a_loaded_module_keeps_its_weights_in_a_network)
 {
     ng_module *layer = own(ng_linear_new(2, 2)), *copy = ng_linear_new(2, 2);
     assert_ok(ng_module_save(layer, checkpoint_path));
@@ -926,6 +969,7 @@ TEST(a_loaded_module_keeps_its_weights_in_a_network)
     ng_module *net = own(ng_sequential_new(copy));
     assert_same_bits(ng_module_find(net, "0.weight"), ng_module_find(layer, "weight"));
 }
+END_TEST
 
 /* ---- Out of memory ------------------------------------------------------------------------- */
 
@@ -939,7 +983,7 @@ static ng_status add_layer(ng_module *net)
     return ng_sequential_add(net, ng_residual_new(ng_linear_new(2, 2)));
 }
 
-LOOP_TEST(a_call_that_is_refused_memory_changes_nothing, 4)
+START_TEST(a_call_that_is_refused_memory_changes_nothing)
 {
     static ng_status (*const calls[])(ng_module *) = {convert, add_layer, save, load};
     ng_module *net = own(small_net()), *twin = own(small_net());
@@ -949,4 +993,47 @@ LOOP_TEST(a_call_that_is_refused_memory_changes_nothing, 4)
         if (!out_of_memory(calls[_i](net) != NG_OK)) break;
         assert_same_module(net, twin);
     }
+}
+END_TEST
+
+Suite *nn_suite(void)
+{
+    Suite *suite = suite_create("nn");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(
+        tests, parameters_are_named_by_path_in_order_of_registration,
+        a_submodule_names_its_parameters_from_itself, names_live_as_long_as_the_module,
+        what_is_added_deep_in_a_tree_has_its_whole_path, summary_is_an_aligned_table,
+        summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant,
+        summary_describes_every_layer_of_the_table, initial_weights_have_the_stated_moments,
+        init_draws_tensors_of_any_rank, equal_layers_of_one_network_differ,
+        weights_depend_on_seed_and_path_only, weights_are_drawn_once, init_puts_buffers_back,
+        train_and_eval_reach_the_whole_tree, dropout_drops_in_training_and_passes_in_eval,
+        freezing_takes_parameters_out_and_unfreezing_brings_them_back,
+        ng_train_does_not_unfreeze_a_frozen_batch_norm,
+        without_running_statistics_eval_uses_the_batch, a_batch_that_fails_is_not_counted,
+        the_layers_before_one_that_fails_have_run,
+        containers_hand_the_condition_to_those_that_take_one,
+        each_layer_of_a_container_takes_its_own_inputs, an_input_that_no_layer_takes_is_an_error,
+        an_input_that_failed_passes_through, residual_adds_its_input,
+        your_own_module_is_like_any_other, a_parameter_starts_at_its_value_and_goes_back_to_it,
+        a_layer_that_is_added_keeps_its_modes, a_parameter_that_a_frozen_module_gets_is_frozen_too,
+        a_constructor_that_failed_is_cleaned_up_at_its_end, a_class_needs_a_name_and_a_size,
+        a_class_whose_forward_drops_inputs_is_refused,
+        a_module_that_was_built_before_fails_for_what_is_added_since,
+        modules_nested_too_deep_are_an_error_and_leak_nothing, an_error_inside_a_network_says_where,
+        an_error_of_dtypes_says_how_to_convert, a_failed_child_fails_its_parents_and_leaks_nothing,
+        a_module_has_one_parent, options_without_sense_are_refused,
+        a_backward_pass_to_nothing_but_what_was_frozen_is_an_error,
+        a_parameter_unfrozen_after_its_use_gets_no_partial_gradient,
+        a_frozen_loss_is_an_error_whatever_another_loss_reaches,
+        float_to_double_and_back_keeps_every_bit, a_backward_pass_after_a_conversion_is_refused);
+#ifndef __SANITIZE_ADDRESS__
+    add_tests(tests, a_layer_that_returns_a_stale_result_is_named);
+#endif
+    tests = add_case(suite, make_checkpoint, remove_checkpoint);
+    add_tests(tests, a_saved_module_loads_bit_by_bit, a_checkpoint_of_another_dtype_is_converted,
+              a_loaded_module_keeps_its_weights_in_a_network);
+    add_loops(tests, 4, a_call_that_is_refused_memory_changes_nothing);
+    return suite;
 }

@@ -1,8 +1,8 @@
 /* Random networks: ng_recompute gives the bits of ng_forward, or NG_ESTATE where something that the
  * pass reads was changed before its gradient is taken. */
-#include "fixture.h"
 #include "norms/norm.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/support.h"
 
 enum { ROWS = 6, DIM = 6, CONDITION = 3, NETWORKS = 300, SHARED = 3 };
 
@@ -418,9 +418,9 @@ END_TEST
 
 Suite *random_networks_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("random_networks", &tests);
-    tcase_add_loop_test(tests, gradients_have_the_bits_of_forward, 0, NETWORKS / FIRST_ORDER);
-    tcase_add_loop_test(tests, second_gradients_are_those_of_forward, 0, 100 / SECOND_ORDER);
+    Suite *suite = suite_create("random_networks");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_loops(tests, NETWORKS / FIRST_ORDER, gradients_have_the_bits_of_forward);
+    add_loops(tests, 100 / SECOND_ORDER, second_gradients_are_those_of_forward);
     return suite;
 }

@@ -1,10 +1,8 @@
 /* ng_recompute: the same bits as ng_forward, with the memory of one pass given back. */
-#include "fixture.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/support.h"
 #include <math.h>
 #include <pthread.h>
-
-FIXTURE(set_up, tear_down)
 
 /* ---- Networks ------------------------------------------------------------------------------- */
 
@@ -117,7 +115,7 @@ static void assert_twins(const twins *t, double allowed)
     assert_same_bits(next[0], next[1]);
 }
 
-LOOP_TEST(outputs_and_gradients_have_the_same_bits, 6)
+START_TEST(outputs_and_gradients_have_the_same_bits)
 {
     twins t = twins_of(_i / 2, _i % 2 ? NG_F64 : NG_F32);
     for (int step = 0; step < 3; step++) {
@@ -133,9 +131,10 @@ LOOP_TEST(outputs_and_gradients_have_the_same_bits, 6)
     }
     twins_free(&t);
 }
+END_TEST
 
 /* The gradient of the square of a gradient. */
-LOOP_TEST(second_gradients_are_the_same, 3)
+START_TEST(second_gradients_are_the_same)
 {
     twins t = twins_of(_i, NG_F64);
     ng_tensor *penalty[2];
@@ -150,8 +149,9 @@ LOOP_TEST(second_gradients_are_the_same, 3)
     assert_twins(&t, 1e-10);
     twins_free(&t);
 }
+END_TEST
 
-TEST(a_gradient_may_be_taken_twice)
+START_TEST(a_gradient_may_be_taken_twice)
 {
     twins t = twins_of(0, NG_F32);
     ng_tensor *loss[2];
@@ -167,10 +167,11 @@ TEST(a_gradient_may_be_taken_twice)
     }
     twins_free(&t);
 }
+END_TEST
 
 /* ---- Uses ----------------------------------------------------------------------------------- */
 
-TEST(frozen_parameters_get_no_gradient)
+START_TEST(frozen_parameters_get_no_gradient)
 {
     twins t = twins_of(0, NG_F32);
     for (int i = 0; i < 2; i++) {
@@ -184,8 +185,9 @@ TEST(frozen_parameters_get_no_gradient)
     assert_twins(&t, 0);
     twins_free(&t);
 }
+END_TEST
 
-TEST(inputs_may_be_named)
+START_TEST(inputs_may_be_named)
 {
     ng_tensor *mask =
         own(ng_tensor_from(NG_F32, NG_SHAPE(2, 5), NG_VALUES(1, 1, 1, 0, 0, 1, 1, 1, 1, 0)));
@@ -201,8 +203,9 @@ TEST(inputs_may_be_named)
     assert_twins(&t, 0);
     twins_free(&t);
 }
+END_TEST
 
-TEST(other_tensors_may_replace_the_parameters)
+START_TEST(other_tensors_may_replace_the_parameters)
 {
     twins t = twins_of(2, NG_F64);
     ng_tensor *found[2][64];
@@ -220,8 +223,9 @@ TEST(other_tensors_may_replace_the_parameters)
     assert_twins(&t, 0);
     twins_free(&t);
 }
+END_TEST
 
-TEST(it_is_ng_forward_where_nothing_is_recorded)
+START_TEST(it_is_ng_forward_where_nothing_is_recorded)
 {
     ng_module *net = own(mixed());
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(4, DIM)));
@@ -237,6 +241,7 @@ TEST(it_is_ng_forward_where_nothing_is_recorded)
     ck_assert_ptr_nonnull(ng_recompute(net, tape, x));
     ck_assert_int_eq(ng_tape_used(tape).ops, 1);
 }
+END_TEST
 
 /* ---- Failures ------------------------------------------------------------------------------- */
 
@@ -254,7 +259,7 @@ static ng_tensor *fragile_forward(ng_module *self, ng_tape *on, ng_tensor *x)
 static const ng_module_class fragile_class = {
     .name = "Fragile", .size = sizeof(ng_module), .forward = fragile_forward};
 
-TEST(a_failure_in_either_run_is_an_error)
+START_TEST(a_failure_in_either_run_is_an_error)
 {
     for (int calls = 0; calls < 3; calls++) {
         ng_module *net =
@@ -285,6 +290,7 @@ TEST(a_failure_in_either_run_is_an_error)
     assert_ok(ng_fill(ng_module_find(net, "bias"), 2));
     assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESTATE);
 }
+END_TEST
 
 static ng_tensor *taking_a_pass(ng_tape *on, ng_tensor *x)
 {
@@ -293,16 +299,17 @@ static ng_tensor *taking_a_pass(ng_tape *on, ng_tensor *x)
 }
 
 /* It would add to the gradients of leaves in both runs. */
-TEST(a_backward_pass_inside_is_an_error)
+START_TEST(a_backward_pass_inside_is_an_error)
 {
     ng_module *net = own(ng_function_new("taking_a_pass", taking_a_pass));
     ng_tensor *x = normal(NG_F32, NG_SHAPE(3), 1);
     assert_ok(ng_forward(net, tape, x));
     assert_fails(ng_recompute(net, tape, x), NG_ESTATE, "ng_backward");
 }
+END_TEST
 
 /* Wherever memory ends, buffers are those of one pass, or of none. */
-TEST(without_memory_nothing_is_lost)
+START_TEST(without_memory_nothing_is_lost)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(6, DIM), 1);
     ng_status status = NG_ENOMEM;
@@ -322,6 +329,7 @@ TEST(without_memory_nothing_is_lost)
         ng_tape_seed(tape, 0);
     }
 }
+END_TEST
 
 /* ---- Changes that the output does not show -------------------------------------------------- */
 
@@ -369,22 +377,24 @@ static void another_factor(ng_module *net, ng_tensor *x)
     assert_ok(ng_fill(factor, 2));
 }
 
-TEST(a_change_is_undone_or_noticed_even_if_the_output_is_the_same)
+START_TEST(a_change_is_undone_or_noticed_even_if_the_output_is_the_same)
 {
     expect_after(into_evaluation, NG_OK);
     expect_after(one_layer_more, NG_ESTATE);
     expect_after(another_x, NG_ESTATE);
     expect_after(another_factor, NG_ESTATE);
 }
+END_TEST
 
 /* Buffers of another size would be written past their end. */
-TEST(a_module_that_was_converted_is_an_error)
+START_TEST(a_module_that_was_converted_is_an_error)
 {
     ng_module *net = own(ng_batch_norm_new(1000, .no_affine = true));
     ng_tensor *y = ng_recompute(net, tape, normal(NG_F32, NG_SHAPE(5, 1000), 1));
     assert_ok(ng_module_to(net, NG_F64));
     assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESTATE, "BatchNorm");
 }
+END_TEST
 
 /* ---- The checker ----------------------------------------------------------------------------- */
 
@@ -395,7 +405,7 @@ static ng_tensor *two_layers(ng_tape *on, ng_tensor *const *in, void *net)
 }
 
 /* The second layer runs again with its own detached values, not with those of the first. */
-TEST(the_checker_passes_detached_values_before_a_recomputation)
+START_TEST(the_checker_passes_detached_values_before_a_recomputation)
 {
     ng_module *net = own(ng_sequential_new(ng_spectral_norm_new(ng_linear_new(DIM, DIM)),
                                            ng_spectral_norm_new(ng_linear_new(DIM, DIM))));
@@ -404,10 +414,11 @@ TEST(the_checker_passes_detached_values_before_a_recomputation)
     const ng_check_report report = ng_check_function(two_layers, &x, 1, .context = net);
     ck_assert_msg(report.passed, "%s", report.message);
 }
+END_TEST
 
 /* ---- Depth ----------------------------------------------------------------------------------- */
 
-TEST(sixty_calls_may_be_nested_and_seventy_are_an_error)
+START_TEST(sixty_calls_may_be_nested_and_seventy_are_an_error)
 {
     for (int depth = 60; depth <= 70; depth += 10) {
         ng_module *net = ng_linear_new(DIM, DIM);
@@ -417,6 +428,7 @@ TEST(sixty_calls_may_be_nested_and_seventy_are_an_error)
         if (depth == 70) assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_EGRAD, "ng_recompute");
     }
 }
+END_TEST
 
 /* ---- Memory and threads --------------------------------------------------------------------- */
 
@@ -441,11 +453,12 @@ static int64_t bytes_of(int blocks, bool again)
 }
 
 /* Under AddressSanitizer a tape keeps no memory. */
-TEST(memory_is_given_back)
+START_TEST(memory_is_given_back)
 {
     const int64_t again = bytes_of(24, true), whole = bytes_of(24, false);
     if (whole > 0) ck_assert_int_lt(2 * again, whole);
 }
+END_TEST
 
 static void *train_twins(void *unused)
 {
@@ -465,7 +478,7 @@ static void *train_twins(void *unused)
     return t;
 }
 
-TEST(threads_recompute_at_the_same_time)
+START_TEST(threads_recompute_at_the_same_time)
 {
     enum { THREADS = 3 };
     pthread_t thread[THREADS];
@@ -480,4 +493,23 @@ TEST(threads_recompute_at_the_same_time)
         for (int k = 0; k < 2; k++) ng_tensor_free(t->x[k]);
         free(t);
     }
+}
+END_TEST
+
+Suite *recompute_suite(void)
+{
+    Suite *suite = suite_create("recompute");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(tests, a_gradient_may_be_taken_twice, frozen_parameters_get_no_gradient,
+              inputs_may_be_named, other_tensors_may_replace_the_parameters,
+              it_is_ng_forward_where_nothing_is_recorded, a_failure_in_either_run_is_an_error,
+              a_backward_pass_inside_is_an_error, without_memory_nothing_is_lost,
+              a_change_is_undone_or_noticed_even_if_the_output_is_the_same,
+              a_module_that_was_converted_is_an_error,
+              the_checker_passes_detached_values_before_a_recomputation,
+              sixty_calls_may_be_nested_and_seventy_are_an_error, memory_is_given_back,
+              threads_recompute_at_the_same_time);
+    add_loops(tests, 6, outputs_and_gradients_have_the_same_bits);
+    add_loops(tests, 3, second_gradients_are_the_same);
+    return suite;
 }

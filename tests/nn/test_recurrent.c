@@ -1,7 +1,7 @@
 /* RNN, GRU and LSTM: PyTorch's values, lengths, directions, states, norms in the cell, threads,
  * errors. */
-#include "fixture.h"
-#include "golden.h"
+#include "support/fixture.h"
+#include "support/golden.h"
 
 /* ---- Against PyTorch in double --------------------------------------------------------------- */
 
@@ -83,9 +83,9 @@ static void expect_pytorchs(const char *row, ng_module *net, bool lstm)
     }
 }
 
-GOLDEN_FIXTURE("tests/golden/recurrent.txt")
+static void load_recurrent(void) { set_up(), golden_load("tests/golden/recurrent.txt"); }
 
-LOOP_TEST(values_states_and_gradients_are_pytorchs, (MAKERS * VARIANTS))
+START_TEST(values_states_and_gradients_are_pytorchs)
 {
     const maker *m = &makers[_i / VARIANTS];
     const ng_recurrent_new_options options = variants[_i % VARIANTS].options;
@@ -95,8 +95,9 @@ LOOP_TEST(values_states_and_gradients_are_pytorchs, (MAKERS * VARIANTS))
     ng_module *net = filled(row, m, options);
     expect_pytorchs(row, net, m->make == ng_lstm_new_with);
 }
+END_TEST
 
-TEST(parameters_have_pytorchs_names_and_order)
+START_TEST(parameters_have_pytorchs_names_and_order)
 {
     static const char *const names[] = {
         "weight_ih_l0",         "weight_hh_l0",         "bias_ih_l0",         "bias_hh_l0",
@@ -115,6 +116,7 @@ TEST(parameters_have_pytorchs_names_and_order)
     const ng_tensor *second = ng_module_find(net, "weight_ih_l1");
     ck_assert(ng_dim(second, 0) == 15 && ng_dim(second, 1) == 10);
 }
+END_TEST
 
 /* ---- What lengths, directions and states mean ------------------------------------------------ */
 
@@ -145,10 +147,8 @@ static ng_tensor *lengths_of_rows(void)
     return own(ng_tensor_from(NG_I64, NG_SHAPE(N), values, N));
 }
 
-FIXTURE(set_up, tear_down)
-
 /* The results of a row with a length are those of its own steps alone. */
-LOOP_TEST(a_row_with_a_length_is_that_sequence_alone, (MAKERS * MANNERS))
+START_TEST(a_row_with_a_length_is_that_sequence_alone)
 {
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
     ng_tensor *x = sequences(N, T);
@@ -167,6 +167,7 @@ LOOP_TEST(a_row_with_a_length_is_that_sequence_alone, (MAKERS * MANNERS))
         for (int64_t i = 0; i < ng_size(rest); i++) ck_assert(ng_get(rest, i) == 0);
     }
 }
+END_TEST
 
 /* Sets the elements of x behind the rows' lengths. */
 static void fill_behind(ng_tensor *x, double value)
@@ -204,7 +205,7 @@ static int both_orders(ng_module *net, ng_tensor *x, ng_tensor *results[2 * MOST
 
 /* Whatever x holds behind the rows' lengths, y, its gradients and theirs are the same: there dx is
  * 0, and a NaN does not reach the weights' gradients. */
-LOOP_TEST(elements_behind_a_rows_length_are_not_read, (MAKERS * MANNERS))
+START_TEST(elements_behind_a_rows_length_are_not_read)
 {
     static const double behind[] = {1e30, -1e308, (double)INFINITY, (double)NAN};
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
@@ -230,6 +231,7 @@ LOOP_TEST(elements_behind_a_rows_length_are_not_read, (MAKERS * MANNERS))
         }
     }
 }
+END_TEST
 
 /* The buffers of two networks of one structure. */
 static void expect_same_buffers(ng_module *a, ng_module *b)
@@ -247,7 +249,7 @@ static const ng_recurrent_new_options batch_normed = {
 
 /* BatchNorm in the cell: a batch whose rows all end early has the statistics of the shorter
  * batch. */
-LOOP_TEST(statistics_of_a_batch_are_of_the_steps_that_rows_take, MAKERS)
+START_TEST(statistics_of_a_batch_are_of_the_steps_that_rows_take)
 {
     const int64_t steps = 4;
     ng_module *net = in_double(&makers[_i], batch_normed);
@@ -262,9 +264,10 @@ LOOP_TEST(statistics_of_a_batch_are_of_the_steps_that_rows_take, MAKERS)
     assert_tensors_close(state.h, cut_state.h, 1e-12);
     expect_same_buffers(net, other);
 }
+END_TEST
 
 /* Elements behind the lengths change no statistics. */
-LOOP_TEST(statistics_of_a_batch_do_not_know_the_padding, MAKERS)
+START_TEST(statistics_of_a_batch_do_not_know_the_padding)
 {
     ng_module *net = in_double(&makers[_i], batch_normed);
     ng_module *other = in_double(&makers[_i], batch_normed);
@@ -275,8 +278,9 @@ LOOP_TEST(statistics_of_a_batch_do_not_know_the_padding, MAKERS)
                          ng_forward(other, tape, moved, .lengths = lengths), 1e-12);
     expect_same_buffers(net, other);
 }
+END_TEST
 
-LOOP_TEST(a_state_that_is_handed_on_continues_the_sequence, 2 * MAKERS)
+START_TEST(a_state_that_is_handed_on_continues_the_sequence)
 {
     ng_recurrent_new_options options = {.hidden = 5, .layers = 2};
     if (_i % 2) options.norm = ng_norm_layer;
@@ -291,10 +295,11 @@ LOOP_TEST(a_state_that_is_handed_on_continues_the_sequence, 2 * MAKERS)
     assert_tensors_close(state.h, whole.h, 1e-14);
     assert_same_bits(y, ng_forward(net, tape, x));
 }
+END_TEST
 
 /* In training y = second(dropout(first(x))), each with the weights of its layer; in evaluation
  * nothing is dropped. */
-LOOP_TEST(dropout_stands_between_layers_in_training_only, MAKERS)
+START_TEST(dropout_stands_between_layers_in_training_only)
 {
     const maker *m = &makers[_i];
     ng_module *net =
@@ -316,9 +321,10 @@ LOOP_TEST(dropout_stands_between_layers_in_training_only, MAKERS)
     ng_eval(net);
     assert_same_bits(ng_forward(net, tape, x), ng_forward(layers[1], tape, first));
 }
+END_TEST
 
 /* The result is 0, and so is its gradient to x and to every parameter. */
-LOOP_TEST(rows_that_take_no_step_have_gradients_of_0, (MAKERS * MANNERS))
+START_TEST(rows_that_take_no_step_have_gradients_of_0)
 {
     ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
     ng_tensor *x = ng_require_grad(sequences(N, T)), *leaves[MOST_LEAVES];
@@ -329,6 +335,7 @@ LOOP_TEST(rows_that_take_no_step_have_gradients_of_0, (MAKERS * MANNERS))
         for (int64_t i = 0; i < ng_size(leaves[k]); i++)
             ck_assert(ng_get(ng_grad(leaves[k]), i) == 0);
 }
+END_TEST
 
 /* ---- The fused op --------------------------------------------------------------------------- */
 
@@ -349,7 +356,7 @@ static outcome run(const maker *m, int threads)
     return (outcome){y, ng_grad(x), ng_grad(ng_module_find(net, "weight_hh_l0"))};
 }
 
-LOOP_TEST(bits_do_not_depend_on_the_number_of_threads, MAKERS)
+START_TEST(bits_do_not_depend_on_the_number_of_threads)
 {
     const outcome one = run(&makers[_i], 1);
     for (int threads = 2; threads <= 5; threads++) {
@@ -359,10 +366,11 @@ LOOP_TEST(bits_do_not_depend_on_the_number_of_threads, MAKERS)
         assert_same_bits(one.dw, more.dw);
     }
 }
+END_TEST
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-TEST(wrong_operands_are_named)
+START_TEST(wrong_operands_are_named)
 {
     ng_module *net = in_double(&makers[3], (ng_recurrent_new_options){.hidden = 5});
     ng_module *relu = own(ng_relu_new());
@@ -380,8 +388,9 @@ TEST(wrong_operands_are_named)
     ck_assert(state.h == x); /* as it was */
     assert_refused(ng_forward_recurrent(relu, tape, x, NG_NONE, &state));
 }
+END_TEST
 
-TEST(wrong_weights_are_named)
+START_TEST(wrong_weights_are_named)
 {
     ng_tensor *x = sequences(N, T), *w = sequences(8, 2), *m = ng_reshape(tape, w, NG_SHAPE(8, 4));
     ng_tensor *ih = ng_slice(tape, m, 1, 0, F), *hh = ng_slice(tape, m, 1, 0, 2);
@@ -405,8 +414,9 @@ TEST(wrong_weights_are_named)
     const ng_recurrent_weights small = {square, square, NG_NONE, NG_NONE};
     assert_refused(ng_rnn(tape, x, small, ((ng_recurrent_state){NG_NONE, h}), NG_NONE));
 }
+END_TEST
 
-TEST(wrong_options_are_named)
+START_TEST(wrong_options_are_named)
 {
     assert_refused(ng_lstm_new(0, 4));
     assert_refused(ng_gru_new(4, -1));
@@ -414,4 +424,24 @@ TEST(wrong_options_are_named)
     assert_refused(ng_rnn_new(4, 4, .layers = 10001));
     assert_refused(ng_lstm_new(4, 4, .dropout = 1));
     assert_refused(ng_gru_new(4, 4, .relu = true));
+}
+END_TEST
+
+Suite *recurrent_suite(void)
+{
+    Suite *suite = suite_create("recurrent");
+    TCase *tests = add_case(suite, load_recurrent, golden_tear_down);
+    add_tests(tests, parameters_have_pytorchs_names_and_order);
+    add_loops(tests, MAKERS * VARIANTS, values_states_and_gradients_are_pytorchs);
+    tests = add_case(suite, set_up, tear_down);
+    add_tests(tests, wrong_operands_are_named, wrong_weights_are_named, wrong_options_are_named);
+    add_loops(tests, MAKERS * MANNERS, a_row_with_a_length_is_that_sequence_alone,
+              elements_behind_a_rows_length_are_not_read,
+              rows_that_take_no_step_have_gradients_of_0);
+    add_loops(tests, MAKERS, statistics_of_a_batch_are_of_the_steps_that_rows_take,
+              statistics_of_a_batch_do_not_know_the_padding,
+              dropout_stands_between_layers_in_training_only,
+              bits_do_not_depend_on_the_number_of_threads);
+    add_loops(tests, 2 * MAKERS, a_state_that_is_handed_on_continues_the_sequence);
+    return suite;
 }

@@ -1,9 +1,9 @@
 /* The tables of settings: what a description says of a layer, which values are refused, and that
  * the tables name settings that there are. */
 #include "cases/cases.h"
-#include "fixture.h"
 #include "nn/module.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/support.h"
 #include <string.h>
 
 /* The description of a layer, which is freed after the test. */
@@ -131,15 +131,7 @@ END_TEST
 
 Suite *settings_suite(void)
 {
-    Suite *suite = suite_create("settings");
-    TCase *tests = tcase_create("settings");
-    add_fresh_start(tests);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    suite_add_tcase(suite, tests);
-    tcase_add_test(tests, a_setting_without_effect_is_not_described);
-    tcase_add_test(tests, zero_is_described_where_it_is_meant);
-    tcase_add_test(tests, every_kind_of_value_is_described);
-    tcase_add_test(tests, values_outside_their_range_are_refused);
-    tcase_add_test(tests, tables_name_settings_that_there_are);
-    return suite;
+    return suite_of("settings", set_up, tear_down, a_setting_without_effect_is_not_described,
+                    zero_is_described_where_it_is_meant, every_kind_of_value_is_described,
+                    values_outside_their_range_are_refused, tables_name_settings_that_there_are);
 }

@@ -1,17 +1,15 @@
 /* Attention and the transformer: definitions, PyTorch's values, masks, positions, placements,
  * threads, errors. */
-#include "fixture.h"
-#include "golden.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/golden.h"
+#include "support/support.h"
 
 #include "ops/op.h"
 
 /* ---- The ops -------------------------------------------------------------------------------*/
 
-FIXTURE(set_up, tear_down)
-
 /* The tape's memory is not zero. */
-TEST(no_gradient_flows_to_the_mask)
+START_TEST(no_gradient_flows_to_the_mask)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 5, 6), 3);
     ng_tensor *ones = own(ng_require_grad(ng_ones_new(NG_F64, NG_SHAPE(2, 5))));
@@ -23,6 +21,7 @@ TEST(no_gradient_flows_to_the_mask)
         for (int64_t i = 0; i < 10; i++) assert_close(ng_get(ng_grad(ones), i), 0, 0);
     }
 }
+END_TEST
 
 /* The weights of attention (2, 2, T, T) for equal scores, as attention to the identity. */
 static ng_tensor *dropped_weights(ng_tape *on, int64_t length, double dropout)
@@ -35,7 +34,7 @@ static ng_tensor *dropped_weights(ng_tape *on, int64_t length, double dropout)
     return ng_attention(on, zero, zero, identity, NG_NONE, .dropout = dropout);
 }
 
-TEST(dropout_of_weights_drops_its_share_and_scales_the_rest)
+START_TEST(dropout_of_weights_drops_its_share_and_scales_the_rest)
 {
     enum { LENGTH = 150 };
     const double p = 0.3, kept = 1 / (0.7 * (double)LENGTH),
@@ -60,8 +59,9 @@ TEST(dropout_of_weights_drops_its_share_and_scales_the_rest)
     }
     assert_near(ng_item(ng_mean(tape, weights)) * (double)LENGTH, 1, 0.01); /* as without dropout */
 }
+END_TEST
 
-TEST(dropout_of_weights_follows_the_tape)
+START_TEST(dropout_of_weights_follows_the_tape)
 {
     ng_tensor *qkv = normal(NG_F32, NG_SHAPE(2, 9, 12), 3);
 #define DROPPED(p) ng_self_attention(tape, qkv, NG_NONE, .heads = 2, .dropout = p)
@@ -77,8 +77,9 @@ TEST(dropout_of_weights_follows_the_tape)
     assert_same_bits(DROPPED(0), plain);
 #undef DROPPED
 }
+END_TEST
 
-TEST(one_packed_tensor_gives_what_its_parts_give)
+START_TEST(one_packed_tensor_gives_what_its_parts_give)
 {
     ng_tensor *qkv = normal(NG_F64, NG_SHAPE(2, 9, 24), 3);
     ng_tensor *part[3], *apart[3];
@@ -100,8 +101,9 @@ TEST(one_packed_tensor_gives_what_its_parts_give)
     assert_tensors_close(gradient, ng_gradient(tape, ng_sum(tape, ng_square(tape, heads)), qkv),
                          1e-13);
 }
+END_TEST
 
-TEST(one_tensor_in_all_three_places_has_the_sum_of_gradients)
+START_TEST(one_tensor_in_all_three_places_has_the_sum_of_gradients)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 5, 4), 4);
     ng_tensor *y = ng_attention(tape, x, x, x, NG_NONE, .heads = 2);
@@ -109,8 +111,9 @@ TEST(one_tensor_in_all_three_places_has_the_sum_of_gradients)
     assert_tensors_close(ng_gradient(tape, ng_sum(tape, ng_square(tape, y)), x),
                          ng_gradient(tape, ng_sum(tape, ng_square(tape, composed)), x), 1e-12);
 }
+END_TEST
 
-TEST(attention_to_no_key_is_zero_with_gradients_of_any_order)
+START_TEST(attention_to_no_key_is_zero_with_gradients_of_any_order)
 {
     ng_tensor *q = normal(NG_F64, NG_SHAPE(1, 2, 3, 4), 5);
     ng_tensor *none = own(ng_zeros_new(NG_F64, NG_SHAPE(1, 2, 0, 4)));
@@ -118,8 +121,9 @@ TEST(attention_to_no_key_is_zero_with_gradients_of_any_order)
     ng_tensor *dq = ng_gradient(tape, y, q, .record = true);
     for (int i = 0; i < 24; i++) ck_assert(ng_get(y, i) == 0 && ng_get(dq, i) == 0);
 }
+END_TEST
 
-TEST(attention_passes_nan_on)
+START_TEST(attention_passes_nan_on)
 {
     ng_tensor *qkv = normal(NG_F32, NG_SHAPE(1, 4, 6), 5);
     ng_set(qkv, 6 + 2, (double)NAN); /* in k of the second position */
@@ -127,6 +131,7 @@ TEST(attention_passes_nan_on)
     ck_assert(!isnan(ng_at(y, 0, 0, 0)));
     for (int t = 1; t < 4; t++) ck_assert(isnan(ng_at(y, 0, t, 0)));
 }
+END_TEST
 
 /* Attention of one query, 1, to keys of one feature: the scores are the keys. */
 static ng_tensor *of_scores(ng_tape *on, ng_tensor *scores, ng_tensor *values)
@@ -137,7 +142,7 @@ static ng_tensor *of_scores(ng_tape *on, ng_tensor *scores, ng_tensor *values)
 }
 
 /* A weight of e^-1000 is 0 in both dtypes: its value adds nothing, however large it is. */
-LOOP_TEST(a_value_without_weight_counts_for_nothing, 2)
+START_TEST(a_value_without_weight_counts_for_nothing)
 {
     const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
     const double large = dtype == NG_F32 ? 1e38 : 1e307;
@@ -149,10 +154,11 @@ LOOP_TEST(a_value_without_weight_counts_for_nothing, 2)
         assert_near(ng_item(of_scores(tape, scores, values)), 1, 0);
     }
 }
+END_TEST
 
 /* If all scores are -Inf, as after an overflow, there is no largest to subtract: the result is NaN,
  * not that of a query without keys. With a later finite score that key has all the weight. */
-TEST(attention_to_scores_of_minus_infinity_is_nan)
+START_TEST(attention_to_scores_of_minus_infinity_is_nan)
 {
     ng_tensor *scores = own(ng_full_new(NG_F32, NG_SHAPE(100), -(double)INFINITY));
     ng_tensor *v = normal(NG_F32, NG_SHAPE(100), 6);
@@ -161,8 +167,9 @@ TEST(attention_to_scores_of_minus_infinity_is_nan)
     ng_set(scores, 99, 0);
     assert_near(ng_item(of_scores(tape, scores, v)), ng_get(v, 99), 0);
 }
+END_TEST
 
-TEST(rotated_products_depend_on_the_distance_alone)
+START_TEST(rotated_products_depend_on_the_distance_alone)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 6), 7), *rows[2];
     for (int i = 0; i < 2; i++)
@@ -174,8 +181,9 @@ TEST(rotated_products_depend_on_the_distance_alone)
     ng_tensor *later = ng_rotary(tape, ng_slice(tape, rows[0], 0, 4, 9), .start = 4);
     assert_tensors_close(later, ng_slice(tape, q, 0, 4, 9), 1e-14);
 }
+END_TEST
 
-TEST(swiglu_passes_nan_on_in_its_place)
+START_TEST(swiglu_passes_nan_on_in_its_place)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 50, 26), 1);
     ng_set(x, 13, (double)NAN); /* b of the first */
@@ -183,8 +191,9 @@ TEST(swiglu_passes_nan_on_in_its_place)
     ck_assert(isnan(ng_get(y, 0)) && !isnan(ng_get(y, 1)));
     assert_fails(ng_swiglu(tape, normal(NG_F64, NG_SHAPE(4, 3), 2)), NG_ESHAPE);
 }
+END_TEST
 
-TEST(wrong_attention_is_refused)
+START_TEST(wrong_attention_is_refused)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 5, 12), 1);
     ng_tensor *y = normal(NG_F64, NG_SHAPE(2, 3, 12), 2), *z = normal(NG_F64, NG_SHAPE(2, 5), 3);
@@ -213,6 +222,7 @@ TEST(wrong_attention_is_refused)
     assert_fails(ng_self_attention(tape, x, NG_NONE, .heads = 3, .kv_heads = 1), NG_ESHAPE);
     assert_fails(ng_self_attention(tape, x, NG_NONE, .heads = INT64_MAX, .kv_heads = 1), NG_ESHAPE);
 }
+END_TEST
 
 /* ---- Against PyTorch ------------------------------------------------------------------------*/
 
@@ -248,15 +258,16 @@ static void expect_pytorchs(const char *name, ng_module *module, ng_tensor *x, n
     if (ng_requires_grad(x)) expect_golden(name, "dx", ng_grad(x));
 }
 
-GOLDEN_FIXTURE("tests/golden/transformer.txt")
+static void load_transformer(void) { set_up(), golden_load("tests/golden/transformer.txt"); }
 
-TEST(embedding_is_pytorchs)
+START_TEST(embedding_is_pytorchs)
 {
     ng_tensor *ids = own(ng_copy_new(golden("embedding/ids"), NG_I64));
     expect_pytorchs("embedding", ng_embedding_new(7, 3), ids, NG_NONE);
 }
+END_TEST
 
-LOOP_TEST(attention_is_pytorchs, 4)
+START_TEST(attention_is_pytorchs)
 {
     static const char *const names[] = {"attention", "attention_masked", "attention_causal",
                                         "attention_causal_masked"};
@@ -265,9 +276,10 @@ LOOP_TEST(attention_is_pytorchs, 4)
                     ng_require_grad(golden("%s/x", name)),
                     _i % 2 ? golden("%s/mask", name) : NG_NONE);
 }
+END_TEST
 
 /* Keys and values of other widths and another length. */
-LOOP_TEST(cross_attention_is_pytorchs, 2)
+START_TEST(cross_attention_is_pytorchs)
 {
     const char *name = _i ? "cross_masked" : "cross";
     ng_module *cross = own(ng_multi_head_attention_new(6, 2, .context = 3, .value_context = 7));
@@ -284,15 +296,17 @@ LOOP_TEST(cross_attention_is_pytorchs, 2)
     expect_golden(name, "dkeys", ng_grad(keys));
     expect_golden(name, "dvalues", ng_grad(values));
 }
+END_TEST
 
-LOOP_TEST(attention_with_shared_heads_is_pytorchs_with_repeated_ones, 2)
+START_TEST(attention_with_shared_heads_is_pytorchs_with_repeated_ones)
 {
     const char *name = _i ? "shared_2" : "shared_1";
     expect_pytorchs(name, ng_multi_head_attention_new(12, 4, .kv_heads = 1 + _i, .causal = true),
                     ng_require_grad(golden("%s/x", name)), _i ? golden("%s/mask", name) : NG_NONE);
 }
+END_TEST
 
-LOOP_TEST(block_is_pytorchs, 8)
+START_TEST(block_is_pytorchs)
 {
     char name[64];
     snprintf(name, sizeof name, "block_%s_%s%s", _i & 1 ? "post" : "pre", _i & 2 ? "gelu" : "relu",
@@ -303,11 +317,12 @@ LOOP_TEST(block_is_pytorchs, 8)
     expect_pytorchs(name, block, ng_require_grad(golden("%s/x", name)),
                     _i & 4 ? golden("%s/mask", name) : NG_NONE);
 }
+END_TEST
 
 #define STEPS 20
 #define BATCHES 4
 
-LOOP_TEST(twenty_adamw_losses_are_pytorchs, 2)
+START_TEST(twenty_adamw_losses_are_pytorchs)
 {
     const char *name = _i ? "training_post" : "training_pre";
     ng_module *net = own(ng_transformer_new(11, .dim = 6, .heads = 2, .layers = 2, .length = 5,
@@ -329,8 +344,9 @@ LOOP_TEST(twenty_adamw_losses_are_pytorchs, 2)
     }
     for (int i = 0; i < BATCHES; i++) ng_tensor_free(ids[i]), ng_tensor_free(labels[i]);
 }
+END_TEST
 
-GOLDEN_FIXTURE("tests/golden/placements.txt")
+static void load_placements(void) { set_up(), golden_load("tests/golden/placements.txt"); }
 
 typedef struct {
     const char *name;
@@ -348,7 +364,7 @@ static const placed_row placed[] = {
     {.name = "derf", .norm = ng_norm_derf}};
 #define PLACED ((int)(sizeof placed / sizeof placed[0]))
 
-LOOP_TEST(each_placement_is_the_formula_of_its_paper, PLACED)
+START_TEST(each_placement_is_the_formula_of_its_paper)
 {
     const char *name = placed[_i].name;
     ng_tensor *ids = own(ng_copy_new(golden("%s/ids", name), NG_I64));
@@ -357,14 +373,17 @@ LOOP_TEST(each_placement_is_the_formula_of_its_paper, PLACED)
         .placement = placed[_i].placement, .post_share = placed[_i].post_share);
     expect_pytorchs(name, net, ids, NG_NONE);
 }
+END_TEST
 
-TEST(every_placement_has_figures) { golden_expect_rows(placed, PLACED, sizeof *placed, NULL); }
+START_TEST(every_placement_has_figures)
+{
+    golden_expect_rows(placed, PLACED, sizeof *placed, NULL);
+}
+END_TEST
 
 /* ---- Modules --------------------------------------------------------------------------------*/
 
-FIXTURE(set_up, tear_down)
-
-TEST(a_causal_output_depends_on_no_later_id)
+START_TEST(a_causal_output_depends_on_no_later_id)
 {
     ng_module *net = own(ng_transformer_new(10, .dim = 8, .heads = 2, .layers = 2));
     ng_tensor *ids = own(ng_zeros_new(NG_I64, NG_SHAPE(1, 100)));
@@ -376,6 +395,7 @@ TEST(a_causal_output_depends_on_no_later_id)
     ck_assert(ng_at(before, 0, 80, 0) != ng_at(after, 0, 80, 0));
     ck_assert(ng_at(before, 0, 99, 0) != ng_at(after, 0, 99, 0));
 }
+END_TEST
 
 static ng_module *child(ng_module *module, const char *name)
 {
@@ -403,7 +423,7 @@ static ng_tensor *branch(ng_module *block, ng_tape *on, ng_tensor *x, const char
 }
 
 /* Without dropout, and with dropout on what each branch adds. */
-LOOP_TEST(a_block_is_the_formula_of_its_placement, 8)
+START_TEST(a_block_is_the_formula_of_its_placement)
 {
     const ng_norm_placement placement = (ng_norm_placement)(_i / 2);
     const double alpha = pow(36, 0.25), dropout = _i % 2 ? 0.3 : 0;
@@ -417,9 +437,10 @@ LOOP_TEST(a_block_is_the_formula_of_its_placement, 8)
     ng_tape_seed(tape, 5);
     assert_same_bits(ng_forward(block, tape, x), y);
 }
+END_TEST
 
 /* 0.29 of 100 is 28.999999999999996. */
-TEST(mix_ln_rounds_its_share_down)
+START_TEST(mix_ln_rounds_its_share_down)
 {
     ng_module *net = own(ng_transformer_new(5, .dim = 2, .heads = 1, .hidden = 1, .layers = 100,
                                             .placement = NG_NORM_MIX, .post_share = 0.29));
@@ -430,9 +451,10 @@ TEST(mix_ln_rounds_its_share_down)
     free(text);
     ck_assert_int_eq(post, 29);
 }
+END_TEST
 
 /* Each branch adds to both streams, and takes its input from the first. */
-TEST(a_block_of_two_streams_takes_and_gives_both)
+START_TEST(a_block_of_two_streams_takes_and_gives_both)
 {
     ng_module *block = own(ng_transformer_block_new(8, 2, .placement = NG_NORM_DUAL));
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 5, 16), 8);
@@ -448,8 +470,9 @@ TEST(a_block_of_two_streams_takes_and_gives_both)
     ng_tensor *narrow = normal(NG_F32, NG_SHAPE(2, 5, 8), 8);
     assert_fails(ng_forward(block, tape, narrow), NG_ESHAPE, "TransformerBlock");
 }
+END_TEST
 
-TEST(a_transformer_drops_of_its_embedded_ids)
+START_TEST(a_transformer_drops_of_its_embedded_ids)
 {
     ng_module *net = own(ng_transformer_new(7, .dim = 8, .heads = 2, .layers = 1, .dropout = 0.3));
     ng_tensor *ids = own(ng_zeros_new(NG_I64, NG_SHAPE(3, 4)));
@@ -462,6 +485,7 @@ TEST(a_transformer_drops_of_its_embedded_ids)
     ng_tape_seed(tape, 5);
     assert_same_bits(ng_forward(net, tape, ids), x);
 }
+END_TEST
 
 static double deviation(const ng_tensor *x, int64_t from, int64_t to)
 {
@@ -470,7 +494,7 @@ static double deviation(const ng_tensor *x, int64_t from, int64_t to)
     return sqrt(sum / (double)(to - from));
 }
 
-TEST(deep_norm_draws_its_weights_beta_times_as_wide)
+START_TEST(deep_norm_draws_its_weights_beta_times_as_wide)
 {
     const int64_t dim = 64, square = dim * dim;
     ng_module *block =
@@ -487,12 +511,13 @@ TEST(deep_norm_draws_its_weights_beta_times_as_wide)
     assert_close(deviation(ng_module_find(block, "feed_forward.out_weight"), 0, 4 * square),
                  beta * hidden, 0.05);
 }
+END_TEST
 
 /* A norm that the library does not have. */
 static ng_module *loose_norm(int64_t dim) { return ng_layer_norm_new(dim, .eps = 0.5); }
 
 /* Each matrix as Xavier's normal has it: N(0, 2 / (rows + columns)), v's times the gain. */
-TEST(shared_and_crossing_heads_are_drawn_as_xavier_has_it)
+START_TEST(shared_and_crossing_heads_are_drawn_as_xavier_has_it)
 {
     ng_module *shared = ng_multi_head_attention_new(64, 8, .kv_heads = 2, .gain = 0.5);
     ng_tensor *in = ng_module_find(shared, "in_weight");
@@ -507,8 +532,9 @@ TEST(shared_and_crossing_heads_are_drawn_as_xavier_has_it)
     assert_close(deviation(ng_module_find(cross, "k_weight"), 0, 64 * 32), wide, 0.06);
     assert_close(deviation(ng_module_find(cross, "v_weight"), 0, 64 * 32), 0.5 * wide, 0.06);
 }
+END_TEST
 
-TEST(any_maker_of_norms_plugs_in)
+START_TEST(any_maker_of_norms_plugs_in)
 {
     static ng_norm_maker *const makers[] = {ng_norm_layer, ng_norm_rms, ng_norm_batch, ng_norm_none,
                                             loose_norm};
@@ -528,8 +554,9 @@ TEST(any_maker_of_norms_plugs_in)
             ng_tape_reset(tape);
         }
 }
+END_TEST
 
-TEST(a_block_hands_its_dropout_to_the_attention)
+START_TEST(a_block_hands_its_dropout_to_the_attention)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 5, 8), 8);
     ng_module *dropping = own(ng_transformer_block_new(8, 2, .dropout = 0.5));
@@ -543,14 +570,16 @@ TEST(a_block_hands_its_dropout_to_the_attention)
     assert_same_bits(ng_forward(dropping, tape, x), ng_forward(plain, tape, x));
     assert_refused(ng_multi_head_attention_new(8, 2, .dropout = 1));
 }
+END_TEST
 
-TEST(swiglu_has_as_many_weights_as_gelu)
+START_TEST(swiglu_has_as_many_weights_as_gelu)
 {
     ng_module *gelu = own(ng_feed_forward_new(96, .no_bias = true));
     ng_module *swiglu =
         own(ng_feed_forward_new(96, .no_bias = true, .activation = NG_FEED_FORWARD_SWIGLU));
     ck_assert_int_eq(ng_parameter_count(gelu), ng_parameter_count(swiglu));
 }
+END_TEST
 
 /* ---- Threads --------------------------------------------------------------------------------*/
 
@@ -566,7 +595,7 @@ static ng_tensor *gradient_with_threads(int threads, ng_dtype dtype, double drop
     return ng_grad(qkv);
 }
 
-LOOP_TEST(attention_has_the_same_bits_for_any_number_of_threads, 4)
+START_TEST(attention_has_the_same_bits_for_any_number_of_threads)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     const double dropout = _i / 2 ? 0.25 : 0;
@@ -574,10 +603,11 @@ LOOP_TEST(attention_has_the_same_bits_for_any_number_of_threads, 4)
     for (int threads = 2; threads <= 5; threads++)
         assert_same_bits(one, gradient_with_threads(threads, dtype, dropout));
 }
+END_TEST
 
 /* ---- Errors ---------------------------------------------------------------------------------*/
 
-TEST(wrong_ids_are_named)
+START_TEST(wrong_ids_are_named)
 {
     ng_module *net = own(ng_transformer_new(65, .dim = 8, .heads = 2, .layers = 1, .length = 4));
     ng_tensor *ids = own(ng_zeros_new(NG_I64, NG_SHAPE(2, 4)));
@@ -594,8 +624,9 @@ TEST(wrong_ids_are_named)
     ng_set(ids, 6, 0);
     assert_fails(ng_forward(net, tape, ids, .mask = flat), NG_ESHAPE, "ng_self_attention");
 }
+END_TEST
 
-TEST(shapes_that_do_not_fit_are_named)
+START_TEST(shapes_that_do_not_fit_are_named)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3, 8), 1), *y = normal(NG_F32, NG_SHAPE(2, 3, 7), 1);
     ng_tensor *mask = own(ng_ones_new(NG_F32, NG_SHAPE(3, 2))),
@@ -618,8 +649,9 @@ TEST(shapes_that_do_not_fit_are_named)
     assert_fails(ng_forward(places, tape, flat), NG_ESHAPE, "expected (..., T, 8)");
     assert_fails(ng_forward(forward, tape, y), NG_ESHAPE, "FeedForward");
 }
+END_TEST
 
-TEST(options_without_sense_are_refused)
+START_TEST(options_without_sense_are_refused)
 {
     assert_refused(ng_multi_head_attention_new(10, 4));
     assert_refused(ng_multi_head_attention_new(10, 0));
@@ -647,4 +679,39 @@ TEST(options_without_sense_are_refused)
     assert_refused(ng_transformer_new(7, .post_share = 0.5));
     assert_refused(ng_transformer_new(7, .placement = NG_NORM_MIX, .post_share = 1));
     assert_refused(ng_transformer_new(7, .placement = NG_NORM_MIX, .layers = 3));
+}
+END_TEST
+
+Suite *transformer_suite(void)
+{
+    Suite *suite = suite_create("transformer");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(
+        tests, no_gradient_flows_to_the_mask,
+        dropout_of_weights_drops_its_share_and_scales_the_rest, dropout_of_weights_follows_the_tape,
+        one_packed_tensor_gives_what_its_parts_give,
+        one_tensor_in_all_three_places_has_the_sum_of_gradients,
+        attention_to_no_key_is_zero_with_gradients_of_any_order, attention_passes_nan_on,
+        attention_to_scores_of_minus_infinity_is_nan, rotated_products_depend_on_the_distance_alone,
+        swiglu_passes_nan_on_in_its_place, wrong_attention_is_refused,
+        a_causal_output_depends_on_no_later_id, mix_ln_rounds_its_share_down,
+        a_block_of_two_streams_takes_and_gives_both, a_transformer_drops_of_its_embedded_ids,
+        deep_norm_draws_its_weights_beta_times_as_wide,
+        shared_and_crossing_heads_are_drawn_as_xavier_has_it, any_maker_of_norms_plugs_in,
+        a_block_hands_its_dropout_to_the_attention, swiglu_has_as_many_weights_as_gelu,
+        wrong_ids_are_named, shapes_that_do_not_fit_are_named, options_without_sense_are_refused);
+    add_loops(tests, 2, a_value_without_weight_counts_for_nothing);
+    add_loops(tests, 8, a_block_is_the_formula_of_its_placement);
+    add_loops(tests, 4, attention_has_the_same_bits_for_any_number_of_threads);
+    tests = add_case(suite, load_transformer, golden_tear_down);
+    add_tests(tests, embedding_is_pytorchs);
+    add_loops(tests, 4, attention_is_pytorchs);
+    add_loops(tests, 2, cross_attention_is_pytorchs,
+              attention_with_shared_heads_is_pytorchs_with_repeated_ones,
+              twenty_adamw_losses_are_pytorchs);
+    add_loops(tests, 8, block_is_pytorchs);
+    tests = add_case(suite, load_placements, golden_tear_down);
+    add_tests(tests, every_placement_has_figures);
+    add_loops(tests, PLACED, each_placement_is_the_formula_of_its_paper);
+    return suite;
 }

@@ -1,15 +1,5 @@
 #include "norms/norm.h"
 
-Suite *norm_suite(const char *name, TCase **tests)
-{
-    Suite *suite = suite_create(name);
-    *tests = tcase_create(name);
-    add_fresh_start(*tests);
-    tcase_add_checked_fixture(*tests, set_up, tear_down);
-    suite_add_tcase(suite, *tests);
-    return suite;
-}
-
 ng_module *in_double(ng_module *layer)
 {
     assert_ok(ng_module_to(own(layer), NG_F64));

@@ -4,12 +4,9 @@
 #ifndef NG_TESTS_NORM_H
 #define NG_TESTS_NORM_H
 
-#include "fixture.h"
-#include "golden.h"
-#include "support.h"
-
-/* A suite of one test case, whose tests begin with an empty tape. */
-Suite *norm_suite(const char *name, TCase **tests);
+#include "support/fixture.h"
+#include "support/golden.h"
+#include "support/support.h"
 
 /* The layer in double with parameters drawn from a normal distribution; freed after the test. */
 ng_module *drawn(ng_module *layer);
@@ -55,19 +52,5 @@ void expect_invariant(ng_module *layer, ng_tensor *x, ng_tensor *to);
 
 /* sum(a b) is 0, but for rounding. */
 void expect_orthogonal(ng_tensor *a, ng_tensor *b);
-
-/* The suites. */
-/* clang-format off */
-#define NORM_SUITES(X)                                                                             \
-    X(adaptive_layer_norm) X(batch_norm) X(batch_renorm) X(conditions) X(derf) X(detach_norm)      \
-    X(dynamic_tanh) X(evo_norm) X(film) X(filter_response_norm) X(gated_rms_norm)                  \
-    X(global_response_norm) X(group_norm) X(instance_norm) X(invariances) X(l2_norm)               \
-    X(layer_norm) X(local_response_norm) X(norm_masks) X(norm_ops) X(norm_settings)                \
-    X(reparameterized) X(rms_norm) X(scale_norm) X(spectral_norm) X(weight_norm)                   \
-    X(weight_standardization)
-/* clang-format on */
-#define X(name) Suite *name##_suite(void);
-NORM_SUITES(X)
-#undef X
 
 #endif

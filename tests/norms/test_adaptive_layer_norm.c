@@ -122,17 +122,10 @@ END_TEST
 
 Suite *adaptive_layer_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("adaptive_layer_norm", &tests);
-    tcase_add_test(tests, original_form);
-    tcase_add_test(tests, raw_form);
-    tcase_add_test(tests, projected_form);
-    tcase_add_test(tests, conditioned_form_starts_as_xhat);
-    tcase_add_test(tests, conditioned_form_shifts_scales_and_gates);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, adaptive_residual_starts_as_the_identity);
-    tcase_add_test(tests, without_eps_adanorm_ignores_shift_and_scale);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("adaptive_layer_norm", set_up, tear_down, original_form, raw_form,
+                    projected_form, conditioned_form_starts_as_xhat,
+                    conditioned_form_shifts_scales_and_gates,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    adaptive_residual_starts_as_the_identity,
+                    without_eps_adanorm_ignores_shift_and_scale, bad_settings_are_refused);
 }

@@ -134,17 +134,10 @@ END_TEST
 
 Suite *batch_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("batch_norm", &tests);
-    tcase_add_test(tests, two_channels);
-    tcase_add_test(tests, gamma_and_beta_undo_it);
-    tcase_add_test(tests, running_averages);
-    tcase_add_test(tests, evaluation_uses_running_statistics_and_leaves_them);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, shifting_and_scaling_the_data_changes_nothing);
-    tcase_add_test(tests, a_last_sample_of_one_value_joins_the_sub_batch_before);
-    tcase_add_test(tests, a_sub_batch_that_fails_moves_no_running_statistics);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("batch_norm", set_up, tear_down, two_channels, gamma_and_beta_undo_it,
+                    running_averages, evaluation_uses_running_statistics_and_leaves_them,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    shifting_and_scaling_the_data_changes_nothing,
+                    a_last_sample_of_one_value_joins_the_sub_batch_before,
+                    a_sub_batch_that_fails_moves_no_running_statistics, bad_settings_are_refused);
 }

@@ -86,13 +86,8 @@ END_TEST
 
 Suite *batch_renorm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("batch_renorm", &tests);
-    tcase_add_test(tests, warms_up_as_batch_norm);
-    tcase_add_test(tests, trains_as_it_evaluates);
-    tcase_add_test(tests, the_checker_holds_r_and_d_fixed);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("batch_renorm", set_up, tear_down, warms_up_as_batch_norm,
+                    trains_as_it_evaluates, the_checker_holds_r_and_d_fixed,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    bad_settings_are_refused);
 }

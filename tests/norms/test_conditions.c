@@ -132,12 +132,11 @@ END_TEST
 
 Suite *conditions_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("conditions", &tests);
-    tcase_add_loop_test(tests, a_condition_belongs_to_samples, 0, KINDS);
-    tcase_add_loop_test(tests, a_condition_of_positions_has_the_rank_of_x, 0, KINDS);
-    tcase_add_loop_test(tests, each_position_gets_its_condition, 0, ROWS);
-    tcase_add_loop_test(tests, gradients_are_those_of_finite_differences, 0, KINDS);
-    tcase_add_loop_test(tests, other_conditions_are_refused, 0, KINDS);
+    Suite *suite = suite_create("conditions");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_loops(tests, KINDS, a_condition_belongs_to_samples,
+              a_condition_of_positions_has_the_rank_of_x, gradients_are_those_of_finite_differences,
+              other_conditions_are_refused);
+    add_loops(tests, ROWS, each_position_gets_its_condition);
     return suite;
 }

@@ -41,11 +41,7 @@ END_TEST
 
 Suite *derf_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("derf", &tests);
-    tcase_add_test(tests, of_one_feature);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("derf", set_up, tear_down, of_one_feature,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    bad_settings_are_refused);
 }

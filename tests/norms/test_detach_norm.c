@@ -85,13 +85,8 @@ END_TEST
 
 Suite *detach_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("detach_norm", &tests);
-    tcase_add_test(tests, only_scales_the_gradient);
-    tcase_add_test(tests, the_op_has_the_gradient_of_the_layer);
-    tcase_add_test(tests, the_checker_holds_the_constants_fixed);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, the_value_is_layer_norms);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("detach_norm", set_up, tear_down, only_scales_the_gradient,
+                    the_op_has_the_gradient_of_the_layer, the_checker_holds_the_constants_fixed,
+                    value_and_gradients_are_pytorchs, the_value_is_layer_norms,
+                    bad_settings_are_refused);
 }

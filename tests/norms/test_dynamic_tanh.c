@@ -52,12 +52,7 @@ END_TEST
 
 Suite *dynamic_tanh_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("dynamic_tanh", &tests);
-    tcase_add_test(tests, of_one_feature);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, an_odd_function_without_bias);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("dynamic_tanh", set_up, tear_down, of_one_feature,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    an_odd_function_without_bias, bad_settings_are_refused);
 }

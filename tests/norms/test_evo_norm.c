@@ -57,12 +57,7 @@ END_TEST
 
 Suite *evo_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("evo_norm", &tests);
-    tcase_add_test(tests, b0_of_one_channel);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, one_value_per_channel_is_for_evaluation);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("evo_norm", set_up, tear_down, b0_of_one_channel,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    one_value_per_channel_is_for_evaluation, bad_settings_are_refused);
 }

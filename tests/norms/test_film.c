@@ -56,11 +56,7 @@ END_TEST
 
 Suite *film_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("film", &tests);
-    tcase_add_test(tests, starts_as_the_identity);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("film", set_up, tear_down, starts_as_the_identity,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    bad_settings_are_refused);
 }

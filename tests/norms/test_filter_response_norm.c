@@ -62,13 +62,8 @@ END_TEST
 
 Suite *filter_response_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("filter_response_norm", &tests);
-    tcase_add_test(tests, of_three_and_four);
-    tcase_add_test(tests, tau_is_the_least_value);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, scaling_a_channel_changes_nothing);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("filter_response_norm", set_up, tear_down, of_three_and_four,
+                    tau_is_the_least_value, gradients_are_those_of_finite_differences,
+                    value_and_gradients_are_pytorchs, scaling_a_channel_changes_nothing,
+                    bad_settings_are_refused);
 }

@@ -51,11 +51,7 @@ END_TEST
 
 Suite *gated_rms_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("gated_rms_norm", &tests);
-    tcase_add_test(tests, a_gate_that_is_wide_open);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("gated_rms_norm", set_up, tear_down, a_gate_that_is_wide_open,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    bad_settings_are_refused);
 }

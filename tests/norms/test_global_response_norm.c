@@ -51,12 +51,7 @@ END_TEST
 
 Suite *global_response_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("global_response_norm", &tests);
-    tcase_add_test(tests, starts_as_the_identity);
-    tcase_add_test(tests, lengths_five_and_ten);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("global_response_norm", set_up, tear_down, starts_as_the_identity,
+                    lengths_five_and_ten, gradients_are_those_of_finite_differences,
+                    value_and_gradients_are_pytorchs, bad_settings_are_refused);
 }

@@ -86,14 +86,8 @@ END_TEST
 
 Suite *group_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("group_norm", &tests);
-    tcase_add_test(tests, two_groups_of_two);
-    tcase_add_test(tests, one_value_a_group_gives_beta);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, one_group_is_layer_norm_of_the_sample);
-    tcase_add_test(tests, shifting_and_scaling_a_sample_changes_nothing);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("group_norm", set_up, tear_down, two_groups_of_two,
+                    one_value_a_group_gives_beta, gradients_are_those_of_finite_differences,
+                    value_and_gradients_are_pytorchs, one_group_is_layer_norm_of_the_sample,
+                    shifting_and_scaling_a_sample_changes_nothing, bad_settings_are_refused);
 }

@@ -70,12 +70,7 @@ END_TEST
 
 Suite *instance_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("instance_norm", &tests);
-    tcase_add_test(tests, two_channels);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, shifting_and_scaling_a_channel_changes_nothing);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("instance_norm", set_up, tear_down, two_channels,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    shifting_and_scaling_a_channel_changes_nothing, bad_settings_are_refused);
 }

@@ -98,8 +98,8 @@ END_TEST
 
 Suite *invariances_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("invariances", &tests);
-    tcase_add_loop_test(tests, invariances_are_as_published, 0, N_NORMS);
+    Suite *suite = suite_create("invariances");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_loops(tests, N_NORMS, invariances_are_as_published);
     return suite;
 }

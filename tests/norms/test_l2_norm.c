@@ -64,13 +64,7 @@ END_TEST
 
 Suite *l2_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("l2_norm", &tests);
-    tcase_add_test(tests, three_and_four);
-    tcase_add_test(tests, scale_is_where_weight_starts);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, scaling_a_row_changes_nothing);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("l2_norm", set_up, tear_down, three_and_four, scale_is_where_weight_starts,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    scaling_a_row_changes_nothing, bad_settings_are_refused);
 }

@@ -149,18 +149,10 @@ END_TEST
 
 Suite *layer_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("layer_norm", &tests);
-    tcase_add_test(tests, four_steps_on_1_2_3_4);
-    tcase_add_test(tests, unbiased_variance);
-    tcase_add_test(tests, gamma_and_beta);
-    tcase_add_test(tests, near_the_mean_the_error_is_that_of_the_deviation);
-    tcase_add_test(tests, a_row_gets_mean_0_and_variance_1);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, shifting_and_scaling_a_row_changes_nothing);
-    tcase_add_test(tests, gradient_is_orthogonal_to_shift_and_scale);
-    tcase_add_test(tests, a_constant_row_gives_beta);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("layer_norm", set_up, tear_down, four_steps_on_1_2_3_4, unbiased_variance,
+                    gamma_and_beta, near_the_mean_the_error_is_that_of_the_deviation,
+                    a_row_gets_mean_0_and_variance_1, gradients_are_those_of_finite_differences,
+                    value_and_gradients_are_pytorchs, shifting_and_scaling_a_row_changes_nothing,
+                    gradient_is_orthogonal_to_shift_and_scale, a_constant_row_gives_beta,
+                    bad_settings_are_refused);
 }

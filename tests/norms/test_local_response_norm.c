@@ -35,10 +35,6 @@ END_TEST
 
 Suite *local_response_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("local_response_norm", &tests);
-    tcase_add_test(tests, three_neighbours);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("local_response_norm", set_up, tear_down, three_neighbours,
+                    gradients_are_those_of_finite_differences, bad_settings_are_refused);
 }

@@ -160,12 +160,12 @@ END_TEST
 
 Suite *norm_masks_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("norm_masks", &tests);
-    tcase_add_loop_test(tests, masked_batch_norm_is_that_of_the_gathered_positions, 0, 2 * N_CASES);
-    tcase_add_test(tests, a_batch_renorm_layer_hands_its_mask_on);
-    tcase_add_test(tests, norms_of_a_transformer_pass_over_what_its_mask_hides);
-    tcase_add_loop_test(tests, without_memory_running_statistics_stay, 0, 3);
-    tcase_add_test(tests, masks_that_do_not_fit_are_refused);
+    Suite *suite = suite_create("norm_masks");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(tests, a_batch_renorm_layer_hands_its_mask_on,
+              norms_of_a_transformer_pass_over_what_its_mask_hides,
+              masks_that_do_not_fit_are_refused);
+    add_loops(tests, 2 * N_CASES, masked_batch_norm_is_that_of_the_gathered_positions);
+    add_loops(tests, 3, without_memory_running_statistics_stay);
     return suite;
 }

@@ -325,24 +325,19 @@ END_TEST
 
 Suite *norm_ops_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("norm_ops", &tests);
-    tcase_add_loop_test(tests, layer_norm_and_batch_norm_have_a_third_derivative, 0, 2);
-    tcase_add_test(tests, rows_span_the_dimensions_of_gamma);
-    tcase_add_test(tests, rows_of_double_keep_the_digits_that_their_elements_have);
-    tcase_add_test(tests, one_feature_gives_beta_and_no_gradient);
-    tcase_add_test(tests, long_columns_of_unusual_scales);
-    tcase_add_loop_test(tests, nan_stays_in_its_channel, 0, 2);
-    tcase_add_test(tests, gradients_beyond_the_share_are_finite);
-    tcase_add_loop_test(tests, gradients_of_fixed_statistics_are_finite, 0, 2);
-    tcase_add_test(tests, large_gradients_of_rms_norm_are_finite);
-    tcase_add_loop_test(tests, any_number_of_threads_gives_the_same_bits, 0, KINDS * SHARED);
-    tcase_add_test(tests, a_column_has_the_same_bits_wherever_it_stands);
-    tcase_add_loop_test(tests, gradients_reach_only_what_requires_them, 0, GROUP);
-    tcase_add_test(tests, an_empty_batch_gives_gradients_of_zero);
-    tcase_add_loop_test(tests, gradient_of_a_norm_is_added_to_that_of_its_residual, 0, KINDS);
-    tcase_add_test(tests, running_statistics_are_optional_and_stay_while_the_checker_moves_inputs);
-    tcase_add_test(tests, statistics_changed_before_backward_are_noticed);
-    tcase_add_test(tests, running_statistics_are_pytorchs);
+    Suite *suite = suite_create("norm_ops");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(tests, rows_span_the_dimensions_of_gamma,
+              rows_of_double_keep_the_digits_that_their_elements_have,
+              one_feature_gives_beta_and_no_gradient, long_columns_of_unusual_scales,
+              gradients_beyond_the_share_are_finite, large_gradients_of_rms_norm_are_finite,
+              a_column_has_the_same_bits_wherever_it_stands, an_empty_batch_gives_gradients_of_zero,
+              running_statistics_are_optional_and_stay_while_the_checker_moves_inputs,
+              statistics_changed_before_backward_are_noticed, running_statistics_are_pytorchs);
+    add_loops(tests, 2, layer_norm_and_batch_norm_have_a_third_derivative, nan_stays_in_its_channel,
+              gradients_of_fixed_statistics_are_finite);
+    add_loops(tests, KINDS * SHARED, any_number_of_threads_gives_the_same_bits);
+    add_loops(tests, GROUP, gradients_reach_only_what_requires_them);
+    add_loops(tests, KINDS, gradient_of_a_norm_is_added_to_that_of_its_residual);
     return suite;
 }

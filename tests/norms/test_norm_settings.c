@@ -187,12 +187,8 @@ END_TEST
 
 Suite *norm_settings_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("norm_settings", &tests);
-    tcase_add_test(tests, settings_that_do_not_go_together_are_refused);
-    tcase_add_test(tests, inputs_that_do_not_fit_are_refused);
-    tcase_add_test(tests, operands_that_do_not_fit_are_refused);
-    tcase_add_test(tests, an_eps_of_zero_is_the_default);
-    tcase_add_test(tests, the_smallest_eps_is_no_default);
-    return suite;
+    return suite_of("norm_settings", set_up, tear_down,
+                    settings_that_do_not_go_together_are_refused,
+                    inputs_that_do_not_fit_are_refused, operands_that_do_not_fit_are_refused,
+                    an_eps_of_zero_is_the_default, the_smallest_eps_is_no_default);
 }

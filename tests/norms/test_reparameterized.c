@@ -200,14 +200,12 @@ END_TEST
 
 Suite *reparameterized_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("reparameterized", &tests);
-    tcase_add_test(tests, any_module_with_a_weight_will_do);
-    tcase_add_test(tests, a_weight_without_rows_is_refused);
-    tcase_add_test(tests, they_start_from_a_tied_weight);
-    tcase_add_test(tests, an_initialization_that_fails_says_so);
-    tcase_add_test(tests, spectral_norm_works_in_evaluation_before_any_training);
-    tcase_add_loop_test(tests, spectral_norm_recovers_from_any_weight, 0, 9);
-    tcase_add_test(tests, a_network_in_evaluation_serves_several_threads);
+    Suite *suite = suite_create("reparameterized");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(tests, any_module_with_a_weight_will_do, a_weight_without_rows_is_refused,
+              they_start_from_a_tied_weight, an_initialization_that_fails_says_so,
+              spectral_norm_works_in_evaluation_before_any_training,
+              a_network_in_evaluation_serves_several_threads);
+    add_loops(tests, 9, spectral_norm_recovers_from_any_weight);
     return suite;
 }

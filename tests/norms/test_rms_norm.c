@@ -120,17 +120,9 @@ END_TEST
 
 Suite *rms_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("rms_norm", &tests);
-    tcase_add_test(tests, three_and_four);
-    tcase_add_test(tests, partial_statistics);
-    tcase_add_test(tests, every_normalized_key_can_be_selected);
-    tcase_add_test(tests, partial_share_is_not_lost_to_rounding);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, scaling_a_row_changes_nothing);
-    tcase_add_test(tests, shifting_a_row_changes_it);
-    tcase_add_test(tests, gradient_is_orthogonal_to_scale);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("rms_norm", set_up, tear_down, three_and_four, partial_statistics,
+                    every_normalized_key_can_be_selected, partial_share_is_not_lost_to_rounding,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    scaling_a_row_changes_nothing, shifting_a_row_changes_it,
+                    gradient_is_orthogonal_to_scale, bad_settings_are_refused);
 }

@@ -63,13 +63,7 @@ END_TEST
 
 Suite *scale_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("scale_norm", &tests);
-    tcase_add_test(tests, length_is_g);
-    tcase_add_test(tests, a_row_of_zeros_is_zero);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, scaling_a_row_changes_nothing);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("scale_norm", set_up, tear_down, length_is_g, a_row_of_zeros_is_zero,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    scaling_a_row_changes_nothing, bad_settings_are_refused);
 }

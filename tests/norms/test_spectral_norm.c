@@ -105,12 +105,11 @@ END_TEST
 
 Suite *spectral_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("spectral_norm", &tests);
-    tcase_add_test(tests, divides_by_the_largest_singular_value);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_loop_test(tests, passes_in_training_and_evaluation_are_pytorchs, 0, SPECTRAL_ROWS);
-    tcase_add_test(tests, a_frozen_layer_leaves_its_vectors);
-    tcase_add_test(tests, bad_settings_are_refused);
+    Suite *suite = suite_create("spectral_norm");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(tests, divides_by_the_largest_singular_value,
+              gradients_are_those_of_finite_differences, a_frozen_layer_leaves_its_vectors,
+              bad_settings_are_refused);
+    add_loops(tests, SPECTRAL_ROWS, passes_in_training_and_evaluation_are_pytorchs);
     return suite;
 }

@@ -123,16 +123,9 @@ END_TEST
 
 Suite *weight_norm_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("weight_norm", &tests);
-    tcase_add_test(tests, starts_as_its_inner_layer);
-    tcase_add_test(tests, length_and_direction);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, scaling_v_changes_nothing);
-    tcase_add_test(tests, gradient_is_orthogonal_to_v);
-    tcase_add_test(tests, g_starts_from_a_weight_of_any_size);
-    tcase_add_test(tests, a_row_of_zeros_is_zero);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("weight_norm", set_up, tear_down, starts_as_its_inner_layer,
+                    length_and_direction, gradients_are_those_of_finite_differences,
+                    value_and_gradients_are_pytorchs, scaling_v_changes_nothing,
+                    gradient_is_orthogonal_to_v, g_starts_from_a_weight_of_any_size,
+                    a_row_of_zeros_is_zero, bad_settings_are_refused);
 }

@@ -44,11 +44,7 @@ END_TEST
 
 Suite *weight_standardization_suite(void)
 {
-    TCase *tests;
-    Suite *suite = norm_suite("weight_standardization", &tests);
-    tcase_add_test(tests, one_and_three);
-    tcase_add_test(tests, gradients_are_those_of_finite_differences);
-    tcase_add_test(tests, value_and_gradients_are_pytorchs);
-    tcase_add_test(tests, bad_settings_are_refused);
-    return suite;
+    return suite_of("weight_standardization", set_up, tear_down, one_and_three,
+                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    bad_settings_are_refused);
 }

@@ -1,7 +1,7 @@
 /* Convolution, pooling and interpolation: PyTorch's values, worked values, threads, errors,
  * layers. */
-#include "fixture.h"
-#include "golden.h"
+#include "support/fixture.h"
+#include "support/golden.h"
 
 #include "tape/tape.h"
 
@@ -110,9 +110,9 @@ static void expect_second_order(const golden_row *row, ng_tensor *y, ng_tensor *
         expect_golden(row->name, "gg", row->inputs[i], second[i], 10 * TOLERANCE);
 }
 
-GOLDEN_FIXTURE("tests/golden/conv.txt")
+static void load_conv(void) { set_up(), golden_load("tests/golden/conv.txt"); }
 
-LOOP_TEST(values_and_gradients_are_pytorchs, N_ROWS)
+START_TEST(values_and_gradients_are_pytorchs)
 {
     const golden_row *row = &rows[_i];
     ng_tensor *in[GOLDEN_INPUTS];
@@ -125,14 +125,13 @@ LOOP_TEST(values_and_gradients_are_pytorchs, N_ROWS)
     snprintf(squares, sizeof squares, "%s/g", row->name);
     if (golden_find(squares)) expect_second_order(row, y, in, n);
 }
+END_TEST
 
 static ng_tensor *image(ng_shape shape) { return own(ng_zeros_new(NG_F32, shape)); }
 
 /* ---- Worked values --------------------------------------------------------------------------- */
 
-FIXTURE(set_up, tear_down)
-
-TEST(equals_share_the_gradient_of_max_pooling)
+START_TEST(equals_share_the_gradient_of_max_pooling)
 {
     ng_tensor *x = own(ng_require_grad(
         ng_tensor_from(NG_F64, NG_SHAPE(1, 1, 2, 4), NG_VALUES(3, 1, -1, -1, 0, 3, -2, -1))));
@@ -143,16 +142,18 @@ TEST(equals_share_the_gradient_of_max_pooling)
     ng_tensor *recorded = ng_gradient(tape, y, x, .record = true);
     assert_tensors_close(recorded, ng_grad(x), 1e-15);
 }
+END_TEST
 
-TEST(padding_is_never_the_largest)
+START_TEST(padding_is_never_the_largest)
 {
     ng_tensor *x = own(ng_full_new(NG_F32, NG_SHAPE(1, 1, 2, 2), -5));
     assert_values(ng_max_pool2d(tape, x, 2, .stride = 1, .padding = 1), 0, -5, -5, -5, -5, -5, -5,
                   -5, -5, -5);
     assert_values(ng_avg_pool2d(tape, x, 2, .padding = 1), 1e-7, -1.25, -1.25, -1.25, -1.25);
 }
+END_TEST
 
-TEST(nan_stays_in_the_windows_that_see_it)
+START_TEST(nan_stays_in_the_windows_that_see_it)
 {
     ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(1, 1, 4, 4)));
     ng_set(x, 5, (double)NAN);
@@ -162,16 +163,18 @@ TEST(nan_stays_in_the_windows_that_see_it)
         for (int64_t k = 1; k < 4; k++) ck_assert(ng_get(y[i], k) == 0);
     }
 }
+END_TEST
 
-TEST(windows_are_a_kernel_apart_along_each_axis)
+START_TEST(windows_are_a_kernel_apart_along_each_axis)
 {
     ng_tensor *x = image(NG_SHAPE(1, 1, 4, 6));
     const ng_tensor *y[] = {ng_max_pool2d(tape, x, 3, .kernel_h = 2),
                             ng_avg_pool2d(tape, x, 2, .kernel_w = 3)};
     for (int i = 0; i < 2; i++) ck_assert(ng_shape_equal(ng_shape_of(y[i]), NG_SHAPE(1, 1, 2, 2)));
 }
+END_TEST
 
-TEST(flatten_keeps_the_samples_apart)
+START_TEST(flatten_keeps_the_samples_apart)
 {
     ng_tensor *x = image(NG_SHAPE(2, 3, 4, 5));
     ck_assert(ng_dim(ng_flatten(tape, x), 0) == 2 && ng_dim(ng_flatten(tape, x), 1) == 60);
@@ -179,8 +182,9 @@ TEST(flatten_keeps_the_samples_apart)
     ck_assert_int_eq(ng_dim(ng_flatten(tape, image(NG_SHAPE(0, 3, 2))), 1), 6);
     assert_fails(ng_flatten(tape, image(NG_SCALAR)), NG_ESHAPE);
 }
+END_TEST
 
-TEST(no_images_give_no_outputs_and_no_gradient)
+START_TEST(no_images_give_no_outputs_and_no_gradient)
 {
     ng_tensor *x = own(ng_require_grad(ng_zeros_new(NG_F64, NG_SHAPE(0, 2, 4, 4))));
     ng_tensor *weight = normal(NG_F64, NG_SHAPE(3, 2, 3, 3), 1);
@@ -191,6 +195,7 @@ TEST(no_images_give_no_outputs_and_no_gradient)
     for (int64_t i = 0; i < ng_size(weight); i++) ck_assert(ng_get(ng_grad(weight), i) == 0);
     for (int64_t i = 0; i < ng_size(bias); i++) ck_assert(ng_get(ng_grad(bias), i) == 0);
 }
+END_TEST
 
 /* ---- Large images, many images --------------------------------------------------------------- */
 
@@ -209,7 +214,7 @@ static const struct {
 };
 #define N_SIZES ((int)(sizeof sizes / sizeof sizes[0]))
 
-LOOP_TEST(fused_convolution_is_its_definition, N_SIZES)
+START_TEST(fused_convolution_is_its_definition)
 {
     ng_tensor *in[] = {normal(NG_F64, sizes[_i].x, 1), normal(NG_F64, sizes[_i].weight, 2),
                        normal(NG_F64, NG_SHAPE(sizes[_i].weight.dim[0]), 3)};
@@ -222,6 +227,7 @@ LOOP_TEST(fused_convolution_is_its_definition, N_SIZES)
     assert_ok(ng_gradients(tape, &composed, 1, in, 3, expected, .cotangents = &dy));
     for (int i = 0; i < 3; i++) assert_tensors_close(fused[i], expected[i], 1e-11);
 }
+END_TEST
 
 /* Convolution, pooling, unfold and fold, forward and backward, with this many threads and
  * groups. */
@@ -239,7 +245,7 @@ static void run_network(ng_dtype dtype, int64_t groups, int threads, ng_tensor *
     kept[0] = y, kept[1] = ng_grad(x), kept[2] = ng_grad(weight), kept[3] = ng_grad(bias);
 }
 
-LOOP_TEST(same_bits_for_any_number_of_threads, 4)
+START_TEST(same_bits_for_any_number_of_threads)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     const int64_t groups = _i < 2 ? 1 : 4;
@@ -250,19 +256,21 @@ LOOP_TEST(same_bits_for_any_number_of_threads, 4)
         for (int i = 0; i < 4; i++) assert_same_bits(one[i], more[i]);
     }
 }
+END_TEST
 
 /* An interpolated element depends on its two neighbours only, or on one where it falls on it. */
-TEST(infinity_reaches_only_its_neighbours)
+START_TEST(infinity_reaches_only_its_neighbours)
 {
     ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 4), NG_VALUES(1, 2, HUGE_VAL, 4));
     ng_tensor *y = ng_interpolate(tape, x, NG_SHAPE(7), .mode = NG_LINEAR, .align_corners = true);
     static const double expected[] = {1, 1.5, 2, HUGE_VAL, HUGE_VAL, HUGE_VAL, 4};
     for (int i = 0; i < 7; i++) ck_assert_double_eq(ng_get(y, i), expected[i]);
 }
+END_TEST
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-TEST(convolution_says_what_is_wrong)
+START_TEST(convolution_says_what_is_wrong)
 {
     ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *flat = image(NG_SHAPE(2, 4));
     ng_tensor *weight = image(NG_SHAPE(6, 4, 3, 3)), *large = image(NG_SHAPE(6, 4, 3, 8));
@@ -292,10 +300,11 @@ TEST(convolution_says_what_is_wrong)
     assert_fails(ng_conv1d(tape, line, kernel, image(NG_SHAPE(4))), NG_ESHAPE);
     assert_refused(ng_conv1d(tape, line, kernel, none, .stride = -1));
 }
+END_TEST
 
 #define TRANSPOSED_BY(...) ng_conv_transpose2d(tape, x, weight, __VA_ARGS__)
 
-TEST(transposed_convolution_says_what_is_wrong)
+START_TEST(transposed_convolution_says_what_is_wrong)
 {
     ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *line = image(NG_SHAPE(2, 4, 5)), *none = NG_NONE;
     ng_tensor *weight = image(NG_SHAPE(4, 3, 2, 2)), *bias = image(NG_SHAPE(6));
@@ -317,8 +326,9 @@ TEST(transposed_convolution_says_what_is_wrong)
     assert_fails(TRANSPOSED_BY(none, .output_padding_w = -1), value, name);
     assert_fails(TRANSPOSED_BY(none, .dilation = -1), value, name);
 }
+END_TEST
 
-TEST(another_size_says_what_is_wrong)
+START_TEST(another_size_says_what_is_wrong)
 {
     ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *line = image(NG_SHAPE(2, 4, 5));
     assert_fails(ng_upsample(tape, image(NG_SHAPE(2, 4)), 2), NG_ESHAPE);
@@ -332,8 +342,9 @@ TEST(another_size_says_what_is_wrong)
     assert_refused(ng_upsample_new(0));
     assert_refused(ng_upsample_new(2, .align_corners = true));
 }
+END_TEST
 
-TEST(pooling_and_folding_say_what_is_wrong)
+START_TEST(pooling_and_folding_say_what_is_wrong)
 {
     ng_tensor *x = image(NG_SHAPE(2, 4, 5, 5)), *flat = image(NG_SHAPE(2, 4));
     assert_fails(ng_max_pool2d(tape, flat, 2), NG_ESHAPE);
@@ -350,10 +361,11 @@ TEST(pooling_and_folding_say_what_is_wrong)
     assert_fails(ng_fold(tape, image(NG_SHAPE(1, 1, 16)), 1, 1, 1, .padding = INT32_MAX),
                  NG_ESHAPE);
 }
+END_TEST
 
 /* ---- Layers ---------------------------------------------------------------------------------- */
 
-TEST(a_layer_describes_its_window)
+START_TEST(a_layer_describes_its_window)
 {
     ng_module *net = own(ng_sequential_new(
         ng_conv2d_new(4, 6, 3, .kernel_w = 5, .stride = 2, .padding_w = 2, .groups = 2),
@@ -371,9 +383,10 @@ TEST(a_layer_describes_its_window)
     ck_assert_int_eq(ng_parameter_count(net), 6 * 2 * 3 * 5 + 6 + 4 * 6 * 9);
     free(text);
 }
+END_TEST
 
 /* PyTorch's: U(-b, b), b = 1 / sqrt(fan_in), for weight and bias. All have a fan_in of 36. */
-TEST(weights_are_drawn_within_their_bound)
+START_TEST(weights_are_drawn_within_their_bound)
 {
     ng_module *layers[] = {own(ng_conv2d_new(8, 64, 3, .groups = 2)),
                            own(ng_conv1d_new(16, 128, 9, .groups = 4)),
@@ -386,9 +399,10 @@ TEST(weights_are_drawn_within_their_bound)
         ck_assert(most <= bound * 1.000001 && most > 0.9 * bound);
     }
 }
+END_TEST
 
 /* With every setting. */
-TEST(a_layer_is_its_op)
+START_TEST(a_layer_is_its_op)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 4, 3, 4), 3),
               *line = normal(NG_F32, NG_SHAPE(2, 4, 6), 3);
@@ -405,8 +419,9 @@ TEST(a_layer_is_its_op)
               .output_padding = 2);
 #undef IS_ITS_OP
 }
+END_TEST
 
-TEST(layers_refuse_options_without_sense)
+START_TEST(layers_refuse_options_without_sense)
 {
     assert_refused(ng_conv1d_new(2, 2, 0));
     assert_refused(ng_conv_transpose2d_new(4, 6, 3, .groups = 4));
@@ -428,4 +443,24 @@ TEST(layers_refuse_options_without_sense)
     ng_module *layer = own(ng_conv2d_new(3, 2, 1));
     assert_fails(ng_forward(layer, tape, image(NG_SHAPE(2, 4, 5, 5))), NG_ESHAPE, "Conv2d");
     assert_fails(ng_forward(layer, tape, image(NG_SHAPE(3))), NG_ESHAPE, "Conv2d");
+}
+END_TEST
+
+Suite *conv_suite(void)
+{
+    Suite *suite = suite_create("conv");
+    TCase *tests = add_case(suite, load_conv, golden_tear_down);
+    add_loops(tests, N_ROWS, values_and_gradients_are_pytorchs);
+    tests = add_case(suite, set_up, tear_down);
+    add_tests(tests, equals_share_the_gradient_of_max_pooling, padding_is_never_the_largest,
+              nan_stays_in_the_windows_that_see_it, windows_are_a_kernel_apart_along_each_axis,
+              flatten_keeps_the_samples_apart, no_images_give_no_outputs_and_no_gradient,
+              infinity_reaches_only_its_neighbours, convolution_says_what_is_wrong,
+              transposed_convolution_says_what_is_wrong, another_size_says_what_is_wrong,
+              pooling_and_folding_say_what_is_wrong, a_layer_describes_its_window,
+              weights_are_drawn_within_their_bound, a_layer_is_its_op,
+              layers_refuse_options_without_sense);
+    add_loops(tests, N_SIZES, fused_convolution_is_its_definition);
+    add_loops(tests, 4, same_bits_for_any_number_of_threads);
+    return suite;
 }

@@ -1,8 +1,8 @@
 /* Functions against PyTorch: values and gradients of both orders; edge cases of elementwise
  * functions, reductions, sorting, losses, pooling and draws. */
-#include "fixture.h"
-#include "golden.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/golden.h"
+#include "support/support.h"
 #include <math.h>
 
 /* ---- Against PyTorch ----------------------------------------------------------------------- */
@@ -211,7 +211,6 @@ static void begin(void)
     golden_load("tests/golden/torch.txt");
 }
 static void end(void) { golden_unload(), tear_down(); }
-FIXTURE(begin, end)
 
 static ng_tensor *figure(const row *r, char what, int i)
 {
@@ -223,7 +222,7 @@ static ng_tensor *figure(const row *r, char what, int i)
 #define expect_figure(r, what, i, x) assert_golden(x, TOLERANCE, "%s/%c%d", (r)->name, what, i)
 
 /* A row without directions v0... has gradients of the first order only. */
-LOOP_TEST(values_and_gradients_are_pytorchs, N_ROWS)
+START_TEST(values_and_gradients_are_pytorchs)
 {
     const row *r = &rows[_i];
     const bool twice = figure(r, 'v', 0);
@@ -245,8 +244,10 @@ LOOP_TEST(values_and_gradients_are_pytorchs, N_ROWS)
     assert_ok(ng_gradients(tape, &along, 1, in, r->inputs, h, .allow_unused = true));
     for (int i = 0; i < r->inputs; i++) expect_figure(r, 'h', i, h[i]);
 }
+END_TEST
 
-TEST(every_figure_has_a_row) { golden_expect_rows(rows, N_ROWS, sizeof *rows, NULL); }
+START_TEST(every_figure_has_a_row) { golden_expect_rows(rows, N_ROWS, sizeof *rows, NULL); }
+END_TEST
 
 /* ---- Order --------------------------------------------------------------------------------- */
 
@@ -255,9 +256,7 @@ static ng_tensor *values(ng_shape shape, const double *list, int64_t count)
     return ng_require_grad(own(ng_tensor_from(NG_F64, shape, list, count)));
 }
 
-FIXTURE(set_up, tear_down)
-
-TEST(sorting_is_stable_and_a_nan_is_above_every_number)
+START_TEST(sorting_is_stable_and_a_nan_is_above_every_number)
 {
     const double inf = (double)INFINITY, none = (double)NAN;
     ng_tensor *x = values(NG_SHAPE(7), NG_VALUES(2, none, 1, inf, 2, -inf, 1)), *index;
@@ -272,9 +271,10 @@ TEST(sorting_is_stable_and_a_nan_is_above_every_number)
     assert_values(top, 0, -inf, 1);
     assert_values(index, 0, 5, 2);
 }
+END_TEST
 
 /* An element's place is the number of smaller elements, and of equal ones before it. */
-TEST(every_length_is_sorted)
+START_TEST(every_length_is_sorted)
 {
     ng_rng rng = ng_rng_seeded(3);
     for (int64_t n = 0; n < 70; n++) {
@@ -290,9 +290,10 @@ TEST(every_length_is_sorted)
         ng_tape_reset(tape);
     }
 }
+END_TEST
 
 /* For any k, along either axis, with equal elements and NaNs. */
-TEST(the_first_of_many_are_those_that_sorting_puts_first)
+START_TEST(the_first_of_many_are_those_that_sorting_puts_first)
 {
     static const int64_t counts[] = {0, 1, 2, 31, 32, 33, 49, 50};
     ng_rng rng = ng_rng_seeded(5);
@@ -315,8 +316,9 @@ TEST(the_first_of_many_are_those_that_sorting_puts_first)
         ng_tape_reset(tape);
     }
 }
+END_TEST
 
-TEST(the_largest_are_where_argmax_and_argmin_say)
+START_TEST(the_largest_are_where_argmax_and_argmin_say)
 {
     ng_tensor *x = values(NG_SHAPE(2, 3), NG_VALUES(3, 1, 1, -2, 5, -2));
     assert_values(ng_argmin(tape, x, .axes = NG_AXES(1)), 0, 1, 0);
@@ -327,10 +329,11 @@ TEST(the_largest_are_where_argmax_and_argmin_say)
     ng_tensor *at = ng_unsqueeze(tape, ng_argmax(tape, x, .axes = NG_AXES(1)), 1);
     assert_values(ng_take_along_axis(tape, x, at, .axes = NG_AXES(1)), 0, 3, 5);
 }
+END_TEST
 
 /* ---- Edges --------------------------------------------------------------------------------- */
 
-TEST(a_product_with_zeros_has_its_gradients)
+START_TEST(a_product_with_zeros_has_its_gradients)
 {
     ng_tensor *x = values(NG_SHAPE(3), NG_VALUES(0, 2, 0));
     ng_tensor *y = ng_prod(tape, x);
@@ -340,8 +343,9 @@ TEST(a_product_with_zeros_has_its_gradients)
     assert_values(ng_gradient(tape, ng_prod(tape, one), one), 0, 0, 15, 0);
     ck_assert_double_eq(ng_item(ng_prod(tape, ng_full(tape, NG_F64, NG_SHAPE(0), 7))), 1);
 }
+END_TEST
 
-TEST(a_norm_has_gradients_of_zero_at_zero)
+START_TEST(a_norm_has_gradients_of_zero_at_zero)
 {
     ng_tensor *x = values(NG_SHAPE(2, 2), NG_VALUES(0, 0, 3, -4));
     ng_tensor *y = ng_norm(tape, x, .axes = NG_AXES(1));
@@ -351,9 +355,10 @@ TEST(a_norm_has_gradients_of_zero_at_zero)
     ng_tensor *h = ng_gradient(tape, ng_sum(tape, ng_square(tape, dx)), x);
     for (int i = 0; i < 4; i++) assert_near(ng_get(h, i), 0, 1e-15);
 }
+END_TEST
 
 /* Norms and sums of squares over any axes. */
-TEST(squares_of_floats_are_summed_as_those_of_doubles)
+START_TEST(squares_of_floats_are_summed_as_those_of_doubles)
 {
     const ng_axes axes[] = {NG_AXES(0),    NG_AXES(1),    NG_AXES(2),    NG_AXES(3),
                             NG_AXES(0, 2), NG_AXES(1, 3), NG_AXES(2, 3), NG_AXES(0, 1, 2, 3)};
@@ -368,8 +373,9 @@ TEST(squares_of_floats_are_summed_as_those_of_doubles)
     }
     assert_values(ng_norm(tape, ng_full(tape, NG_F32, NG_SCALAR, -3)), 0, 3);
 }
+END_TEST
 
-TEST(a_combination_is_the_weighted_sum_of_its_tensors)
+START_TEST(a_combination_is_the_weighted_sum_of_its_tensors)
 {
     ng_tensor *a = values(NG_SHAPE(3), NG_VALUES(1, 2, -4)),
               *b = values(NG_SHAPE(3), NG_VALUES(0.5, 0, 8));
@@ -378,8 +384,9 @@ TEST(a_combination_is_the_weighted_sum_of_its_tensors)
     assert_values(ng_gradient(tape, y, a), 0, 3, 3, 3);
     assert_values(ng_gradient(tape, y, b), 0, -3, -3, -3);
 }
+END_TEST
 
-TEST(a_shift_leaves_zeros_behind)
+START_TEST(a_shift_leaves_zeros_behind)
 {
     ng_tensor *x = values(NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6));
     assert_values(ng_shift(tape, x, 1, .axes = NG_AXES(1)), 0, 0, 1, 2, 0, 4, 5);
@@ -391,8 +398,9 @@ TEST(a_shift_leaves_zeros_behind)
     assert_values(ng_gradient(tape, ng_shift(tape, x, 2, .axes = NG_AXES(1)), x), 0, 1, 0, 0, 1, 0,
                   0);
 }
+END_TEST
 
-TEST(an_axis_is_the_last_unless_one_is_named)
+START_TEST(an_axis_is_the_last_unless_one_is_named)
 {
     ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(2, 3), NG_VALUES(3, 1, 2, 6, 5, 4));
     ng_tensor *index = ng_argsort(tape, x);
@@ -416,8 +424,9 @@ TEST(an_axis_is_the_last_unless_one_is_named)
     ALONG_THE_LAST(ng_cosine_similarity, x, x);
 #undef ALONG_THE_LAST
 }
+END_TEST
 
-TEST(what_a_triangle_leaves_out_is_zero_whatever_it_held)
+START_TEST(what_a_triangle_leaves_out_is_zero_whatever_it_held)
 {
     ng_tensor *x = ng_full(tape, NG_F64, NG_SHAPE(2, 2), (double)INFINITY);
     const double inf = (double)INFINITY;
@@ -433,8 +442,9 @@ TEST(what_a_triangle_leaves_out_is_zero_whatever_it_held)
     assert_values(ng_triu(tape, wide, INT64_MAX), 0, 0, 0, 0, 0, 0, 0);
     assert_values(ng_triu(tape, wide, INT64_MIN), 0, 1, 1, 1, 1, 1, 1);
 }
+END_TEST
 
-TEST(chunks_and_stacks_reverse_each_other)
+START_TEST(chunks_and_stacks_reverse_each_other)
 {
     ng_tensor *x = values(NG_SHAPE(2, 4), NG_VALUES(1, 2, 3, 4, 5, 6, 7, 8)), *half[2] = {x, x};
     assert_ok(ng_chunk(tape, x, 2, 1, half));
@@ -446,8 +456,9 @@ TEST(chunks_and_stacks_reverse_each_other)
     ng_tensor *ids = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(4, 5));
     assert_values(ng_stack(tape, NG_TENSORS(ids, ids), 1), 0, 4, 4, 5, 5);
 }
+END_TEST
 
-TEST(small_arguments_keep_their_digits)
+START_TEST(small_arguments_keep_their_digits)
 {
     ng_tensor *x = values(NG_SHAPE(2), NG_VALUES(1e-20, -1e-20));
     assert_values(ng_log1p(tape, x), 1e-15, 1e-20, -1e-20);
@@ -457,10 +468,11 @@ TEST(small_arguments_keep_their_digits)
     assert_values(ng_sign(tape, steps), 0, -1, 0, 0, 1, 1);
     assert_values(ng_gradient(tape, ng_floor(tape, steps), steps), 0, 0, 0, 0, 0, 0);
 }
+END_TEST
 
 /* ---- Likelihoods --------------------------------------------------------------------------- */
 
-TEST(accuracy_is_the_share_of_rows_that_are_right)
+START_TEST(accuracy_is_the_share_of_rows_that_are_right)
 {
     ng_tensor *x = values(NG_SHAPE(4, 2), NG_VALUES(1, 2, 2, 1, 3, 3, 0, -1));
     ng_tensor *y = ng_from(tape, NG_I64, NG_SHAPE(4), NG_VALUES(1, 1, 0, 0));
@@ -473,8 +485,9 @@ TEST(accuracy_is_the_share_of_rows_that_are_right)
     ck_assert(isnan(ng_accuracy(x, ng_full(tape, NG_F32, NG_SHAPE(4), 0))));
     assert_error(NG_EDTYPE, "ng_accuracy: ");
 }
+END_TEST
 
-TEST(a_distribution_has_no_divergence_from_itself)
+START_TEST(a_distribution_has_no_divergence_from_itself)
 {
     static const double of_none[] = {-1000, (double)-INFINITY, (double)NAN};
     ng_tensor *p = values(NG_SHAPE(3), NG_VALUES(0.25, 0.75, 0));
@@ -486,6 +499,7 @@ TEST(a_distribution_has_no_divergence_from_itself)
         assert_values(ng_gradient(tape, loss, x), 1e-15, -0.25, -0.75, 0);
     }
 }
+END_TEST
 
 /* y and its first two derivatives at x, in double and in float. */
 static void expect_slopes(ng_tensor *(*function)(ng_tape *, ng_tensor *), double at, double y,
@@ -502,7 +516,7 @@ static void expect_slopes(ng_tensor *(*function)(ng_tape *, ng_tensor *), double
     }
 }
 
-TEST(softsign_keeps_its_digits_far_from_zero)
+START_TEST(softsign_keeps_its_digits_far_from_zero)
 {
     const double large = 16384, one = large / (1 + large), rest = 1 / (1 + large);
     expect_slopes(ng_softsign, large, one, rest * rest, -2 * rest * rest * rest);
@@ -510,6 +524,7 @@ TEST(softsign_keeps_its_digits_far_from_zero)
     expect_slopes(ng_softsign, 0.5, 1.0 / 3, 4.0 / 9, -2 * 8.0 / 27);
     expect_slopes(ng_softsign, 0, 0, 1, 0);
 }
+END_TEST
 
 /* ---- Losses -------------------------------------------------------------------------------- */
 
@@ -518,7 +533,7 @@ static ng_tensor *zeros(ng_dtype dtype, ng_shape shape) { return ng_full(tape, d
 /* ---- Attention ----------------------------------------------------------------------------- */
 
 /* The module gives the weights of the op, with a mask that is causal. */
-TEST(a_module_attends_by_a_mask_and_gives_its_weights)
+START_TEST(a_module_attends_by_a_mask_and_gives_its_weights)
 {
     ng_rng rng = ng_rng_seeded(3);
     ng_tensor *x = own(ng_normal_new(NG_F32, NG_SHAPE(2, 4, 6), 0, 1, &rng)), *weights = NULL;
@@ -539,10 +554,11 @@ TEST(a_module_attends_by_a_mask_and_gives_its_weights)
     assert_fails(ng_forward(free_form, tape, x, .mask = ng_slice(tape, mask, 1, 0, 3)), NG_ESHAPE,
                  "MultiHeadAttention");
 }
+END_TEST
 
 /* ---- Parameters ---------------------------------------------------------------------------- */
 
-TEST(a_tied_weight_is_one_parameter)
+START_TEST(a_tied_weight_is_one_parameter)
 {
     ng_module *net = own(tied()), *twin;
     ng_named_tensor found;
@@ -575,6 +591,7 @@ TEST(a_tied_weight_is_one_parameter)
     assert_same_bits(weight, moved);
     ng_optimizer_free(sgd);
 }
+END_TEST
 
 static ng_module *square_net(int layers)
 {
@@ -583,7 +600,7 @@ static ng_module *square_net(int layers)
     return net;
 }
 
-TEST(what_cannot_be_tied_is_refused)
+START_TEST(what_cannot_be_tied_is_refused)
 {
     ng_module *net =
         own(ng_sequential_new(ng_linear_new(3, 3), ng_linear_new(3, 3), ng_linear_new(3, 4)));
@@ -601,8 +618,9 @@ TEST(what_cannot_be_tied_is_refused)
     assert_ok(ng_module_tie(same, "2.weight", "1.weight"));
     assert_fails(ng_module_copy(three, same), NG_EVALUE);
 }
+END_TEST
 
-TEST(the_row_of_padding_is_zero_and_stays_so)
+START_TEST(the_row_of_padding_is_zero_and_stays_so)
 {
     ng_module *layer = own(ng_embedding_new(4, 2, .padded = true));
     ng_tensor *weight = ng_module_find(layer, "weight");
@@ -614,8 +632,9 @@ TEST(the_row_of_padding_is_zero_and_stays_so)
     assert_fails(ng_embedding_new(4, 2, .padding = 1), NG_EVALUE);
     assert_fails(ng_learned_positions_new(4, 2, .padded = true), NG_EVALUE);
 }
+END_TEST
 
-TEST(the_norm_of_the_parameters_is_that_of_all_elements)
+START_TEST(the_norm_of_the_parameters_is_that_of_all_elements)
 {
     ng_module *layer = own(ng_linear_new(2, 1));
     assert_ok(ng_copy_values(ng_module_find(layer, "weight"),
@@ -628,19 +647,21 @@ TEST(the_norm_of_the_parameters_is_that_of_all_elements)
     ng_freeze(layer);
     assert_close(ng_parameter_norm(layer), sqrt(2) * 1e200, 1e-15);
 }
+END_TEST
 
 /* ---- Pooling ------------------------------------------------------------------------------- */
 
-TEST(windows_of_ceil_may_be_larger_than_the_image)
+START_TEST(windows_of_ceil_may_be_larger_than_the_image)
 {
     ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 2), NG_VALUES(1, 3));
     assert_values(ng_avg_pool1d(tape, x, 3, .ceil = true), 0, 2);
     assert_values(ng_max_pool1d(tape, x, 3, .ceil = true), 0, 3);
 }
+END_TEST
 
 /* ---- Places, products, norms --------------------------------------------------------------- */
 
-TEST(places_are_counted_from_both_ends)
+START_TEST(places_are_counted_from_both_ends)
 {
     ng_tensor *x = ng_from(tape, NG_I64, NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6));
     assert_values(ng_flip(tape, x), 0, 3, 2, 1, 6, 5, 4);
@@ -653,8 +674,9 @@ TEST(places_are_counted_from_both_ends)
     assert_values(ng_repeat(tape, first, NG_SHAPE(2, 2)), 0, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3);
     ck_assert_int_eq(ng_size(ng_repeat(tape, x, NG_SHAPE(3, 0, 2, 1))), 0);
 }
+END_TEST
 
-TEST(a_large_tensor_is_flipped_along_any_axes)
+START_TEST(a_large_tensor_is_flipped_along_any_axes)
 {
     enum { A = 3, B = 70, C = 130 };
     ng_rng rng = ng_rng_seeded(1);
@@ -672,8 +694,9 @@ TEST(a_large_tensor_is_flipped_along_any_axes)
         }
     }
 }
+END_TEST
 
-TEST(norms_of_any_order_do_not_overflow)
+START_TEST(norms_of_any_order_do_not_overflow)
 {
     ng_tensor *big = ng_full(tape, NG_F32, NG_SHAPE(8), 1e30),
               *small = ng_full(tape, NG_F32, NG_SHAPE(8), -1e-30);
@@ -690,10 +713,11 @@ TEST(norms_of_any_order_do_not_overflow)
     ck_assert(isinf(ng_item(ng_variance(tape, big, .correction = 9))) ||
               isnan(ng_item(ng_variance(tape, big, .correction = 9))));
 }
+END_TEST
 
 /* ---- Drawn --------------------------------------------------------------------------------- */
 
-TEST(indices_are_drawn_as_often_as_their_share)
+START_TEST(indices_are_drawn_as_often_as_their_share)
 {
     enum { DRAWS = 20000 };
     ng_tensor *p = ng_from(tape, NG_F32, NG_SHAPE(1, 4), NG_VALUES(0, 3, 1, 0));
@@ -717,10 +741,11 @@ TEST(indices_are_drawn_as_often_as_their_share)
     assert_fails(ng_sample(tape, zeros(NG_F32, NG_SHAPE(2, 0))), NG_ESHAPE);
     ck_assert_int_eq(ng_rank(ng_sample(tape, ng_full(tape, NG_F64, NG_SHAPE(2), 1))), 0);
 }
+END_TEST
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
-TEST(functions_refuse_what_does_not_fit)
+START_TEST(functions_refuse_what_does_not_fit)
 {
     ng_tensor *x = zeros(NG_F32, NG_SHAPE(2, 3)), *v = zeros(NG_F32, NG_SHAPE(3));
     ng_tensor *wide = zeros(NG_F64, NG_SHAPE(2, 3)), *scalar = zeros(NG_F32, NG_SCALAR);
@@ -765,8 +790,9 @@ TEST(functions_refuse_what_does_not_fit)
     ng_tensor *empty = zeros(NG_F64, NG_SHAPE(2, 3, 0));
     ck_assert_int_eq(ng_size(ng_local_response_norm(tape, empty, 3)), 0);
 }
+END_TEST
 
-TEST(losses_refuse_what_does_not_fit)
+START_TEST(losses_refuse_what_does_not_fit)
 {
     ng_tensor *x = zeros(NG_F32, NG_SHAPE(2, 3)), *rows_of = zeros(NG_F32, NG_SHAPE(2));
     ng_tensor *wide = zeros(NG_F64, NG_SHAPE(2, 3)), *deep = zeros(NG_F32, NG_SHAPE(2, 3, 4));
@@ -799,8 +825,9 @@ TEST(losses_refuse_what_does_not_fit)
     ck_assert(
         isnan(ng_item(ng_nll(tape, x, none, .weights = weightless, .ignore = true, .ignored = 2))));
 }
+END_TEST
 
-TEST(pooling_refuses_what_does_not_fit)
+START_TEST(pooling_refuses_what_does_not_fit)
 {
     ng_tensor *line = zeros(NG_F32, NG_SHAPE(1, 1, 4)), *none = zeros(NG_F32, NG_SHAPE(1, 1, 0));
     ng_tensor *image = zeros(NG_F32, NG_SHAPE(1, 1, 4, 4));
@@ -816,4 +843,32 @@ TEST(pooling_refuses_what_does_not_fit)
     assert_fails(ng_adaptive_avg_pool(tape, line, NG_SHAPE(2, 2)), NG_ESHAPE);
     assert_fails(ng_adaptive_max_pool(tape, none, NG_SHAPE(2)), NG_ESHAPE);
     assert_fails(ng_adaptive_max_pool_new(NG_SHAPE(0, 2)), NG_ESHAPE);
+}
+END_TEST
+
+Suite *functions_suite(void)
+{
+    Suite *suite = suite_create("functions");
+    TCase *tests = add_case(suite, begin, end);
+    add_tests(tests, every_figure_has_a_row);
+    add_loops(tests, N_ROWS, values_and_gradients_are_pytorchs);
+    tests = add_case(suite, set_up, tear_down);
+    add_tests(
+        tests, sorting_is_stable_and_a_nan_is_above_every_number, every_length_is_sorted,
+        the_first_of_many_are_those_that_sorting_puts_first,
+        the_largest_are_where_argmax_and_argmin_say, a_product_with_zeros_has_its_gradients,
+        a_norm_has_gradients_of_zero_at_zero, squares_of_floats_are_summed_as_those_of_doubles,
+        a_combination_is_the_weighted_sum_of_its_tensors, a_shift_leaves_zeros_behind,
+        an_axis_is_the_last_unless_one_is_named,
+        what_a_triangle_leaves_out_is_zero_whatever_it_held, chunks_and_stacks_reverse_each_other,
+        small_arguments_keep_their_digits, accuracy_is_the_share_of_rows_that_are_right,
+        a_distribution_has_no_divergence_from_itself, softsign_keeps_its_digits_far_from_zero,
+        a_module_attends_by_a_mask_and_gives_its_weights, a_tied_weight_is_one_parameter,
+        what_cannot_be_tied_is_refused, the_row_of_padding_is_zero_and_stays_so,
+        the_norm_of_the_parameters_is_that_of_all_elements,
+        windows_of_ceil_may_be_larger_than_the_image, places_are_counted_from_both_ends,
+        a_large_tensor_is_flipped_along_any_axes, norms_of_any_order_do_not_overflow,
+        indices_are_drawn_as_often_as_their_share, functions_refuse_what_does_not_fit,
+        losses_refuse_what_does_not_fit, pooling_refuses_what_does_not_fit);
+    return suite;
 }

@@ -1,6 +1,6 @@
 /* Softmax, losses and dropout: closed forms, extreme values, options, errors. */
-#include "fixture.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/support.h"
 
 /* ---- What every test has ------------------------------------------------------------------ */
 
@@ -17,9 +17,7 @@ static ng_shape labels_shape(const double *values, int64_t count)
 
 /* ---- Softmax ------------------------------------------------------------------------------ */
 
-FIXTURE(set_up, tear_down)
-
-TEST(a_setting_that_is_a_tensor_may_be_none)
+START_TEST(a_setting_that_is_a_tensor_may_be_none)
 {
     ng_tensor *x =
         own(ng_require_grad(ng_tensor_from(NG_F64, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 5))));
@@ -36,8 +34,9 @@ TEST(a_setting_that_is_a_tensor_may_be_none)
     ng_tensor *y = ng_square(tape, x);
     assert_same_bits(ng_gradient(tape, y, x, .cotangent = NG_NONE), ng_gradient(tape, y, x));
 }
+END_TEST
 
-LOOP_TEST(softmax_is_finite_at_extremes, 2)
+START_TEST(softmax_is_finite_at_extremes)
 {
     const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
     ng_tensor *x = VALUES(dtype, NG_SHAPE(2, 3), 1e4, 0, -1e4, -1e4, -1e4, -1e4);
@@ -47,8 +46,9 @@ LOOP_TEST(softmax_is_finite_at_extremes, 2)
     for (int64_t i = 0; i < 4; i++) ck_assert(isnan(ng_get(lost, i)) == (i < 2));
     assert_values(ng_log_softmax(tape, x), 1e-7, 0, -1e4, -2e4, -log(3), -log(3), -log(3));
 }
+END_TEST
 
-TEST(softmax_of_nothing_has_gradients_of_any_order)
+START_TEST(softmax_of_nothing_has_gradients_of_any_order)
 {
     ng_tensor *x = ng_require_grad(own(ng_zeros_new(NG_F64, NG_SHAPE(3, 0))));
     ng_tensor *y[] = {ng_softmax(tape, x, .axes = NG_AXES(1)),
@@ -60,9 +60,10 @@ TEST(softmax_of_nothing_has_gradients_of_any_order)
         ck_assert_int_eq(ng_size(dx), 0);
     }
 }
+END_TEST
 
 /* Against the formula in double; the gradient of the largest is stored past the caches. */
-LOOP_TEST(softmax_of_floats_keeps_its_digits, 6)
+START_TEST(softmax_of_floats_keeps_its_digits)
 {
     static const int64_t shapes[][2] = {{3, 1}, {3, 7}, {5, 63}, {4, 1000}, {3, 5000}, {4352, 768}};
     const int64_t rows = shapes[_i][0], n = shapes[_i][1];
@@ -86,10 +87,11 @@ LOOP_TEST(softmax_of_floats_keeps_its_digits, 6)
         }
     }
 }
+END_TEST
 
 /* ---- Losses against a target -------------------------------------------------------------- */
 
-TEST(huber_by_hand)
+START_TEST(huber_by_hand)
 {
     ng_tensor *x = LEAF(NG_F64, NG_SHAPE(4), 0.5, -3, 2, 0),
               *t = VALUES(NG_F64, NG_SHAPE(4), 0, 0, 0, 0);
@@ -101,8 +103,9 @@ TEST(huber_by_hand)
     assert_values(ng_gradient(tape, dx, x), 0, 1, 0, 0, 1); /* of the parabola, also at 0 */
     assert_values(ng_gradient(tape, ng_mse(tape, x, x), x), 0, 0, 0, 0, 0);
 }
+END_TEST
 
-TEST(losses_say_what_is_wrong)
+START_TEST(losses_say_what_is_wrong)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 1), *t = normal(NG_F32, NG_SHAPE(3), 2);
     ng_tensor *doubles = normal(NG_F64, NG_SHAPE(2, 3), 3), *none = VALUES(NG_F32, NG_SCALAR, 1);
@@ -136,6 +139,7 @@ TEST(losses_say_what_is_wrong)
     const double wrong[] = {1, 1.5, -0.1, (double)NAN};
     for (int i = 0; i < 4; i++) assert_refused(ng_dropout(tape, x, wrong[i]));
 }
+END_TEST
 
 static ng_tensor *of_computed_targets(ng_tape *t, ng_tensor *const *in, void *context)
 {
@@ -144,15 +148,16 @@ static ng_tensor *of_computed_targets(ng_tape *t, ng_tensor *const *in, void *co
 }
 
 /* The checker moves targets below 0 and above 1. */
-TEST(targets_at_the_ends_of_their_range_are_checked)
+START_TEST(targets_at_the_ends_of_their_range_are_checked)
 {
     ng_tensor *in[] = {normal(NG_F64, NG_SHAPE(2), 1), VALUES(NG_F64, NG_SHAPE(2), 0, 2)};
     const ng_check_report report = ng_check_function(of_computed_targets, in, 2, .order = 2);
     ck_assert_msg(report.passed, "%s", report.message);
 }
+END_TEST
 
 /* Targets within rounding of 0 and 1 are accepted, and so is a NaN, which shows in the loss. */
-LOOP_TEST(targets_that_are_no_probabilities_are_errors, 2)
+START_TEST(targets_that_are_no_probabilities_are_errors)
 {
     const ng_dtype dtype = _i ? NG_F64 : NG_F32;
     ng_tensor *x = normal(dtype, NG_SHAPE(4), 1);
@@ -168,6 +173,7 @@ LOOP_TEST(targets_that_are_no_probabilities_are_errors, 2)
     assert_ok(ng_backward(tape, ng_binary_cross_entropy(tape, x, learned)));
     ck_assert(!ng_failed());
 }
+END_TEST
 
 /* ---- Cross-entropy ------------------------------------------------------------------------ */
 
@@ -192,7 +198,7 @@ static void ignore_the_middle(double held, ng_cross_entropy_options options, ng_
         for (int k = 2; k < 4; k++) ck_assert(ng_get(results[i], k) == 0);
 }
 
-TEST(an_ignored_row_may_hold_anything)
+START_TEST(an_ignored_row_may_hold_anything)
 {
     static const double held[] = {(double)INFINITY, (double)NAN, 1e308};
     const ng_cross_entropy_options ways[] = {
@@ -209,8 +215,9 @@ TEST(an_ignored_row_may_hold_anything)
         }
     }
 }
+END_TEST
 
-TEST(a_mean_over_no_row_is_nan_and_has_the_gradient_0_recorded_or_not)
+START_TEST(a_mean_over_no_row_is_nan_and_has_the_gradient_0_recorded_or_not)
 {
     ng_tensor *x = known_logits(NG_F64);
     for (int i = 0; i < 4; i++) {
@@ -225,16 +232,18 @@ TEST(a_mean_over_no_row_is_nan_and_has_the_gradient_0_recorded_or_not)
     }
     ck_assert(!ng_failed());
 }
+END_TEST
 
-TEST(ignored_label_may_be_a_class)
+START_TEST(ignored_label_may_be_a_class)
 {
     ng_tensor *x = known_logits(NG_F64), *labels = LABELS(0, 2);
     assert_values(ng_cross_entropy(tape, x, labels, .ignore = true), 1e-14, log(3));
     assert_values(ng_cross_entropy(tape, x, labels), 1e-14, (log(8) + log(3)) / 2);
 }
+END_TEST
 
 /* A mean over rows of weight 0 is a mean over no row; a class of weight 0 adds nothing. */
-TEST(what_has_no_weight_counts_for_nothing)
+START_TEST(what_has_no_weight_counts_for_nothing)
 {
     ng_tensor *x = known_logits(NG_F64), *labels = LABELS(0, 0);
     ng_tensor *weights = VALUES(NG_F64, NG_SHAPE(3), 0, 1, 2);
@@ -250,8 +259,9 @@ TEST(what_has_no_weight_counts_for_nothing)
     assert_values(ng_cross_entropy(tape, out, LABELS(0), .weights = weights, .reduction = NG_SUM),
                   0, 0);
 }
+END_TEST
 
-LOOP_TEST(extreme_logits_are_finite, 2)
+START_TEST(extreme_logits_are_finite)
 {
     const ng_dtype dtype = _i == 0 ? NG_F32 : NG_F64;
     ng_tensor *x = LEAF(dtype, NG_SHAPE(3, 2), 1e4, -1e4, 1e4, -1e4, -1e4, -1e4);
@@ -260,9 +270,10 @@ LOOP_TEST(extreme_logits_are_finite, 2)
     assert_ok(ng_backward_from(tape, losses, VALUES(dtype, NG_SHAPE(3), 1, 1, 1)));
     assert_values(ng_grad(x), 1e-7, 0, 0, 1, -1, -0.5, 0.5);
 }
+END_TEST
 
 /* A logit of minus infinity gives its class probability 0. */
-TEST(a_class_may_be_ruled_out)
+START_TEST(a_class_may_be_ruled_out)
 {
     ng_tensor *x = LEAF(NG_F64, NG_SHAPE(1, 3), 0, 0, -(double)INFINITY);
     ng_tensor *loss = ng_cross_entropy(tape, x, LABELS(0));
@@ -271,8 +282,9 @@ TEST(a_class_may_be_ruled_out)
     ng_tensor *shares = VALUES(NG_F64, NG_SHAPE(1, 3), 0.5, 0.5, 0);
     assert_values(ng_cross_entropy(tape, x, shares), 1e-15, log(2));
 }
+END_TEST
 
-TEST(labels_may_have_any_leading_shape)
+START_TEST(labels_may_have_any_leading_shape)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 3, 4), 1);
     ng_tensor *labels = VALUES(NG_I64, NG_SHAPE(2, 3), 0, 1, 2, 3, 0, 1),
@@ -284,20 +296,22 @@ TEST(labels_may_have_any_leading_shape)
     assert_values(ng_cross_entropy(tape, single, VALUES(NG_I64, NG_SCALAR, 2)), 1e-14,
                   log(8.0 / 5));
 }
+END_TEST
 
-TEST(changed_labels_are_noticed)
+START_TEST(changed_labels_are_noticed)
 {
     ng_tensor *x = known_logits(NG_F32), *labels = LABELS(0, 1);
     ng_tensor *loss = ng_cross_entropy(tape, x, labels);
     ng_set(labels, 0, 2);
     assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
+END_TEST
 
 /* ---- Dropout ------------------------------------------------------------------------------ */
 
 /* The share of zeros of 40,000 draws has deviation sqrt(p (1 - p) / 40000) = 0.0023; five are
  * allowed. The others, and their gradient, are scaled by 1 / (1 - p). */
-TEST(dropout_drops_its_share_and_scales_the_rest)
+START_TEST(dropout_drops_its_share_and_scales_the_rest)
 {
     ng_tensor *x = ng_require_grad(own(ng_ones_new(NG_F64, NG_SHAPE(200, 200))));
     ng_tensor *y = ng_dropout(tape, x, 0.3);
@@ -313,8 +327,9 @@ TEST(dropout_drops_its_share_and_scales_the_rest)
     assert_near((double)zeros / 40000, 0.3, 5 * 0.0023);
     assert_same_bits(ng_grad(x), y);
 }
+END_TEST
 
-TEST(dropout_draws_from_the_stream_of_the_tape)
+START_TEST(dropout_draws_from_the_stream_of_the_tape)
 {
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(100)));
     ng_tape_seed(tape, 5);
@@ -326,8 +341,9 @@ TEST(dropout_draws_from_the_stream_of_the_tape)
     for (int64_t i = 0; i < 100; i++) differences += ng_get(a, i) < ng_get(b, i);
     ck_assert_int_gt(differences, 5);
 }
+END_TEST
 
-TEST(dropout_of_nothing_changes_nothing_and_draws_nothing)
+START_TEST(dropout_of_nothing_changes_nothing_and_draws_nothing)
 {
     ng_tensor *x = normal(NG_F32, NG_SHAPE(100), 1);
     ng_tape_seed(tape, 5);
@@ -335,4 +351,24 @@ TEST(dropout_of_nothing_changes_nothing_and_draws_nothing)
     ng_tape_seed(tape, 5);
     assert_same_bits(ng_dropout(tape, x, 0), x);
     assert_same_bits(ng_dropout(tape, x, 0.5), first);
+}
+END_TEST
+
+Suite *losses_suite(void)
+{
+    Suite *suite = suite_create("losses");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(
+        tests, a_setting_that_is_a_tensor_may_be_none,
+        softmax_of_nothing_has_gradients_of_any_order, huber_by_hand, losses_say_what_is_wrong,
+        targets_at_the_ends_of_their_range_are_checked, an_ignored_row_may_hold_anything,
+        a_mean_over_no_row_is_nan_and_has_the_gradient_0_recorded_or_not,
+        ignored_label_may_be_a_class, what_has_no_weight_counts_for_nothing,
+        a_class_may_be_ruled_out, labels_may_have_any_leading_shape, changed_labels_are_noticed,
+        dropout_drops_its_share_and_scales_the_rest, dropout_draws_from_the_stream_of_the_tape,
+        dropout_of_nothing_changes_nothing_and_draws_nothing);
+    add_loops(tests, 2, softmax_is_finite_at_extremes, targets_that_are_no_probabilities_are_errors,
+              extreme_logits_are_finite);
+    add_loops(tests, 6, softmax_of_floats_keeps_its_digits);
+    return suite;
 }

@@ -1,7 +1,7 @@
 /* Numbers near the ends of the range and far from zero: norms, attention, softmax, losses and
  * activations. */
-#include "fixture.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/support.h"
 #include "tape/tape.h"
 #include <float.h>
 
@@ -140,9 +140,7 @@ static bool takes(int norm, bool record, double deviation, double most)
     return (norm < NOT_DETACHED && !record) || (deviation < most && deviation > 1 / most);
 }
 
-FIXTURE(set_up, tear_down)
-
-LOOP_TEST(norms_of_floats_keep_their_digits_at_any_size, (RANGES * N_NORMS))
+START_TEST(norms_of_floats_keep_their_digits_at_any_size)
 {
     const int norm = _i % N_NORMS;
     const range of = ranges[_i / N_NORMS];
@@ -161,9 +159,10 @@ LOOP_TEST(norms_of_floats_keep_their_digits_at_any_size, (RANGES * N_NORMS))
         ng_tape_reset(tape);
     }
 }
+END_TEST
 
 /* By powers of two, as is eps. x and dy have few digits: none is lost. */
-LOOP_TEST(norms_of_doubles_are_the_same_elsewhere_and_in_other_units, N_NORMS)
+START_TEST(norms_of_doubles_are_the_same_elsewhere_and_in_other_units)
 {
     static const struct {
         double shift, unit, of_dy;
@@ -194,9 +193,10 @@ LOOP_TEST(norms_of_doubles_are_the_same_elsewhere_and_in_other_units, N_NORMS)
         ng_tape_reset(tape);
     }
 }
+END_TEST
 
 /* For rows of mean 1e6. */
-LOOP_TEST(second_order_of_norms_in_float_agrees_with_double, NOT_DETACHED)
+START_TEST(second_order_of_norms_in_float_agrees_with_double)
 {
     const place size = {4, 6, 8};
     ng_tensor *in = normal_with(NG_F32, NG_SHAPE(4, 6, 8), 1e6, 1, 7), *second[2];
@@ -215,9 +215,10 @@ LOOP_TEST(second_order_of_norms_in_float_agrees_with_double, NOT_DETACHED)
     for (int64_t i = 0; i < ng_size(in); i++)
         assert_near(ng_get(second[0], i), ng_get(second[1], i), 2e-6 * largest);
 }
+END_TEST
 
 /* Float would lose five digits of a sum of a million products. */
-TEST(spectral_norm_takes_sigma_in_double)
+START_TEST(spectral_norm_takes_sigma_in_double)
 {
     const int64_t n = 1000;
     ng_tensor *w = normal_with(NG_F32, NG_SHAPE(n, n), 1, 1, 7);
@@ -234,11 +235,12 @@ TEST(spectral_norm_takes_sigma_in_double)
     ng_tensor *one = own(ng_full_new(NG_F32, NG_SHAPE(4), 1));
     assert_close(ng_get(ng_spectral_norm(tape, large, one, one), 3), 1.0 / 16, 1e-7);
 }
+END_TEST
 
 /* ---- Softmax, losses, activations ------------------------------------------------------------ */
 
 /* The gradient is the softmax, however much the value was rounded. */
-LOOP_TEST(logsumexp_of_large_numbers_has_the_gradient_of_small_ones, 8)
+START_TEST(logsumexp_of_large_numbers_has_the_gradient_of_small_ones)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     const double shift[] = {0, -1e4, 1e5, -1e6}; /* by which x moves without rounding */
@@ -252,9 +254,10 @@ LOOP_TEST(logsumexp_of_large_numbers_has_the_gradient_of_small_ones, 8)
     assert_values(ng_gradient(tape, first, x), 2 * tolerance, (1 - 1 / sum) / sum,
                   -exp(1) / sum / sum, -exp(0.5) / sum / sum);
 }
+END_TEST
 
 /* For x from -10 to 10. */
-LOOP_TEST(second_order_of_activations_in_float_agrees_with_double, 5)
+START_TEST(second_order_of_activations_in_float_agrees_with_double)
 {
     static ng_tensor *(*const calls[])(ng_tape *, ng_tensor *) = {ng_gelu_tanh, ng_silu, ng_sigmoid,
                                                                   ng_softplus, ng_gelu};
@@ -269,9 +272,10 @@ LOOP_TEST(second_order_of_activations_in_float_agrees_with_double, 5)
     for (int64_t i = 0; i < 2001; i++)
         assert_near(ng_get(second[0], i), ng_get(second[1], i), 5 * (double)FLT_EPSILON);
 }
+END_TEST
 
 /* The gradient is softmax - onehot, however much the value was rounded. */
-LOOP_TEST(cross_entropy_of_large_logits_has_the_gradient_of_small_ones, 8)
+START_TEST(cross_entropy_of_large_logits_has_the_gradient_of_small_ones)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     const double shifts[] = {0, -1e5, 1e6, 1e9},
@@ -284,6 +288,7 @@ LOOP_TEST(cross_entropy_of_large_logits_has_the_gradient_of_small_ones, 8)
     assert_values(ng_gradient(tape, loss, x), tolerance, -p, p);
     assert_values(ng_gradient(tape, loss, x, .record = true), tolerance, -p, p);
 }
+END_TEST
 
 static ng_tensor *swiglu_of(ng_tape *t, ng_tensor *a)
 {
@@ -347,7 +352,7 @@ static void check_end(int i, ng_dtype dtype, double at, double dy)
                   "second slope of %s %s at %g", ng_dtype_name(dtype), ends[i].name, at);
 }
 
-LOOP_TEST(functions_keep_their_limits_in_gradients_of_any_kind, ENDS)
+START_TEST(functions_keep_their_limits_in_gradients_of_any_kind)
 {
     static const double far[] = {1e17, 1e20, 1e38, 3.4e38, 1e160, 1e308, 1.7e308, (double)INFINITY};
     for (int i = 0; i < 8; i++)
@@ -356,9 +361,10 @@ LOOP_TEST(functions_keep_their_limits_in_gradients_of_any_kind, ENDS)
             check_end(_i, dtype, k & 2 ? far[i] : -far[i], k & 4 ? -10 : 1);
         }
 }
+END_TEST
 
 /* Positive elements have no part in the gradient to the slope. */
-TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
+START_TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
 {
     ng_tensor *slope = ng_require_grad(own(ng_full_new(NG_F32, NG_SHAPE(1), 0.25)));
     ng_tensor *x = own(ng_tensor_from(NG_F32, NG_SHAPE(3), NG_VALUES((double)INFINITY, -2, 0)));
@@ -367,8 +373,9 @@ TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
             ng_gradient(tape, ng_sum(tape, ng_prelu(tape, x, slope)), slope, .record = record), 0,
             -2);
 }
+END_TEST
 
-TEST(prelu_of_a_scalar_is_a_scalar)
+START_TEST(prelu_of_a_scalar_is_a_scalar)
 {
     ng_tensor *x = own(ng_require_grad(ng_full_new(NG_F64, NG_SCALAR, -3)));
     ng_tensor *slope = own(ng_require_grad(ng_full_new(NG_F64, NG_SHAPE(1), 0.5)));
@@ -378,9 +385,10 @@ TEST(prelu_of_a_scalar_is_a_scalar)
     assert_values(ng_gradient(tape, y, slope), 0, -3);
     assert_values(ng_gradient(tape, y, x), 0, 0.5);
 }
+END_TEST
 
 /* The second derivative of the left branch: alpha e^0, and of celu 1 / alpha. */
-TEST(second_slope_of_elu_at_zero_is_that_of_the_left)
+START_TEST(second_slope_of_elu_at_zero_is_that_of_the_left)
 {
     ng_tensor *x = ng_require_grad(own(ng_zeros_new(NG_F64, NG_SHAPE(1))));
     ng_tensor *elu = ng_gradient(tape, ng_elu(tape, x, 0.7), x, .record = true);
@@ -388,6 +396,7 @@ TEST(second_slope_of_elu_at_zero_is_that_of_the_left)
     assert_close(ng_item(ng_gradient(tape, elu, x)), 0.7, 1e-15);
     assert_close(ng_item(ng_gradient(tape, celu, x)), 2, 1e-15);
 }
+END_TEST
 
 static const struct {
     double x, t, loss, slope;
@@ -411,7 +420,7 @@ static const struct {
 };
 enum { LOGISTIC = sizeof logistic / sizeof *logistic };
 
-LOOP_TEST(binary_cross_entropy_of_any_logit, 2 * LOGISTIC)
+START_TEST(binary_cross_entropy_of_any_logit)
 {
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
     const double tolerance = _i % 2 ? 1e-13 : 1e-6, x = logistic[_i / 2].x;
@@ -430,6 +439,7 @@ LOOP_TEST(binary_cross_entropy_of_any_logit, 2 * LOGISTIC)
                   fabs(ng_item(dt) + x) <= tolerance * fabs(x));
     }
 }
+END_TEST
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 
@@ -441,7 +451,7 @@ static const double scores[] = {
 enum { SCORES = sizeof scores / sizeof *scores };
 
 /* With equal scores all keys have the same share. */
-LOOP_TEST(equal_scores_share_alike, 2 * SCORES)
+START_TEST(equal_scores_share_alike)
 {
     enum { KEYS = 130, QUERIES = 35 };
     const ng_dtype dtype = _i % 2 ? NG_F64 : NG_F32;
@@ -466,6 +476,7 @@ LOOP_TEST(equal_scores_share_alike, 2 * SCORES)
         }
     }
 }
+END_TEST
 
 typedef struct {
     ng_tensor *y, *dq, *dk, *dv;
@@ -500,7 +511,7 @@ static void assert_within(const ng_tensor *actual, const ng_tensor *expected, do
         assert_near(ng_get(actual, i), ng_get(expected, i), tolerance);
 }
 
-LOOP_TEST(scores_far_from_zero_keep_their_digits, 80)
+START_TEST(scores_far_from_zero_keep_their_digits)
 {
     static const double shifts[] = {0, -88.5, -89, -265.875, 300, -300, -709.875, 1e4, -1e4, 1e5};
     const double shift = shifts[_i / 8];
@@ -519,4 +530,25 @@ LOOP_TEST(scores_far_from_zero_keep_their_digits, 80)
         tear_down();
         set_up();
     }
+}
+END_TEST
+
+Suite *numbers_suite(void)
+{
+    Suite *suite = suite_create("numbers");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(tests, spectral_norm_takes_sigma_in_double,
+              prelu_of_infinity_has_no_gradient_to_the_slope, prelu_of_a_scalar_is_a_scalar,
+              second_slope_of_elu_at_zero_is_that_of_the_left);
+    add_loops(tests, RANGES * N_NORMS, norms_of_floats_keep_their_digits_at_any_size);
+    add_loops(tests, N_NORMS, norms_of_doubles_are_the_same_elsewhere_and_in_other_units);
+    add_loops(tests, NOT_DETACHED, second_order_of_norms_in_float_agrees_with_double);
+    add_loops(tests, 8, logsumexp_of_large_numbers_has_the_gradient_of_small_ones,
+              cross_entropy_of_large_logits_has_the_gradient_of_small_ones);
+    add_loops(tests, 5, second_order_of_activations_in_float_agrees_with_double);
+    add_loops(tests, ENDS, functions_keep_their_limits_in_gradients_of_any_kind);
+    add_loops(tests, 2 * LOGISTIC, binary_cross_entropy_of_any_logit);
+    add_loops(tests, 2 * SCORES, equal_scores_share_alike);
+    add_loops(tests, 80, scores_far_from_zero_keep_their_digits);
+    return suite;
 }

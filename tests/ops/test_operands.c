@@ -1,8 +1,8 @@
 /* Unusual operands: empty along any axis, missing, of another tape, stale, of another dtype. Every
  * function either works or returns an error. */
-#include "fixture.h"
-#include "headers.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/headers.h"
+#include "support/support.h"
 
 #include "core/arena.h"
 #include "tape/tape.h"
@@ -123,13 +123,11 @@ static const manner manners[] = {
 };
 #define EACH_MANNER(how) for (const manner *how = manners; how < manners + 6; how++)
 
-FIXTURE(set_up, tear_down)
-
-LOOP_TEST(every_element_that_a_case_gives_was_written,
-          (case_count(op_case) + case_count(layer_case)))
+START_TEST(every_element_that_a_case_gives_was_written)
 {
     EACH_MANNER(how) assert_well_defined(case_at(_i), how);
 }
+END_TEST
 
 /* ---- On a tape that is full ---------------------------------------------------------------- */
 
@@ -187,12 +185,12 @@ static void expect_refusals_reported(const gradient_case *spec, void (*refuse_af
     ng_module_free(module);
 }
 
-LOOP_TEST(every_case_reports_that_it_was_refused_memory,
-          (case_count(op_case) + case_count(layer_case)))
+START_TEST(every_case_reports_that_it_was_refused_memory)
 {
     expect_refusals_reported(case_at(_i), allocations_fail_after);
     expect_refusals_reported(case_at(_i), allocations_fail_twice_after);
 }
+END_TEST
 
 /* ---- Empty along an axis ------------------------------------------------------------------- */
 
@@ -215,8 +213,7 @@ static gradient_case with_axis(const gradient_case *spec, int input, int axis, i
 }
 
 /* Every axis of every input in turn, alone and with all axes of the same length. */
-LOOP_TEST(every_case_works_or_answers_where_an_axis_is_empty,
-          (case_count(op_case) + case_count(layer_case)))
+START_TEST(every_case_works_or_answers_where_an_axis_is_empty)
 {
     const gradient_case *spec = case_at(_i);
     for (int i = 0; i < CASE_INPUTS && spec->inputs[i].name; i++)
@@ -230,6 +227,7 @@ LOOP_TEST(every_case_works_or_answers_where_an_axis_is_empty,
             }
         }
 }
+END_TEST
 
 /* Whether inputs of these shapes can be made: they are empty, or no larger than in the table. */
 static bool can_be_made(const gradient_case *spec)
@@ -247,8 +245,7 @@ static bool can_be_made(const gradient_case *spec)
 }
 
 /* Wherever one length is 0, another is 2^40: work for each of so many empty rows would not end. */
-LOOP_TEST(every_case_is_done_at_once_with_what_is_empty_and_huge,
-          (case_count(op_case) + case_count(layer_case)))
+START_TEST(every_case_is_done_at_once_with_what_is_empty_and_huge)
 {
     enum { AXES = CASE_INPUTS * NG_MAX_RANK };
     const gradient_case *spec = case_at(_i);
@@ -269,6 +266,7 @@ LOOP_TEST(every_case_is_done_at_once_with_what_is_empty_and_huge,
         }
     }
 }
+END_TEST
 
 /* ---- Every public function that takes a tensor ---------------------------------------------
  *
@@ -620,9 +618,7 @@ static void end_calls(void)
     tear_down();
 }
 
-FIXTURE(begin_calls, end_calls)
-
-LOOP_TEST(every_function_works_or_answers_with_strange_operands, N_CALLERS)
+START_TEST(every_function_works_or_answers_with_strange_operands)
 {
     const caller *c = &callers[_i];
     call_with(c, -1, AS_IT_IS);
@@ -631,14 +627,16 @@ LOOP_TEST(every_function_works_or_answers_with_strange_operands, N_CALLERS)
         for (strange what = NONE; what <= ABSENT; what++)
             if (what != STALE || c->kinds[which] != 'l') call_with(c, which, what);
 }
+END_TEST
 
-/* AddressSanitizer stops at the read itself: tests/lifetimes.sh. */
+/* AddressSanitizer stops at the read itself: tests/scripts/lifetimes.sh. */
 #ifndef NG_ARENA_FORGETS
-LOOP_TEST(every_function_refuses_what_is_from_before_the_reset, N_CALLERS)
+START_TEST(every_function_refuses_what_is_from_before_the_reset)
 {
     for (int which = 0; which < operands_of(&callers[_i]); which++)
         call_with(&callers[_i], which, GONE);
 }
+END_TEST
 #endif
 
 /* ---- The list is complete ------------------------------------------------------------------ */
@@ -676,7 +674,26 @@ static bool takes_tensor_and_has_row(const declaration *d)
     return true;
 }
 
-TEST(every_function_that_takes_a_tensor_has_a_row)
+START_TEST(every_function_that_takes_a_tensor_has_a_row)
 {
     ck_assert_int_gt(declarations_that(takes_tensor_and_has_row), 100);
+}
+END_TEST
+
+Suite *operands_suite(void)
+{
+    Suite *suite = suite_create("operands");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_loops(tests, case_count(op_case) + case_count(layer_case),
+              every_element_that_a_case_gives_was_written,
+              every_case_reports_that_it_was_refused_memory,
+              every_case_works_or_answers_where_an_axis_is_empty,
+              every_case_is_done_at_once_with_what_is_empty_and_huge);
+    tests = add_case(suite, begin_calls, end_calls);
+    add_tests(tests, every_function_that_takes_a_tensor_has_a_row);
+    add_loops(tests, N_CALLERS, every_function_works_or_answers_with_strange_operands);
+#ifndef NG_ARENA_FORGETS
+    add_loops(tests, N_CALLERS, every_function_refuses_what_is_from_before_the_reset);
+#endif
+    return suite;
 }

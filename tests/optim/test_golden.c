@@ -1,8 +1,8 @@
 /* Activations, losses, optimizers and 50 steps of training against PyTorch in double
  * (tests/golden). Norms are in tests/norms. */
-#include "fixture.h"
-#include "golden.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/golden.h"
+#include "support/support.h"
 
 /* ---- Ops ------------------------------------------------------------------------------------ */
 
@@ -85,20 +85,22 @@ static const golden_row rows[] = {
 
 #define expect_golden(row, figure, x) assert_golden(x, OP_TOLERANCE, "%s/%s", row, figure)
 
-GOLDEN_FIXTURE("tests/golden/ops.txt")
+static void load_ops(void) { set_up(), golden_load("tests/golden/ops.txt"); }
 
-LOOP_TEST(value_and_gradients_are_pytorchs, N_ROWS)
+START_TEST(value_and_gradients_are_pytorchs)
 {
     const golden_row *row = &rows[_i];
     ng_tensor *in[GOLDEN_INPUTS];
     golden_inputs(row->name, row->inputs, in);
     assert_golden_gradients(row->name, row->call(in, row), OP_TOLERANCE, row->inputs, in);
 }
+END_TEST
 
-TEST(every_figure_has_a_row)
+START_TEST(every_figure_has_a_row)
 {
     golden_expect_rows(rows, N_ROWS, sizeof *rows, "running_,layer_norm_,rms_norm,ada,batch_norm_");
 }
+END_TEST
 
 /* ---- Fifty steps of training ---------------------------------------------------------------- */
 
@@ -146,9 +148,9 @@ static ng_module *network(const char *norm)
     return net;
 }
 
-GOLDEN_FIXTURE("tests/golden/training.txt")
+static void load_training(void) { set_up(), golden_load("tests/golden/training.txt"); }
 
-LOOP_TEST(fifty_losses_of_training_are_pytorchs, 2 * N_OPTIMIZERS)
+START_TEST(fifty_losses_of_training_are_pytorchs)
 {
     const char *norm = _i % 2 ? "batch_norm" : "layer_norm", *by = optimizers[_i / 2].name;
     ng_module *net = network(norm);
@@ -170,6 +172,7 @@ LOOP_TEST(fifty_losses_of_training_are_pytorchs, 2 * N_OPTIMIZERS)
     ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, golden("x0")), labels[0]);
     assert_close(ng_item(loss), ng_item(golden("%s/%s/eval", norm, by)), TRAINING_TOLERANCE);
 }
+END_TEST
 
 /* ---- Twenty steps of the optimizers that normalize ------------------------------------------- */
 
@@ -200,9 +203,9 @@ static ng_optimizer *grouped(ng_optimizer *made)
 NORMALIZERS(MADE)
 static const maker normalizers[] = {NORMALIZERS(ROW)};
 
-GOLDEN_FIXTURE("tests/golden/optimizers.txt")
+static void load_optimizers(void) { set_up(), golden_load("tests/golden/optimizers.txt"); }
 
-LOOP_TEST(weights_after_twenty_steps_are_pytorchs, sizeof normalizers / sizeof normalizers[0])
+START_TEST(weights_after_twenty_steps_are_pytorchs)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(8, 6), ng_layer_norm_new(6), ng_gelu_new(),
                                            ng_linear_new(6, 9), ng_gelu_new(), ng_linear_new(9, 9),
@@ -223,4 +226,19 @@ LOOP_TEST(weights_after_twenty_steps_are_pytorchs, sizeof normalizers / sizeof n
     for (int i = 0; ng_module_parameter(net, i, &parameter); i++)
         assert_golden(parameter.tensor, 10 * OP_TOLERANCE, "%s/%s", normalizers[_i].name,
                       parameter.name);
+}
+END_TEST
+
+Suite *golden_suite(void)
+{
+    Suite *suite = suite_create("golden");
+    TCase *tests = add_case(suite, load_ops, golden_tear_down);
+    add_tests(tests, every_figure_has_a_row);
+    add_loops(tests, N_ROWS, value_and_gradients_are_pytorchs);
+    tests = add_case(suite, load_training, golden_tear_down);
+    add_loops(tests, 2 * N_OPTIMIZERS, fifty_losses_of_training_are_pytorchs);
+    tests = add_case(suite, load_optimizers, golden_tear_down);
+    add_loops(tests, sizeof normalizers / sizeof normalizers[0],
+              weights_after_twenty_steps_are_pytorchs);
+    return suite;
 }

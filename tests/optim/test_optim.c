@@ -1,8 +1,8 @@
 /* Optimizers: their formulas, which parameters they move, schedules, clipping, groups. */
 #include "core/tensor.h"
-#include "fixture.h"
-#include "optimizers.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/optimizers.h"
+#include "support/support.h"
 
 /* One parameter of three weights, whose gradient a test chooses: sum(w c) has the gradient c. */
 enum { N = 3 };
@@ -59,8 +59,6 @@ static void assert_weights(const bench *b, const double *expected)
     for (int i = 0; i < N; i++) assert_close(ng_get(b->weight, i), expected[i], tolerance);
 }
 
-FIXTURE(set_up, tear_down)
-
 /* ---- Each optimizer against its formula ---------------------------------------------------- */
 
 static void check_sgd(double momentum, double dampening, double decay, bool nesterov)
@@ -84,7 +82,7 @@ static void check_sgd(double momentum, double dampening, double decay, bool nest
     ck_assert_int_eq(ng_optimizer_steps(sgd), STEPS);
 }
 
-TEST(sgd_is_its_formula)
+START_TEST(sgd_is_its_formula)
 {
     check_sgd(0, 0, 0, false);
     check_sgd(0, 0, 0.05, false);
@@ -92,9 +90,10 @@ TEST(sgd_is_its_formula)
     check_sgd(0.9, 0.3, 0.05, false);
     check_sgd(0.9, 0, 0.05, true);
 }
+END_TEST
 
 /* With betas of 0 a step is lr sign(g), however large the gradient before. */
-TEST(adam_without_memory_moves_by_the_newest_gradient)
+START_TEST(adam_without_memory_moves_by_the_newest_gradient)
 {
     for (int k = 0; k < 2; k++) {
         const double large = k ? 1e5 : 1e13;
@@ -108,6 +107,7 @@ TEST(adam_without_memory_moves_by_the_newest_gradient)
         for (int i = 0; i < N; i++) assert_close(ng_get(b.weight, i), start[i] + moves[i], 1e-7);
     }
 }
+END_TEST
 
 static void check_rmsprop(bool centered, double momentum, double decay)
 {
@@ -132,13 +132,14 @@ static void check_rmsprop(bool centered, double momentum, double decay)
     }
 }
 
-TEST(rmsprop_is_its_formula)
+START_TEST(rmsprop_is_its_formula)
 {
     check_rmsprop(false, 0, 0);
     check_rmsprop(false, 0.9, 0.05);
     check_rmsprop(true, 0, 0.05);
     check_rmsprop(true, 0.9, 0);
 }
+END_TEST
 
 static ng_optimizer *that_squares(int kind, ng_module *module)
 {
@@ -149,7 +150,7 @@ static ng_optimizer *that_squares(int kind, ng_module *module)
 }
 
 /* After a finite gradient whose square overflows, training goes on with ordinary ones. */
-TEST(a_huge_gradient_stops_nothing)
+START_TEST(a_huge_gradient_stops_nothing)
 {
     for (int i = 0; i < 8; i++) {
         bench b = bench_new(i % 2 ? NG_F64 : NG_F32);
@@ -166,8 +167,9 @@ TEST(a_huge_gradient_stops_nothing)
         ck_assert(!isfinite(ng_get(b.weight, 0)));
     }
 }
+END_TEST
 
-LOOP_TEST(defaults_written_out_change_no_bit, OPTIMIZERS)
+START_TEST(defaults_written_out_change_no_bit)
 {
     bench left = bench_new(NG_F64), said = bench_new(NG_F64);
     ng_optimizer *out = own(optimizers[_i].make_default(left.module));
@@ -178,11 +180,12 @@ LOOP_TEST(defaults_written_out_change_no_bit, OPTIMIZERS)
     }
     assert_same_bits(left.weight, said.weight);
 }
+END_TEST
 
 /* ---- Optimizers that normalize (test_golden.c has their formulas) --------------------------- */
 
 /* LARS and LAMB move weights whose norm is 0 by the rate alone. */
-TEST(weights_of_zero_are_moved_by_the_rate)
+START_TEST(weights_of_zero_are_moved_by_the_rate)
 {
     for (int k = 0; k < 2; k++) {
         bench zero = bench_new(NG_F64);
@@ -194,9 +197,10 @@ TEST(weights_of_zero_are_moved_by_the_rate)
         assert_close(ng_get(zero.weight, 0), k ? -1 : -0.5, 1e-12);
     }
 }
+END_TEST
 
 /* For good, and in its own weight alone; Muon's is a matrix. */
-LOOP_TEST(a_gradient_of_nan_or_inf_leaves_the_weight_not_finite, 3 * OPTIMIZERS)
+START_TEST(a_gradient_of_nan_or_inf_leaves_the_weight_not_finite)
 {
     const double wrong[] = {(double)NAN, HUGE_VAL, -HUGE_VAL};
     bench b = bench_new(NG_F32);
@@ -209,10 +213,11 @@ LOOP_TEST(a_gradient_of_nan_or_inf_leaves_the_weight_not_finite, 3 * OPTIMIZERS)
         move(&b, optimizer, (double[]){1, 1, 1});
     }
 }
+END_TEST
 
 /* ---- Which parameters are moved ------------------------------------------------------------ */
 
-TEST(two_backward_passes_add_and_a_step_spends)
+START_TEST(two_backward_passes_add_and_a_step_spends)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *sgd = own(ng_sgd_new(b.module, .lr = 1));
@@ -235,9 +240,10 @@ TEST(two_backward_passes_add_and_a_step_spends)
     reach(&b, gradients[2]); /* overwrites */
     for (int i = 0; i < N; i++) ck_assert(ng_get(ng_grad(b.weight), i) == gradients[2][i]);
 }
+END_TEST
 
 /* y = sum of w times its own gradient, a constant: changing that gradient makes y stale. */
-TEST(a_gradient_that_was_used_and_then_changed_is_noticed)
+START_TEST(a_gradient_that_was_used_and_then_changed_is_noticed)
 {
     bench b = bench_new(NG_F64);
     reach(&b, gradients[0]);
@@ -251,8 +257,9 @@ TEST(a_gradient_that_was_used_and_then_changed_is_noticed)
         assert_fails(ng_backward(tape, y), NG_ESTATE);
     }
 }
+END_TEST
 
-TEST(what_no_backward_pass_has_reached_is_not_moved)
+START_TEST(what_no_backward_pass_has_reached_is_not_moved)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(N, 1), ng_linear_new(N, 1)));
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(1, N)));
@@ -268,10 +275,11 @@ TEST(what_no_backward_pass_has_reached_is_not_moved)
     assert_same_bits(other, kept);
     ck_assert(ng_get(reached, 0) != ng_get(before, 0));
 }
+END_TEST
 
 /* Adam's bias correction counts the steps of each parameter: one that is reached late begins at t =
  * 1 and moves by lr. */
-TEST(a_parameter_reached_late_takes_its_first_step_then)
+START_TEST(a_parameter_reached_late_takes_its_first_step_then)
 {
     bench b = part_new(NG_F64), other = part_new(NG_F64);
     ng_module *both = own(ng_sequential_new(b.module, other.module));
@@ -281,8 +289,9 @@ TEST(a_parameter_reached_late_takes_its_first_step_then)
     assert_close(ng_get(b.weight, 0), start[0] + 0.1, 1e-7); /* eps 1e-8 beside 0.7 */
     ck_assert_int_eq(ng_optimizer_steps(adam), 5);
 }
+END_TEST
 
-TEST(two_optimizers_of_a_network_both_move_it)
+START_TEST(two_optimizers_of_a_network_both_move_it)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *one = own(ng_sgd_new(b.module, .lr = 1)),
@@ -298,9 +307,10 @@ TEST(two_optimizers_of_a_network_both_move_it)
     ng_optimizer *late = own(ng_sgd_new(b.module, .lr = 1));
     assert_fails(ng_optimizer_step(late), NG_ESTATE);
 }
+END_TEST
 
 /* It is a gradient of 0, not none: an optimizer made afterwards moves by its weight decay. */
-TEST(a_spent_gradient_that_is_set_to_zero_is_one_again)
+START_TEST(a_spent_gradient_that_is_set_to_zero_is_one_again)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *first = own(ng_sgd_new(b.module, .lr = 0.1));
@@ -312,8 +322,9 @@ TEST(a_spent_gradient_that_is_set_to_zero_is_one_again)
     assert_ok(ng_optimizer_step(second));
     assert_close(ng_get(b.weight, 0), 0.75 * before, tolerance);
 }
+END_TEST
 
-TEST(an_optimizer_moves_a_layer_that_is_added_later)
+START_TEST(an_optimizer_moves_a_layer_that_is_added_later)
 {
     bench grown = part_new(NG_F64), alone = bench_new(NG_F64), added = part_new(NG_F64);
     ng_module *net = own(ng_sequential_new(grown.module));
@@ -335,9 +346,10 @@ TEST(an_optimizer_moves_a_layer_that_is_added_later)
     }
     assert_close(ng_get(added.weight, 0), start[0] + 0.1, 1e-7); /* its own first step */
 }
+END_TEST
 
 /* The tie takes a parameter away and the new layer adds one: there are as many as before. */
-TEST(an_optimizer_moves_a_layer_that_takes_the_place_of_a_tied_weight)
+START_TEST(an_optimizer_moves_a_layer_that_takes_the_place_of_a_tied_weight)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(3, 3), ng_linear_new(3, 3)));
     ng_optimizer *sgd = own(ng_sgd_new(net, .lr = 0.5));
@@ -351,8 +363,9 @@ TEST(an_optimizer_moves_a_layer_that_takes_the_place_of_a_tied_weight)
     assert_ok(ng_optimizer_step(sgd));
     ck_assert_double_ne(ng_get(slope, 0), before);
 }
+END_TEST
 
-TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
+START_TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
 {
     bench b = bench_new(NG_F64);
     const double huge[N] = {3e200, -4e200, 0}, tiny[N] = {3e-200, 4e-200, 0};
@@ -383,8 +396,9 @@ TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
         ck_assert(ng_get(ng_grad(b.weight), 1) == 2); /* left alone */
     }
 }
+END_TEST
 
-TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
+START_TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *sgd = own(ng_sgd_new(b.module, .lr = 1, .momentum = 0.9));
@@ -400,6 +414,7 @@ TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
     for (int i = 0; i < N; i++) w[i] = start[i] - gradients[1][i];
     assert_weights(&b, w);
 }
+END_TEST
 
 /* Clamps to [-1, 1] and counts the calls; an error for negative counts. */
 static ng_status clamp(void *context, const char *name, ng_tensor *weight)
@@ -412,7 +427,7 @@ static ng_status clamp(void *context, const char *name, ng_tensor *weight)
     return NG_OK;
 }
 
-TEST(a_projection_follows_each_move)
+START_TEST(a_projection_follows_each_move)
 {
     int calls = 0;
     bench b = bench_new(NG_F64);
@@ -431,8 +446,9 @@ TEST(a_projection_follows_each_move)
     assert_weights(&b, (double[]){0.1, -2.25, 1.002});
     ck_assert_int_eq(calls, 1);
 }
+END_TEST
 
-TEST(an_error_of_the_projection_is_that_of_the_step)
+START_TEST(an_error_of_the_projection_is_that_of_the_step)
 {
     int calls = -1;
     bench b = bench_new(NG_F64);
@@ -445,8 +461,9 @@ TEST(an_error_of_the_projection_is_that_of_the_step)
     move(&b, sgd, gradients[1]);
     assert_weights(&b, (double[]){0.9, 1, 1});
 }
+END_TEST
 
-TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
+START_TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *sgd = own(ng_sgd_new(b.module));
@@ -455,8 +472,9 @@ TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
     assert_ok(ng_optimizer_step(sgd));
     assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
+END_TEST
 
-TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
+START_TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
 {
     ng_module *net = own(ng_linear_new(2, 2));
     ng_optimizer *sgd = own(ng_sgd_new(net));
@@ -479,8 +497,9 @@ TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
         ng_tape_reset(tape);
     }
 }
+END_TEST
 
-TEST(state_follows_a_dtype_change_before_the_first_step_only)
+START_TEST(state_follows_a_dtype_change_before_the_first_step_only)
 {
     bench b = bench_new(NG_F32);
     ng_optimizer *adam = own(ng_adam_new(b.module, .lr = 0.1));
@@ -498,8 +517,9 @@ TEST(state_follows_a_dtype_change_before_the_first_step_only)
     assert_fails(ng_optimizer_step(adam), NG_ESTATE);
     ck_assert_int_eq(ng_optimizer_steps(adam), 1);
 }
+END_TEST
 
-LOOP_TEST(a_step_allocates_nothing, OPTIMIZERS)
+START_TEST(a_step_allocates_nothing)
 {
     bench b = bench_new(NG_F32);
     ng_optimizer *optimizer = own(optimizers[_i].make(b.module));
@@ -508,10 +528,11 @@ LOOP_TEST(a_step_allocates_nothing, OPTIMIZERS)
     assert_ok(ng_optimizer_step(optimizer));
     ck_assert_int_eq(allocations_made(), before);
 }
+END_TEST
 
 /* ---- Schedules ----------------------------------------------------------------------------- */
 
-TEST(schedules_have_their_closed_forms)
+START_TEST(schedules_have_their_closed_forms)
 {
     const double pi = acos(-1);
     const ng_schedule constant = {0};
@@ -528,8 +549,9 @@ TEST(schedules_have_their_closed_forms)
     const ng_schedule tenth = {.kind = NG_SCHEDULE_STEP, .every = 1};
     assert_close(ng_schedule_factor(&tenth, 2), 0.01, 1e-15);
 }
+END_TEST
 
-TEST(a_warm_up_goes_before_any_schedule)
+START_TEST(a_warm_up_goes_before_any_schedule)
 {
     const double pi = acos(-1);
     bench b = bench_new(NG_F64);
@@ -550,8 +572,9 @@ TEST(a_warm_up_goes_before_any_schedule)
     const double expected[] = {0.5, 1, 1, 1, 1, 0.1, 0.1, 0.1, 0.01};
     for (int t = 0; t < 9; t++) assert_close(ng_schedule_factor(&stairs, t), expected[t], 1e-15);
 }
+END_TEST
 
-TEST(the_base_rate_can_be_set)
+START_TEST(the_base_rate_can_be_set)
 {
     bench b = bench_new(NG_F64);
     ng_optimizer *sgd = own(ng_sgd_new(
@@ -565,10 +588,11 @@ TEST(the_base_rate_can_be_set)
     move(&b, sgd, gradients[0]);
     assert_weights(&b, start);
 }
+END_TEST
 
 /* ---- Clipping ------------------------------------------------------------------------------ */
 
-TEST(the_norm_is_that_of_all_unspent_gradients)
+START_TEST(the_norm_is_that_of_all_unspent_gradients)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(N, 1), ng_linear_new(N, 1)));
     ck_assert(ng_grad_norm(net) == 0);
@@ -585,8 +609,9 @@ TEST(the_norm_is_that_of_all_unspent_gradients)
     ck_assert(ng_grad_norm(net) == 0);
     assert_values(ng_grad(ng_module_find(net, "0.weight")), 0, 0, 0, 0);
 }
+END_TEST
 
-TEST(clipping_by_norm_shortens_what_is_too_long)
+START_TEST(clipping_by_norm_shortens_what_is_too_long)
 {
     const double g[N] = {2, 3, 6};
     const ng_dtype dtypes[] = {NG_F64, NG_F32};
@@ -601,8 +626,9 @@ TEST(clipping_by_norm_shortens_what_is_too_long)
         assert_values(ng_grad(b.weight), rounding, 2 * f, 3 * f, 6 * f);
     }
 }
+END_TEST
 
-TEST(clipping_by_value_clamps_each_element)
+START_TEST(clipping_by_value_clamps_each_element)
 {
     const double g[N] = {-3, 0.25, 2};
     bench b = bench_new(NG_F64);
@@ -610,10 +636,11 @@ TEST(clipping_by_value_clamps_each_element)
     assert_ok(ng_clip_grad_value(b.module, 0.5));
     assert_values(ng_grad(b.weight), 0, -0.5, 0.25, 0.5);
 }
+END_TEST
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
-TEST(options_without_sense_are_refused)
+START_TEST(options_without_sense_are_refused)
 {
     bench b = bench_new(NG_F64);
     const int64_t live = allocations_live();
@@ -640,7 +667,7 @@ TEST(options_without_sense_are_refused)
     assert_refused(CALLED(ng_##name##_new, b.module REQUIRED_##name, .setting = refused),          \
                    "ng_" #name "_new: " #setting " is ");
 #define FLAG(name, setting)
-#include "optimizers.def"
+#include "support/optimizers.def"
     assert_refused(ng_sgd_new(b.module, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_STEP)));
     assert_refused(ng_sgd_new(b.module, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE)));
     assert_refused(ng_sgd_new(b.module, .schedule = NG_SCHEDULE(.warmup = -1)));
@@ -655,8 +682,9 @@ TEST(options_without_sense_are_refused)
     assert_error(NG_EVALUE, "ng_schedule_factor: step is -1");
     ck_assert_int_eq(allocations_live(), live);
 }
+END_TEST
 
-TEST(an_optimizer_is_made_whole_or_not_at_all)
+START_TEST(an_optimizer_is_made_whole_or_not_at_all)
 {
     bench b = bench_new(NG_F32);
     const int64_t live = allocations_live();
@@ -668,11 +696,12 @@ TEST(an_optimizer_is_made_whole_or_not_at_all)
         ck_assert_int_eq(allocations_live(), live);
     }
 }
+END_TEST
 
 /* ---- Groups, bare tensors -------------------------------------------------------------------- */
 
 /* Each parameter moves as under an optimizer that was made with its settings. */
-TEST(a_group_has_its_own_rate_and_decay)
+START_TEST(a_group_has_its_own_rate_and_decay)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(2, 2), ng_linear_new(2, 1)));
     ng_optimizer *adamw = own(ng_adamw_new(net, 0.5, .lr = 0.1));
@@ -708,8 +737,9 @@ TEST(a_group_has_its_own_rate_and_decay)
         assert_tensors_close(ng_module_find(net, expected[i].name),
                              ng_module_find(alike[expected[i].like], expected[i].name), 1e-6);
 }
+END_TEST
 
-TEST(groups_follow_schedule_and_layers_that_are_added)
+START_TEST(groups_follow_schedule_and_layers_that_are_added)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(1, 1, .no_bias = true)));
     ng_optimizer *sgd = own(
@@ -734,8 +764,9 @@ TEST(groups_follow_schedule_and_layers_that_are_added)
     assert_refused(ng_optimizer_set_decay(sgd, "*", -1));
     assert_refused(ng_optimizer_scale_lr(sgd, "*", -2));
 }
+END_TEST
 
-TEST(a_group_needs_memory_or_changes_nothing)
+START_TEST(a_group_needs_memory_or_changes_nothing)
 {
     ng_module *net = own(ng_linear_new(2, 2));
     ng_optimizer *sgd = own(ng_sgd_new(net, .lr = 1));
@@ -744,9 +775,10 @@ TEST(a_group_needs_memory_or_changes_nothing)
         refused = out_of_memory(ng_optimizer_scale_lr(sgd, "bias", 0) != NG_OK);
     }
 }
+END_TEST
 
 /* sum (w - 3)^2 + (b + 1)^2 */
-TEST(bare_tensors_have_an_optimizer)
+START_TEST(bare_tensors_have_an_optimizer)
 {
     ng_tensor *w = ng_zeros_new(NG_F64, NG_SHAPE(2)), *b = ng_zeros_new(NG_F64, NG_SCALAR);
     ng_module *both = own(ng_parameters_new(NG_TENSORS(w, b)));
@@ -763,8 +795,9 @@ TEST(bare_tensors_have_an_optimizer)
     ng_tensor_free(w); /* it is the module's, which frees it */
     assert_fails(ng_forward(both, tape, b), NG_ESTATE);
 }
+END_TEST
 
-TEST(tensors_that_cannot_be_parameters_stay_yours)
+START_TEST(tensors_that_cannot_be_parameters_stay_yours)
 {
     ng_tensor *x = ng_zeros_new(NG_F64, NG_SHAPE(2)), *labels = ng_zeros_new(NG_I64, NG_SHAPE(2));
     assert_fails(ng_parameters_new(NG_TENSORS(x, x)), NG_ESTATE);
@@ -780,4 +813,36 @@ TEST(tensors_that_cannot_be_parameters_stay_yours)
         ng_module_free(module);
     }
     ng_tensor_free(x), ng_tensor_free(labels);
+}
+END_TEST
+
+Suite *optim_suite(void)
+{
+    Suite *suite = suite_create("optim");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(
+        tests, sgd_is_its_formula, adam_without_memory_moves_by_the_newest_gradient,
+        rmsprop_is_its_formula, a_huge_gradient_stops_nothing,
+        weights_of_zero_are_moved_by_the_rate, two_backward_passes_add_and_a_step_spends,
+        a_gradient_that_was_used_and_then_changed_is_noticed,
+        what_no_backward_pass_has_reached_is_not_moved,
+        a_parameter_reached_late_takes_its_first_step_then,
+        two_optimizers_of_a_network_both_move_it, a_spent_gradient_that_is_set_to_zero_is_one_again,
+        an_optimizer_moves_a_layer_that_is_added_later,
+        an_optimizer_moves_a_layer_that_takes_the_place_of_a_tied_weight,
+        gradients_of_any_size_are_clipped_and_such_that_are_none_refused,
+        a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later,
+        a_projection_follows_each_move, an_error_of_the_projection_is_that_of_the_step,
+        a_backward_pass_after_the_step_notices_the_moved_weights,
+        a_gradient_that_a_dtype_change_has_dropped_moves_nothing,
+        state_follows_a_dtype_change_before_the_first_step_only, schedules_have_their_closed_forms,
+        a_warm_up_goes_before_any_schedule, the_base_rate_can_be_set,
+        the_norm_is_that_of_all_unspent_gradients, clipping_by_norm_shortens_what_is_too_long,
+        clipping_by_value_clamps_each_element, options_without_sense_are_refused,
+        an_optimizer_is_made_whole_or_not_at_all, a_group_has_its_own_rate_and_decay,
+        groups_follow_schedule_and_layers_that_are_added, a_group_needs_memory_or_changes_nothing,
+        bare_tensors_have_an_optimizer, tensors_that_cannot_be_parameters_stay_yours);
+    add_loops(tests, OPTIMIZERS, defaults_written_out_change_no_bit, a_step_allocates_nothing);
+    add_loops(tests, 3 * OPTIMIZERS, a_gradient_of_nan_or_inf_leaves_the_weight_not_finite);
+    return suite;
 }

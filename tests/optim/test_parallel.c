@@ -1,9 +1,9 @@
 /* Data-parallel training: the gradients that one process computes of the whole batch, the same on
  * all ranks. */
-#include "folder.h"
 #include "group/ranks.h"
-#include "labelled.h"
-#include "optimizers.h"
+#include "support/folder.h"
+#include "support/labelled.h"
+#include "support/optimizers.h"
 #include <locale.h>
 #include <stdatomic.h>
 
@@ -95,7 +95,7 @@ static ending train(training_plan plan)
 
 static bool same_ending(const ending *a, const ending *b) { return !memcmp(a, b, sizeof *a); }
 
-TEST(training_has_the_same_bits_on_any_number_of_threads)
+START_TEST(training_has_the_same_bits_on_any_number_of_threads)
 {
     static ending one, other;
     one = train((training_plan){.clip = 0.5});
@@ -106,6 +106,7 @@ TEST(training_has_the_same_bits_on_any_number_of_threads)
     ng_set_threads(0);
     ck_assert(same_ending(&one, &other));
 }
+END_TEST
 
 /* Gives a matrix rows of length 1. */
 static ng_status to_unit_rows(void *context, const char *name, ng_tensor *weight)
@@ -129,11 +130,12 @@ static ng_optimizer *projected(ng_module *net)
     return adam;
 }
 
-TEST(networks_stay_equal_with_every_optimizer)
+START_TEST(networks_stay_equal_with_every_optimizer)
 {
     for (int i = 0; i < OPTIMIZERS; i++) train((training_plan){.make = optimizers[i].make});
     train((training_plan){.make = projected});
 }
+END_TEST
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
 
@@ -202,7 +204,7 @@ static ng_status gradient_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-LOOP_TEST(gradients_are_those_of_the_whole_batch, 2)
+START_TEST(gradients_are_those_of_the_whole_batch)
 {
     ng_rng rng = ng_rng_seeded(2);
     gradient_plan plan = {.in_pieces = _i, .whole = small_network()};
@@ -214,6 +216,7 @@ LOOP_TEST(gradients_are_those_of_the_whole_batch, 2)
     ng_tape_free(tape), ng_module_free(plan.whole);
     ng_tensor_free(plan.x), ng_tensor_free(plan.y);
 }
+END_TEST
 
 /* ---- Recomputed statistics of BatchNorm ------------------------------------------------------ */
 
@@ -255,7 +258,7 @@ static ng_status recomputing_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-TEST(recomputed_statistics_are_those_of_the_samples_of_all_ranks)
+START_TEST(recomputed_statistics_are_those_of_the_samples_of_all_ranks)
 {
     ng_rng rng = ng_rng_seeded(3);
     gradient_plan plan = {.whole = synchronized(NULL)};
@@ -265,6 +268,7 @@ TEST(recomputed_statistics_are_those_of_the_samples_of_all_ranks)
     assert_ranks_well(3, recomputing_program, &plan);
     ng_dataset_free(all), ng_module_free(plan.whole), ng_tensor_free(plan.x);
 }
+END_TEST
 
 /* A rank whose pass fails does not leave the others waiting. */
 static ng_status failing_program(ng_group *group, void *with)
@@ -281,13 +285,14 @@ static ng_status failing_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-TEST(a_rank_that_cannot_recompute_fails_all)
+START_TEST(a_rank_that_cannot_recompute_fails_all)
 {
     ng_rng rng = ng_rng_seeded(3);
     gradient_plan plan = {.x = ng_normal_new(NG_F64, NG_SHAPE(ROWS, 4), 1, 2, &rng)};
     assert_ranks_well(3, failing_program, &plan);
     ng_tensor_free(plan.x);
 }
+END_TEST
 
 /* Layer 0 is used by rank 1 alone, layer 1 by all, layer 2 by none. */
 static ng_status unused_program(ng_group *group, void *with)
@@ -328,11 +333,12 @@ static ng_status earlier_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-TEST(only_parameters_that_some_rank_or_piece_reached_have_gradients)
+START_TEST(only_parameters_that_some_rank_or_piece_reached_have_gradients)
 {
     assert_ranks_well(3, unused_program, NULL);
     assert_ranks_well(3, earlier_program, NULL);
 }
+END_TEST
 
 /* ---- Differences and failures ---------------------------------------------------------------- */
 
@@ -398,13 +404,12 @@ static ng_status different_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-FIXTURE(make_test_folder, remove_test_folder)
-
-LOOP_TEST(a_rank_with_another_network_is_named_on_all, DIFFERENCES)
+START_TEST(a_rank_with_another_network_is_named_on_all)
 {
     int what = _i;
     assert_ranks_fail(4, different_program, &what, NG_ESTATE, "ng_parallel_new: rank 2");
 }
+END_TEST
 
 static ng_status local_program(ng_group *group, void *with)
 {
@@ -416,7 +421,7 @@ static ng_status local_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-TEST(a_network_is_the_same_in_any_locale)
+START_TEST(a_network_is_the_same_in_any_locale)
 {
     write_commas();
     locale_t commas = duplocale(LC_GLOBAL_LOCALE);
@@ -424,6 +429,7 @@ TEST(a_network_is_the_same_in_any_locale)
     assert_ranks_well(2, local_program, &commas);
     freelocale(commas);
 }
+END_TEST
 
 enum { PARAMETERS = 10 };  /* of make_network */
 static atomic_int changed; /* gradients that are neither as they were nor gone */
@@ -478,7 +484,7 @@ static ng_status bad_data_program(ng_group *group, void *with)
 }
 
 /* In the first layer, in the loss, and in the middle of the sweep. */
-LOOP_TEST(bad_data_on_one_rank_is_an_error_on_all_within_the_step, 3)
+START_TEST(bad_data_on_one_rank_is_an_error_on_all_within_the_step)
 {
     static const char *const words[] = {"expected x (..., 6)", "99", "was changed after"};
     int where = _i;
@@ -486,6 +492,7 @@ LOOP_TEST(bad_data_on_one_rank_is_an_error_on_all_within_the_step, 3)
     assert_ranks_fail(3, bad_data_program, &where, NG_OK, words[_i]);
     ck_assert_int_eq(changed, 0);
 }
+END_TEST
 
 static ng_status hungry_program(ng_group *group, void *with)
 {
@@ -506,13 +513,12 @@ static ng_status hungry_program(ng_group *group, void *with)
     return ng_group_agree(group);
 }
 
-TEST(out_of_memory_on_one_rank_is_an_error_on_all) { refuse_each(2, hungry_program); }
+START_TEST(out_of_memory_on_one_rank_is_an_error_on_all) { refuse_each(2, hungry_program); }
+END_TEST
 
 /* ---- Shards and seeds ------------------------------------------------------------------------ */
 
-FIXTURE(NULL, NULL)
-
-TEST(shards_are_equal_and_share_nothing)
+START_TEST(shards_are_equal_and_share_nothing)
 {
     ng_dataset *all = own(labelled_data(NG_F32, SAMPLES, FEATURES));
     bool seen[SAMPLES] = {false};
@@ -531,6 +537,7 @@ TEST(shards_are_equal_and_share_nothing)
     assert_refused(ng_dataset_shard_new(all, 8, 8));
     assert_refused(ng_dataset_shard_new(all, 0, SAMPLES + 1));
 }
+END_TEST
 
 static ng_status seed_program(ng_group *group, void *with)
 {
@@ -538,10 +545,30 @@ static ng_status seed_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-TEST(each_rank_has_a_seed_of_its_own)
+START_TEST(each_rank_has_a_seed_of_its_own)
 {
     uint64_t seeds[4];
     assert_ranks_well(4, seed_program, seeds);
     for (int a = 0; a < 4; a++)
         for (int b = 0; b < a; b++) ck_assert(seeds[a] != seeds[b]);
+}
+END_TEST
+
+Suite *parallel_suite(void)
+{
+    Suite *suite = suite_create("parallel");
+    TCase *tests = add_case(suite, NULL, NULL);
+    add_tests(tests, training_has_the_same_bits_on_any_number_of_threads,
+              networks_stay_equal_with_every_optimizer,
+              recomputed_statistics_are_those_of_the_samples_of_all_ranks,
+              a_rank_that_cannot_recompute_fails_all,
+              only_parameters_that_some_rank_or_piece_reached_have_gradients,
+              shards_are_equal_and_share_nothing, each_rank_has_a_seed_of_its_own);
+    add_loops(tests, 2, gradients_are_those_of_the_whole_batch);
+    tests = add_case(suite, make_test_folder, remove_test_folder);
+    add_tests(tests, a_network_is_the_same_in_any_locale,
+              out_of_memory_on_one_rank_is_an_error_on_all);
+    add_loops(tests, DIFFERENCES, a_rank_with_another_network_is_named_on_all);
+    add_loops(tests, 3, bad_data_on_one_rank_is_an_error_on_all_within_the_step);
+    return suite;
 }

@@ -2,9 +2,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem */
 #endif
-#include "fixture.h"
-#include "folder.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/folder.h"
+#include "support/support.h"
 #include <errno.h>
 #include <glob.h>
 #include <signal.h>
@@ -29,8 +29,6 @@ static void end(void)
     tear_down();
     remove_test_folder();
 }
-
-FIXTURE(begin, end)
 
 static bool has_gnuplot(void)
 {
@@ -131,7 +129,7 @@ static void log_loss(void)
 
 /* ---- Histories ----------------------------------------------------------------------------- */
 
-TEST(log_at_keeps_every_digit_of_x)
+START_TEST(log_at_keeps_every_digit_of_x)
 {
     const double x[] = {1e-300, 0.1, 1.0 / 3, 2, -5.5};
     for (int i = 0; i < 5; i++) assert_ok(ng_history_log_at(history, "error", x[i], i));
@@ -146,8 +144,9 @@ TEST(log_at_keeps_every_digit_of_x)
     assert_same_files(in_folder("a.dat"), in_folder("b.dat"));
     ng_history_free(again);
 }
+END_TEST
 
-TEST(log_at_refuses_what_is_no_place)
+START_TEST(log_at_refuses_what_is_no_place)
 {
     assert_refused(ng_history_log_at(history, "a", (double)NAN, 1));
     assert_refused(ng_history_log_at(history, "a", HUGE_VAL, 1));
@@ -159,9 +158,10 @@ TEST(log_at_refuses_what_is_no_place)
     assert_fails(ng_history_read(put_text("bad", "# what: a; normgrad 1\n\nx  x\n1 2\n")),
                  NG_EPARSE);
 }
+END_TEST
 
 /* Four runs of 1, 2, 3, 10: the quartiles are 1.75 and 4.75. */
-TEST(summary_has_median_quartiles_and_extremes)
+START_TEST(summary_has_median_quartiles_and_extremes)
 {
     static const double values[] = {10, 1, 3, 2};
     ng_history *runs[5];
@@ -197,9 +197,10 @@ TEST(summary_has_median_quartiles_and_extremes)
     assert_refused(ng_history_summary_new(runs, 5));
     for (int i = 0; i < 4; i++) ng_history_free(runs[i]);
 }
+END_TEST
 
 /* Runs that diverge count as worse than the others, also after they have ended. */
-TEST(summary_counts_nan_as_the_worst)
+START_TEST(summary_counts_nan_as_the_worst)
 {
     ng_history *runs[5];
     for (int i = 0; i < 5; i++) {
@@ -223,9 +224,10 @@ TEST(summary_counts_nan_as_the_worst)
     ng_history_free(sum);
     for (int i = 0; i < 5; i++) ng_history_free(runs[i]);
 }
+END_TEST
 
 /* Names are never cut: those of two series that begin with the same 300 letters differ. */
-TEST(summary_takes_long_names)
+START_TEST(summary_takes_long_names)
 {
     char name[2][400];
     for (int i = 0; i < 2; i++) {
@@ -241,9 +243,10 @@ TEST(summary_takes_long_names)
     }
     ng_history_free(sum);
 }
+END_TEST
 
 /* A history that is logged in any order is that logged in order, and takes no longer. */
-TEST(steps_in_any_order)
+START_TEST(steps_in_any_order)
 {
     enum { STEPS = 200000 };
     ng_history *rising = own(ng_history_new("a test"));
@@ -258,8 +261,9 @@ TEST(steps_in_any_order)
     assert_ok(ng_history_write(rising, in_folder("b.dat")));
     assert_same_files(in_folder("a.dat"), in_folder("b.dat"));
 }
+END_TEST
 
-TEST(summary_without_memory_gives_all_back)
+START_TEST(summary_without_memory_gives_all_back)
 {
     for (int64_t i = 0;; i++) {
         log_loss();
@@ -271,10 +275,11 @@ TEST(summary_without_memory_gives_all_back)
         if (sum) break;
     }
 }
+END_TEST
 
 /* ---- Figures ------------------------------------------------------------------------------- */
 
-TEST(plot_draws_each_kind_of_file)
+START_TEST(plot_draws_each_kind_of_file)
 {
     static const char *const names[] = {"a.svg", "a.png", "a.pdf"}, *const heads[] = {
                                                                         "</svg>", "PNG", "%PDF"};
@@ -286,9 +291,10 @@ TEST(plot_draws_each_kind_of_file)
     }
     ck_assert_int_eq(files_named("tmp"), 0);
 }
+END_TEST
 
 /* Each printable character before each digit, in names, and in titles with longer characters. */
-TEST(texts_are_drawn_as_they_are)
+START_TEST(texts_are_drawn_as_they_are)
 {
     if (!has_gnuplot()) return;
     char names[95][24];
@@ -310,9 +316,10 @@ TEST(texts_are_drawn_as_they_are)
     ck_assert(svg_has(in_folder("a.svg"), "\\e1 {a}_2"));
     ck_assert(svg_has(in_folder("a.svg"), "`date` $0 @x #"));
 }
+END_TEST
 
 /* Control characters, what is no UTF-8, and what is no character of XML are replaced. */
-TEST(texts_that_are_no_text_are_replaced)
+START_TEST(texts_that_are_no_text_are_replaced)
 {
     static const char *const bad[][2] = {{"a\033[1m\a1\r", "a\ufffd[1m\ufffd1\ufffd"},
                                          {"\xff\xc3(\xe2\x82\xed\xa0\x80",
@@ -333,9 +340,10 @@ TEST(texts_that_are_no_text_are_replaced)
     ck_assert(svg_has(in_folder("a.svg"), "two"));
     ck_assert(svg_has(in_folder("a.svg"), "lines"));
 }
+END_TEST
 
 /* Long texts are broken into lines, between letters of several bytes. */
-TEST(long_texts_are_whole)
+START_TEST(long_texts_are_whole)
 {
     if (!has_gnuplot()) return;
     char name[2][601] = {"", ""}, all[1700] = "";
@@ -352,9 +360,10 @@ TEST(long_texts_are_whole)
     ck_assert(strncmp(all, name[1], 600) == 0 && strncmp(all + 600, name[0], 400) == 0);
     ck_assert_str_eq(all + 1000, name[1]);
 }
+END_TEST
 
 /* A key has all names, for which the figure grows; it does not with a height. */
-TEST(no_name_vanishes_from_the_key)
+START_TEST(no_name_vanishes_from_the_key)
 {
     for (int i = 0; i < 60; i++) {
         char name[20];
@@ -371,8 +380,9 @@ TEST(no_name_vanishes_from_the_key)
         ck_assert(svg_has(in_folder("a.svg"), name));
     }
 }
+END_TEST
 
-TEST(kept_script_draws_the_same_figure)
+START_TEST(kept_script_draws_the_same_figure)
 {
     static const char *const names[] = {"a",     "run#1", "|cat", "<x",  "$data", "it's 7",
                                         "b\n12", "\3771", "-",    "\\1", "~x",    "`x`"};
@@ -399,9 +409,10 @@ TEST(kept_script_draws_the_same_figure)
     assert_ok(ng_plot(history, in_folder("a.svg"), .keep = true));
     ck_assert(file_has(in_folder("a.dat"), "# a block, loss\n0 1\n"));
 }
+END_TEST
 
 /* Every series that the user has logged is a curve, whatever its name. */
-TEST(every_series_is_drawn)
+START_TEST(every_series_is_drawn)
 {
     static const char *const names[] = {
         "train/loss",   "grad/weight",     "runs",  "temperature_max", "temperature_high",
@@ -417,10 +428,11 @@ TEST(every_series_is_drawn)
     ck_assert(file_has(in_folder("a.dat"), "# temperature\n0 5 6 4\n"));
     ck_assert(file_has(in_folder("a.dat"), "# temperature_max\n"));
 }
+END_TEST
 
 /* Statistics of a summary are no curves, also after a file; the series that has the name of one is
  * refused. */
-TEST(statistics_of_a_summary_are_no_curves)
+START_TEST(statistics_of_a_summary_are_no_curves)
 {
     ng_history_log(history, "temperature_max", 0, 1), ng_history_log(history, "loss", 0, 2);
     ng_history *sum = own(ng_history_summary_new(&history, 1));
@@ -446,9 +458,10 @@ TEST(statistics_of_a_summary_are_no_curves)
         assert_fails(ng_history_read(put_text("bad", text)), NG_EPARSE);
     }
 }
+END_TEST
 
 /* Several histories have the names they were given, or their own. */
-TEST(each_history_has_a_name)
+START_TEST(each_history_has_a_name)
 {
     static const char *const few[] = {"first", NULL}, *const names[] = {"first", "second"};
     ng_history *other = own(ng_history_new("another test")), *others[] = {other, NULL};
@@ -463,9 +476,10 @@ TEST(each_history_has_a_name)
     assert_ok(ng_plot(history, in_folder("a.svg"), .histories = others));
     ck_assert(svg_has(in_folder("a.svg"), "another test"));
 }
+END_TEST
 
 /* Labels of tics differ, and there are at least two. */
-TEST(tics_can_be_told_apart)
+START_TEST(tics_can_be_told_apart)
 {
     static const double axes[][2] = {{1e-7, 1e-7}, {12345.001, 0.002}, {-3, 1.5},  {5, 0},
                                      {2, 0.03},    {1, 1e-9},          {1e9, 1e10}};
@@ -487,9 +501,10 @@ TEST(tics_can_be_told_apart)
         free(texts);
     }
 }
+END_TEST
 
 /* A diverged run does not take the others' figure away; the key says what it lacks. */
-TEST(diverged_runs_are_named)
+START_TEST(diverged_runs_are_named)
 {
     static const char *const names[] = {"no norm", "LayerNorm", "BatchNorm"};
     ng_history *sum[4] = {NULL};
@@ -516,9 +531,10 @@ TEST(diverged_runs_are_named)
     ck_assert(svg_has(in_folder("a.svg"), "no finite value"));
     assert_refused(ng_plot(sum[0], in_folder("a.svg"), .series = loss));
 }
+END_TEST
 
 /* Every pair of numbers has a panel. */
-TEST(every_pair_of_numbers_is_drawn)
+START_TEST(every_pair_of_numbers_is_drawn)
 {
     static const double ends[] = {0,       1,     5e-324, 1e-310, 2.3e-308, 1e-300, 1e-160,
                                   1e160,   1e300, 1e301,  1e308,  1.7e308,  9e307,  -5e-324,
@@ -535,9 +551,10 @@ TEST(every_pair_of_numbers_is_drawn)
         assert_ok(ng_plot(history, in_folder("a.svg"), .panels = true, .log_y = log & 1,
                           .log_x = log & 2));
 }
+END_TEST
 
 /* The commands of 10,000 random pairs are made in no time; gnuplot draws the last of them. */
-TEST(random_pairs_have_axes)
+START_TEST(random_pairs_have_axes)
 {
     enum { PAIRS = 10000, PANELS = 200 };
     ng_rng rng = ng_rng_seeded(1);
@@ -564,8 +581,9 @@ TEST(random_pairs_have_axes)
     ck_assert_msg(seconds() - begin < 10, "%g s", seconds() - begin);
     if (has_gnuplot()) assert_ok(ng_plot(history, in_folder("a.svg"), .panels = true));
 }
+END_TEST
 
-TEST(many_series_are_drawn_in_a_second)
+START_TEST(many_series_are_drawn_in_a_second)
 {
     if (!has_gnuplot()) return;
     for (int k = 0; k < 1000; k++) {
@@ -578,9 +596,10 @@ TEST(many_series_are_drawn_in_a_second)
     assert_ok(ng_plot(history, in_folder("a.svg")));
     ck_assert_msg(seconds() - begin < 5, "%g s", seconds() - begin); /* 1 s on a free machine */
 }
+END_TEST
 
 /* Of many points the extremes stay: one of a million, and the gap. */
-TEST(many_points_are_thinned_out)
+START_TEST(many_points_are_thinned_out)
 {
     enum { POINTS = 1000000 };
     if (!has_gnuplot()) return;
@@ -601,9 +620,10 @@ TEST(many_points_are_thinned_out)
     ck_assert(file_has(in_folder("a.dat"), "\n500000 NaN\n"));
     ck_assert(file_has(in_folder("a.dat"), "\n999999 "));
 }
+END_TEST
 
 /* The mean of the last three values; an outlier leaves no trace, and NaN begins anew. */
-TEST(smooth_is_a_running_mean)
+START_TEST(smooth_is_a_running_mean)
 {
     static const double values[] = {3, 5, 1e30, 1, 2, 6, (double)NAN, 8, 4};
     if (!has_gnuplot()) return;
@@ -620,9 +640,10 @@ TEST(smooth_is_a_running_mean)
     ck_assert(file_has(in_folder("a.dat"), "# gaps, mean of 2\n0 1\n1 1.5\n2 NaN\n3 4\n4 6\n"
                                            "5 NaN\n6 16\n"));
 }
+END_TEST
 
 /* NaN in the numbers interrupts the curve and its band. */
-TEST(nan_interrupts_line_and_band)
+START_TEST(nan_interrupts_line_and_band)
 {
     if (!has_gnuplot()) return;
     for (int step = 0; step < 6; step++) {
@@ -640,8 +661,9 @@ TEST(nan_interrupts_line_and_band)
     assert_ok(ng_plot(history, in_folder("a.svg"), .band = true, .keep = true));
     ck_assert(file_has(in_folder("a.dat"), "0 0 -1 1\n1 1 NaN NaN\n2 NaN"));
 }
+END_TEST
 
-TEST(plot_as_text_goes_to_standard_output)
+START_TEST(plot_as_text_goes_to_standard_output)
 {
     if (!has_gnuplot()) return;
     log_loss();
@@ -661,9 +683,10 @@ TEST(plot_as_text_goes_to_standard_output)
     ck_assert(text[size - 1] == '\n');
     free(text);
 }
+END_TEST
 
 /* A program that ignores SIGCHLD gets no state of its processes. */
-TEST(plot_where_sigchld_is_ignored)
+START_TEST(plot_where_sigchld_is_ignored)
 {
     if (!has_gnuplot()) return;
     log_loss();
@@ -673,8 +696,9 @@ TEST(plot_where_sigchld_is_ignored)
     assert_ok(status);
     ck_assert(file_has(in_folder("a.svg"), "</svg>"));
 }
+END_TEST
 
-TEST(plot_says_what_is_wrong_with_the_data)
+START_TEST(plot_says_what_is_wrong_with_the_data)
 {
     static const char *const none[] = {"accuracy", NULL}, *const minus[] = {"minus", NULL};
     const char *path = put_text("a.svg", "the old one");
@@ -696,8 +720,9 @@ TEST(plot_says_what_is_wrong_with_the_data)
     assert_refused(ng_plot_watch(history, path));
     ck_assert(file_has(path, "the old one"));
 }
+END_TEST
 
-TEST(plot_says_what_is_wrong_with_the_system)
+START_TEST(plot_says_what_is_wrong_with_the_system)
 {
     char *path = strdup(getenv("PATH"));
     log_loss();
@@ -716,8 +741,9 @@ TEST(plot_says_what_is_wrong_with_the_system)
     free(path);
     if (has_gnuplot()) assert_fails(ng_plot(history, in_folder("none/a.svg")), NG_EIO);
 }
+END_TEST
 
-TEST(plot_without_memory_leaves_the_old_figure)
+START_TEST(plot_without_memory_leaves_the_old_figure)
 {
     if (!has_gnuplot()) return;
     log_loss();
@@ -732,9 +758,10 @@ TEST(plot_without_memory_leaves_the_old_figure)
     }
     ck_assert(file_has(path, "</svg>"));
 }
+END_TEST
 
 /* Each thing that is asked of the system for a figure fails in turn. */
-TEST(plot_without_the_system_leaves_the_old_figure)
+START_TEST(plot_without_the_system_leaves_the_old_figure)
 {
     if (!has_gnuplot()) return;
     log_loss();
@@ -753,6 +780,7 @@ TEST(plot_without_the_system_leaves_the_old_figure)
     assert_ok(ng_plot(history, path));
     file_calls_succeed();
 }
+END_TEST
 
 static int standard_output;
 
@@ -784,7 +812,7 @@ static ng_status train_live(int steps)
 }
 
 /* Few figures of many steps; the last one shows what was logged last. */
-TEST(live_shows_the_last_state)
+START_TEST(live_shows_the_last_state)
 {
     if (!has_gnuplot()) return;
     catch_output();
@@ -799,9 +827,10 @@ TEST(live_shows_the_last_state)
     ck_assert(strstr(text, "80"));
     free(text);
 }
+END_TEST
 
 /* A gnuplot that dies is an error that says why, once; then another one is started. */
-TEST(live_notices_that_gnuplot_has_died)
+START_TEST(live_notices_that_gnuplot_has_died)
 {
     char *path = strdup(getenv("PATH"));
     const char *fake = put_text("gnuplot", "#!/bin/sh\necho 'no terminal' >&2\nexit 1\n");
@@ -821,9 +850,10 @@ TEST(live_notices_that_gnuplot_has_died)
     free(path);
     ck_assert(begun == NG_OK && status == NG_EIO && says_why && after == NG_OK);
 }
+END_TEST
 
 /* gnuplot ends with a program that does not free the history, and takes the file along. */
-TEST(live_ends_with_the_program)
+START_TEST(live_ends_with_the_program)
 {
     if (!has_gnuplot()) return;
     const int files = count_figures();
@@ -837,6 +867,7 @@ TEST(live_ends_with_the_program)
     for (int i = 0; i < 50 && (left = count_figures() - files) > 0; i++) usleep(100000);
     ck_assert_int_eq(left, 0);
 }
+END_TEST
 
 /* ---- ng_watch ------------------------------------------------------------------------------ */
 
@@ -870,7 +901,7 @@ static double norm_of(const ng_tensor *x, const ng_tensor *y)
     return sum;
 }
 
-TEST(watch_logs_what_the_layers_compute)
+START_TEST(watch_logs_what_the_layers_compute)
 {
     ng_rng rng = ng_rng_seeded(1);
     ng_tensor *x = own(ng_normal_new(NG_F32, NG_SHAPE(10, 6), 0, 3, &rng));
@@ -912,9 +943,10 @@ TEST(watch_logs_what_the_layers_compute)
     assert_ok(ng_plot(history, in_folder("a.svg"), .keep = true));
     ck_assert(!file_has(in_folder("a.dat"), "LayerNorm"));
 }
+END_TEST
 
 /* A series is known by its kind, not by its name: one call is enough, also after a file. */
-TEST(watched_series_are_no_curves)
+START_TEST(watched_series_are_no_curves)
 {
     ng_module *net = mlp();
     ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(3, 6)));
@@ -934,9 +966,10 @@ TEST(watched_series_are_no_curves)
         assert_ok(ng_plot_watch(h, in_folder("l.svg")));
     }
 }
+END_TEST
 
 /* Weights and updates of any size that floats have. */
-TEST(watched_norms_have_the_range_of_floats)
+START_TEST(watched_norms_have_the_range_of_floats)
 {
     static const double sizes[] = {1, 1e30, 1e-30};
     for (int i = 0; i < 3; i++) {
@@ -951,8 +984,9 @@ TEST(watched_norms_have_the_range_of_floats)
         history = ng_history_new("the next");
     }
 }
+END_TEST
 
-TEST(two_networks_need_two_blocks)
+START_TEST(two_networks_need_two_blocks)
 {
     ng_module *net[] = {mlp(), mlp()};
     for (int i = 0; i < 2; i++) assert_ok(ng_watch(net[i], history, -1));
@@ -962,6 +996,7 @@ TEST(two_networks_need_two_blocks)
     ng_history_block(history, "another");
     assert_ok(ng_watch(net[1], history, 0));
 }
+END_TEST
 
 static ng_tensor *twice(ng_module *self, ng_tape *on, ng_tensor *x)
 {
@@ -970,7 +1005,7 @@ static ng_tensor *twice(ng_module *self, ng_tape *on, ng_tensor *x)
 }
 
 /* Classes are not known by their names: another Tanh has no range. */
-TEST(watch_knows_its_own_classes)
+START_TEST(watch_knows_its_own_classes)
 {
     static const ng_module_class tanh = {.name = "Tanh",
                                          .size = sizeof(ng_module),
@@ -989,9 +1024,10 @@ TEST(watch_knows_its_own_classes)
         history = ng_history_new("the next");
     }
 }
+END_TEST
 
 /* Outputs whose tape was reset or freed are gone; a network of one layer has its type's name. */
-TEST(watch_forgets_what_the_tape_forgets)
+START_TEST(watch_forgets_what_the_tape_forgets)
 {
     ng_module *net = own(ng_linear_new(2, 2));
     ng_tensor *x = own(ng_zeros_new(NG_F32, NG_SHAPE(1, 2)));
@@ -1011,8 +1047,9 @@ TEST(watch_forgets_what_the_tape_forgets)
     assert_ok(ng_watch(net, history, 3));
     ck_assert(!isnan(logged("Linear/mean")));
 }
+END_TEST
 
-TEST(watching_changes_no_bit)
+START_TEST(watching_changes_no_bit)
 {
     ng_tensor *last[2];
     for (int k = 0; k < 2; k++) {
@@ -1033,8 +1070,9 @@ TEST(watching_changes_no_bit)
     }
     assert_same_bits(last[0], last[1]);
 }
+END_TEST
 
-TEST(watch_without_memory_gives_all_back)
+START_TEST(watch_without_memory_gives_all_back)
 {
     ng_module *net = mlp();
     for (int64_t i = 0;; i++) {
@@ -1045,4 +1083,28 @@ TEST(watch_without_memory_gives_all_back)
         assert_error(NG_ENOMEM, "ng_");
     }
     assert_ok(ng_watch(net, history, 1));
+}
+END_TEST
+
+Suite *plot_suite(void)
+{
+    return suite_of(
+        "plot", begin, end, log_at_keeps_every_digit_of_x, log_at_refuses_what_is_no_place,
+        summary_has_median_quartiles_and_extremes, summary_counts_nan_as_the_worst,
+        summary_takes_long_names, steps_in_any_order, summary_without_memory_gives_all_back,
+        plot_draws_each_kind_of_file, texts_are_drawn_as_they_are,
+        texts_that_are_no_text_are_replaced, long_texts_are_whole, no_name_vanishes_from_the_key,
+        kept_script_draws_the_same_figure, every_series_is_drawn,
+        statistics_of_a_summary_are_no_curves, each_history_has_a_name, tics_can_be_told_apart,
+        diverged_runs_are_named, every_pair_of_numbers_is_drawn, random_pairs_have_axes,
+        many_series_are_drawn_in_a_second, many_points_are_thinned_out, smooth_is_a_running_mean,
+        nan_interrupts_line_and_band, plot_as_text_goes_to_standard_output,
+        plot_where_sigchld_is_ignored, plot_says_what_is_wrong_with_the_data,
+        plot_says_what_is_wrong_with_the_system, plot_without_memory_leaves_the_old_figure,
+        plot_without_the_system_leaves_the_old_figure, live_shows_the_last_state,
+        live_notices_that_gnuplot_has_died, live_ends_with_the_program,
+        watch_logs_what_the_layers_compute, watched_series_are_no_curves,
+        watched_norms_have_the_range_of_floats, two_networks_need_two_blocks,
+        watch_knows_its_own_classes, watch_forgets_what_the_tape_forgets, watching_changes_no_bit,
+        watch_without_memory_gives_all_back);
 }

@@ -1,8 +1,8 @@
 /* Jacobians, Hessians and their products with vectors; leaves, constants and random tensors on the
  * tape. */
 #include "core/shape.h"
-#include "fixture.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/support.h"
 #include <float.h>
 
 static ng_rng rng;
@@ -42,9 +42,7 @@ static double rosenbrock_second(const ng_tensor *x, int i, int j)
     return first + (i > 0 ? 200 : 0);
 }
 
-FIXTURE(begin, tear_down)
-
-TEST(the_hessian_of_ten_variables_is_its_closed_form)
+START_TEST(the_hessian_of_ten_variables_is_its_closed_form)
 {
     ng_tensor *x = leaf(NG_SHAPE(N)), *h = ng_hessian(tape, rosenbrock(x), x);
     assert_ok(h);
@@ -55,9 +53,10 @@ TEST(the_hessian_of_ten_variables_is_its_closed_form)
             assert_near(ng_at(h, i, j), expected, 1e-12 * fabs(expected));
         }
 }
+END_TEST
 
 /* f = sum x^4: the Jacobian of its Hessian is 24 x on the diagonal. */
-TEST(a_recorded_hessian_has_a_jacobian)
+START_TEST(a_recorded_hessian_has_a_jacobian)
 {
     ng_tensor *x = leaf(NG_SHAPE(3));
     ng_tensor *f = ng_sum(tape, ng_square(tape, ng_square(tape, x)));
@@ -69,9 +68,10 @@ TEST(a_recorded_hessian_has_a_jacobian)
             for (int k = 0; k < 3; k++)
                 assert_near(ng_at(third, i, j, k), i == j && j == k ? 24 * ng_get(x, i) : 0, 1e-12);
 }
+END_TEST
 
 /* y = A x: J = A, a row for each element of y. */
-TEST(the_jacobian_of_a_product_is_its_matrix)
+START_TEST(the_jacobian_of_a_product_is_its_matrix)
 {
     ng_tensor *a = vector(NG_SHAPE(2, 3)), *x = leaf(NG_SHAPE(3, 4));
     ng_tensor *j = ng_jacobian(tape, ng_matmul(tape, a, x), x);
@@ -83,8 +83,9 @@ TEST(the_jacobian_of_a_product_is_its_matrix)
                 for (int l = 0; l < 4; l++)
                     ck_assert_double_eq(ng_at(j, r, c, k, l), c == l ? ng_at(a, r, k) : 0);
 }
+END_TEST
 
-TEST(of_what_is_linear_the_second_derivative_is_zero)
+START_TEST(of_what_is_linear_the_second_derivative_is_zero)
 {
     ng_tensor *x = leaf(NG_SHAPE(2)), *v = vector(NG_SHAPE(2)), *product;
     ng_tensor *y = ng_sum(tape, ng_mul_scalar(tape, x, 3));
@@ -92,6 +93,7 @@ TEST(of_what_is_linear_the_second_derivative_is_zero)
     assert_ok(ng_hvp(tape, y, &x, 1, &v, &product));
     assert_values(product, 0, 0, 0);
 }
+END_TEST
 
 /* ---- Networks with each norm ----------------------------------------------------------------- */
 
@@ -134,8 +136,7 @@ static ng_tensor *loss_of(ng_module *net, ng_tensor *const *w, int n)
     return ng_mean(tape, ng_square(tape, ng_forward_using(net, tape, w, n, x)));
 }
 
-LOOP_TEST(a_product_with_the_hessian_of_a_network_is_that_of_its_rows,
-          ((int)(sizeof norms / sizeof *norms)))
+START_TEST(a_product_with_the_hessian_of_a_network_is_that_of_its_rows)
 {
     ng_module *net = own(network(norms[_i]));
     const int64_t size = ng_parameter_count(net);
@@ -153,13 +154,14 @@ LOOP_TEST(a_product_with_the_hessian_of_a_network_is_that_of_its_rows,
     for (int i = 0; i < n; i++) products[i] = ng_reshape(tape, products[i], NG_SHAPE(1, -1));
     assert_tensors_close(ng_concat(tape, products, n, 1), expected, 1e-9);
 }
+END_TEST
 
 static ng_tensor *moved(ng_module *net, ng_tensor *x, ng_tensor *v, double h)
 {
     return ng_forward(net, tape, ng_add(tape, x, ng_mul_scalar(tape, v, h)));
 }
 
-LOOP_TEST(a_forward_derivative_is_that_of_differences, ((int)(sizeof norms / sizeof *norms)))
+START_TEST(a_forward_derivative_is_that_of_differences)
 {
     ng_module *net = own(network(norms[_i]));
     if (norms[_i] == detach_norm || norms[_i] == renorm) ng_eval(net);
@@ -177,10 +179,11 @@ LOOP_TEST(a_forward_derivative_is_that_of_differences, ((int)(sizeof norms / siz
     ng_tensor *product = ng_matmul(tape, flat, ng_reshape(tape, v, NG_SHAPE(15, 1)));
     assert_tensors_close(ng_reshape(tape, forward, NG_SHAPE(5, 1)), product, 1e-12);
 }
+END_TEST
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-TEST(what_lacks_a_gradient_is_an_error)
+START_TEST(what_lacks_a_gradient_is_an_error)
 {
     ng_tensor *x = leaf(NG_SHAPE(3)), *other = leaf(NG_SHAPE(3)), *found = NULL;
     ng_tensor *plain = own(ng_ones_new(NG_F64, NG_SHAPE(3)));
@@ -196,8 +199,9 @@ TEST(what_lacks_a_gradient_is_an_error)
     assert_fails(ng_jvp(tape, g, &x, 1, &g), NG_EGRAD);
     assert_values(ng_jacobian(tape, g, x, .allow_unused = true), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
+END_TEST
 
-TEST(shapes_and_dtypes_that_do_not_fit_are_errors)
+START_TEST(shapes_and_dtypes_that_do_not_fit_are_errors)
 {
     ng_tensor *x = leaf(NG_SHAPE(3)), *v = vector(NG_SHAPE(2)), *found = NULL;
     ng_tensor *y = ng_exp(tape, x), *sum = ng_sum(tape, y);
@@ -211,9 +215,10 @@ TEST(shapes_and_dtypes_that_do_not_fit_are_errors)
     ng_tensor *deep = ng_reshape(tape, y, NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 3));
     assert_fails(ng_jacobian(tape, deep, x), NG_ESHAPE);
 }
+END_TEST
 
 /* Every allocation is refused in turn. */
-TEST(without_memory_there_is_an_error)
+START_TEST(without_memory_there_is_an_error)
 {
     for (int64_t n = 0, refused = 1; refused; n = next_to_refuse(n)) {
         ng_tape *fresh = ng_tape_new();
@@ -226,10 +231,11 @@ TEST(without_memory_there_is_an_error)
         ng_tape_free(fresh);
     }
 }
+END_TEST
 
 /* ---- Leaves on the tape -------------------------------------------------------------------- */
 
-TEST(a_variable_is_a_leaf_of_the_value_of_an_intermediate)
+START_TEST(a_variable_is_a_leaf_of_the_value_of_an_intermediate)
 {
     ng_tensor *x = leaf(NG_SHAPE(3)), *h = ng_square(tape, x), *v = ng_variable(tape, h);
     ck_assert(ng_requires_grad(v) && !ng_node_of(v) && !ng_has_grad(v));
@@ -245,9 +251,10 @@ TEST(a_variable_is_a_leaf_of_the_value_of_an_intermediate)
     for (int i = 0; i < 3; i++) ck_assert_double_eq(ng_get(ng_grad(v), i), 4 * ng_get(h, i));
     ck_assert(!ng_has_grad(x));
 }
+END_TEST
 
 /* A loop that makes variables allocates nothing once the tape has its memory. */
-TEST(variables_and_constants_come_out_of_the_tapes_memory)
+START_TEST(variables_and_constants_come_out_of_the_tapes_memory)
 {
     ng_tensor *x = leaf(NG_SHAPE(8, 8));
     int64_t made = 0;
@@ -261,6 +268,7 @@ TEST(variables_and_constants_come_out_of_the_tapes_memory)
     }
     assert_none_allocated_since(made);
 }
+END_TEST
 
 static ng_tensor *cut_in_two(ng_tape *on, ng_tensor *const *in, void *context)
 {
@@ -269,7 +277,7 @@ static ng_tensor *cut_in_two(ng_tape *on, ng_tensor *const *in, void *context)
     return ng_mul(on, ng_gradient(on, ng_sum(on, ng_exp(on, v)), v, .record = true), in[0]);
 }
 
-TEST(the_checker_reports_a_variable_as_a_detached_value)
+START_TEST(the_checker_reports_a_variable_as_a_detached_value)
 {
     ng_tensor *x = leaf(NG_SHAPE(3));
     ng_check_report report = ng_check_function(cut_in_two, &x, 1, .order = 1);
@@ -279,10 +287,11 @@ TEST(the_checker_reports_a_variable_as_a_detached_value)
     ck_assert(!report.passed);
     ng_clear_error();
 }
+END_TEST
 
 /* ---- Constants on the tape ----------------------------------------------------------------- */
 
-TEST(constants_are_what_their_names_say)
+START_TEST(constants_are_what_their_names_say)
 {
     assert_values(ng_from(tape, NG_F32, NG_SHAPE(2, 2), NG_VALUES(1, 2, 3, 4)), 0, 1, 2, 3, 4);
     assert_values(ng_eye(tape, NG_F32, 2), 0, 1, 0, 0, 1);
@@ -297,8 +306,9 @@ TEST(constants_are_what_their_names_say)
     assert_values(hot, 0, 0, 0, 1, 1, 0, 0);
     ck_assert(!ng_requires_grad(hot));
 }
+END_TEST
 
-TEST(impossible_constants_are_errors)
+START_TEST(impossible_constants_are_errors)
 {
     assert_fails(ng_from(tape, NG_F32, NG_SHAPE(3), NG_VALUES(1, 2)), NG_ESHAPE);
     assert_refused(ng_normal(tape, NG_F32, NG_SHAPE(3), 0, -1));
@@ -312,10 +322,11 @@ TEST(impossible_constants_are_errors)
     assert_refused(ng_one_hot(tape, NG_F64, labels, 0));
     assert_refused(ng_one_hot(tape, NG_F64, labels, -1));
 }
+END_TEST
 
 /* In float [1000, 1001) has 16,384 numbers; a draw rounded to the nearest would be 1001 in 3 of
  * 100,000. */
-TEST(a_uniform_draw_is_never_the_end_of_its_range)
+START_TEST(a_uniform_draw_is_never_the_end_of_its_range)
 {
     const int64_t n = 300000;
     ng_tensor *one = ng_uniform(tape, NG_F32, NG_SHAPE(n), 1000, 1001);
@@ -332,9 +343,10 @@ TEST(a_uniform_draw_is_never_the_end_of_its_range)
     ck_assert_double_eq(ng_item(ng_uniform(tape, NG_F32, NG_SHAPE(1), 3, 3)), 3);
     ck_assert_double_eq(ng_item(ng_uniform(tape, NG_I64, NG_SHAPE(1), 3, 3)), 3);
 }
+END_TEST
 
 /* A range of int64 without a whole number is an error. */
-TEST(a_whole_number_is_drawn_only_where_there_is_one)
+START_TEST(a_whole_number_is_drawn_only_where_there_is_one)
 {
     ng_tensor *x = own(ng_zeros_new(NG_I64, NG_SHAPE(3)));
     assert_refused(ng_uniform(tape, NG_I64, NG_SHAPE(3), 0.5, 1));
@@ -343,9 +355,10 @@ TEST(a_whole_number_is_drawn_only_where_there_is_one)
     assert_refused(ng_fill_uniform(x, 1.2, 1.8, &rng));
     assert_values(x, 0, 0, 0, 0);
 }
+END_TEST
 
 /* The same draws for the same seed, and others in the next call. */
-TEST(what_is_drawn_on_a_tape_follows_its_seed)
+START_TEST(what_is_drawn_on_a_tape_follows_its_seed)
 {
     ng_tape_seed(tape, 4);
     ng_tensor *one = ng_normal(tape, NG_F64, NG_SHAPE(1000), 3, 2);
@@ -361,10 +374,11 @@ TEST(what_is_drawn_on_a_tape_follows_its_seed)
         ng_item(ng_sum(tape, ng_greater_equal(tape, two, ng_full(tape, NG_F64, NG_SCALAR, -1)))),
         1000);
 }
+END_TEST
 
 /* ---- ng_set_grad --------------------------------------------------------------------------- */
 
-TEST(a_gradient_that_is_set_moves_the_parameter)
+START_TEST(a_gradient_that_is_set_moves_the_parameter)
 {
     ng_module *net = own(ng_linear_new(2, 1, .no_bias = true));
     ng_optimizer *sgd = own(ng_sgd_new(net, .lr = 0.5));
@@ -381,4 +395,25 @@ TEST(a_gradient_that_is_set_moves_the_parameter)
     ng_tensor *y = ng_square(tape, w);
     assert_fails(ng_set_grad(y, y), NG_EGRAD);
     ng_tape_reset(tape);
+}
+END_TEST
+
+Suite *derivatives_suite(void)
+{
+    Suite *suite = suite_create("derivatives");
+    TCase *tests = add_case(suite, begin, tear_down);
+    add_tests(
+        tests, the_hessian_of_ten_variables_is_its_closed_form, a_recorded_hessian_has_a_jacobian,
+        the_jacobian_of_a_product_is_its_matrix, of_what_is_linear_the_second_derivative_is_zero,
+        what_lacks_a_gradient_is_an_error, shapes_and_dtypes_that_do_not_fit_are_errors,
+        without_memory_there_is_an_error, a_variable_is_a_leaf_of_the_value_of_an_intermediate,
+        variables_and_constants_come_out_of_the_tapes_memory,
+        the_checker_reports_a_variable_as_a_detached_value, constants_are_what_their_names_say,
+        impossible_constants_are_errors, a_uniform_draw_is_never_the_end_of_its_range,
+        a_whole_number_is_drawn_only_where_there_is_one, what_is_drawn_on_a_tape_follows_its_seed,
+        a_gradient_that_is_set_moves_the_parameter);
+    add_loops(tests, (int)(sizeof norms / sizeof *norms),
+              a_product_with_the_hessian_of_a_network_is_that_of_its_rows,
+              a_forward_derivative_is_that_of_differences);
+    return suite;
 }

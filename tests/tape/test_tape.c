@@ -1,7 +1,7 @@
 /* Recording, the reverse sweep, sweeps inside sweeps, gradients of gradients, reset, the graph. */
 #include "core/arena.h"
-#include "fixture.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/support.h"
 #include "tape/tape.h"
 #include <stdio.h>
 #include <unistd.h>
@@ -21,10 +21,8 @@ static ng_tensor *leaf_of(int n) { return own(loose(n)); }
 
 /* ---- ng_backward -------------------------------------------------------------------------- */
 
-FIXTURE(set_up, tear_down)
-
 /* One op uses x twice. Several ops use h. */
-TEST(gradients_of_a_shared_tensor_add_up)
+START_TEST(gradients_of_a_shared_tensor_add_up)
 {
     ng_tensor *x = leaf(0.7);
     ng_tensor *h = ng_add(tape, x, x);
@@ -33,8 +31,9 @@ TEST(gradients_of_a_shared_tensor_add_up)
     const double t = tanh(1.4);
     assert_close(ng_item(ng_grad(x)), 2 * (1 - t * t + 2 * 1.4 + 1), 1e-14);
 }
+END_TEST
 
-TEST(backward_accumulates_over_calls)
+START_TEST(backward_accumulates_over_calls)
 {
     ng_tensor *x = leaf(3);
     ng_tensor *y = ng_square(tape, x);
@@ -47,8 +46,9 @@ TEST(backward_accumulates_over_calls)
     assert_ok(ng_backward(tape, y));
     assert_close(ng_item(ng_grad(x)), 6, 0);
 }
+END_TEST
 
-TEST(backward_from_contracts_with_the_cotangent)
+START_TEST(backward_from_contracts_with_the_cotangent)
 {
     ng_tensor *x = leaf_of(3),
               *dy = own(ng_tensor_from(NG_F64, NG_SHAPE(3), NG_VALUES(10, 20, 30)));
@@ -58,6 +58,7 @@ TEST(backward_from_contracts_with_the_cotangent)
     assert_ok(ng_backward(tape, y));
     assert_close(ng_item(ng_grad(y)), 1, 0);
 }
+END_TEST
 
 static int visits;
 static void counting_rule(ng_tape *on, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -75,7 +76,7 @@ static ng_tensor *counting(ng_tape *on, ng_tensor *x)
 }
 
 /* Each sweep takes as much memory of the tape, however long that is. */
-TEST(a_sweep_visits_only_what_lies_between)
+START_TEST(a_sweep_visits_only_what_lies_between)
 {
     ng_tensor *x = leaf(1), *z = leaf(2), *loss = counting(tape, x);
     for (int i = 0; i < 5; i++) counting(tape, loss);
@@ -99,9 +100,10 @@ TEST(a_sweep_visits_only_what_lies_between)
     }
     ck_assert_int_eq(visits, 2000);
 }
+END_TEST
 
 /* Each step has another mask. Seeding restarts the stream. */
-TEST(a_reset_does_not_restart_the_random_numbers)
+START_TEST(a_reset_does_not_restart_the_random_numbers)
 {
     enum { COUNT = 100 };
     ng_tensor *x = own(ng_ones_new(NG_F64, NG_SHAPE(COUNT)));
@@ -118,18 +120,20 @@ TEST(a_reset_does_not_restart_the_random_numbers)
     assert_same_bits(masks[0], masks[2]);
     for (int i = 0; i < 3; i++) ng_tensor_free(masks[i]);
 }
+END_TEST
 
-TEST(an_output_that_requires_no_gradient_is_an_error)
+START_TEST(an_output_that_requires_no_gradient_is_an_error)
 {
     ng_tensor *x = leaf_of(3), *constant = own(ng_ones_new(NG_F64, NG_SHAPE(3)));
     assert_fails(ng_backward(tape, ng_sum(tape, constant)), NG_EGRAD);
     ng_tape_set_recording(tape, false);
     assert_fails(ng_backward(tape, ng_sum(tape, x)), NG_EGRAD);
 }
+END_TEST
 
-/* AddressSanitizer stops at the read itself: tests/lifetimes.sh. */
+/* AddressSanitizer stops at the read itself: tests/scripts/lifetimes.sh. */
 #ifndef NG_ARENA_FORGETS
-TEST(a_result_from_before_the_reset_is_refused)
+START_TEST(a_result_from_before_the_reset_is_refused)
 {
     ng_tensor *x = leaf_of(3);
     ng_tensor *b = ng_exp(tape, x), *a = ng_exp(tape, ng_exp(tape, b));
@@ -137,6 +141,7 @@ TEST(a_result_from_before_the_reset_is_refused)
     b = ng_mul_scalar(tape, x, 5);
     assert_fails(ng_add(tape, b, a), NG_ESTATE);
 }
+END_TEST
 
 static void assert_says_who_made_it(const char *maker)
 {
@@ -147,7 +152,7 @@ static void assert_says_who_made_it(const char *maker)
 }
 
 /* Wherever it is read, the error names the op. */
-TEST(a_use_after_the_reset_says_who_made_the_tensor)
+START_TEST(a_use_after_the_reset_says_who_made_the_tensor)
 {
     ng_tensor *x = leaf_of(1), *found = NULL;
     ng_tensor *const y = ng_exp(tape, x), *const loss = ng_sum(tape, y);
@@ -175,10 +180,11 @@ TEST(a_use_after_the_reset_says_who_made_the_tensor)
     ck_assert_ptr_null(ng_add(tape, z, loss));
     assert_says_who_made_it("ng_sum");
 }
+END_TEST
 
 /* The first step takes several blocks, which one block replaces: a state that is carried over the
  * reset is known all the same. */
-TEST(a_use_after_the_first_reset_is_found_in_memory_that_was_replaced)
+START_TEST(a_use_after_the_first_reset_is_found_in_memory_that_was_replaced)
 {
     ng_tensor *x = leaf_of(20000);
     ng_tensor *state = ng_exp(tape, ng_exp(tape, ng_exp(tape, x)));
@@ -189,9 +195,10 @@ TEST(a_use_after_the_first_reset_is_found_in_memory_that_was_replaced)
     ck_assert_ptr_null(ng_add(tape, next, state));
     assert_says_who_made_it("ng_exp");
 }
+END_TEST
 #endif
 
-TEST(wrong_use_of_backward_is_an_error)
+START_TEST(wrong_use_of_backward_is_an_error)
 {
     ng_tape *other = own(ng_tape_new());
     ng_tensor *x = leaf_of(3), *y = ng_exp(tape, x);
@@ -205,8 +212,9 @@ TEST(wrong_use_of_backward_is_an_error)
     ck_assert(!ng_has_grad(x));
     assert_ok(ng_backward(tape, ng_sum(tape, y)));
 }
+END_TEST
 
-TEST(an_operand_changed_since_it_was_recorded_is_noticed)
+START_TEST(an_operand_changed_since_it_was_recorded_is_noticed)
 {
     ng_tensor *x = leaf_of(3), *c = leaf_of(3),
               *view = ng_reshape(tape, ng_detach(tape, c), NG_SHAPE(3));
@@ -218,8 +226,9 @@ TEST(an_operand_changed_since_it_was_recorded_is_noticed)
     assert_fails(ng_backward(tape, squares), NG_ESTATE);
     ck_assert(!ng_has_grad(x));
 }
+END_TEST
 
-TEST(an_op_without_gradient_is_an_error_and_changes_nothing)
+START_TEST(an_op_without_gradient_is_an_error_and_changes_nothing)
 {
     ng_tensor *x = leaf_of(3), *w = leaf_of(3);
     assert_ok(ng_backward(tape, ng_sum(tape, ng_mul(tape, x, w))));
@@ -230,6 +239,7 @@ TEST(an_op_without_gradient_is_an_error_and_changes_nothing)
     assert_same_bits(ng_grad(w), before);
     assert_ok(ng_backward(tape, ng_sum(tape, ng_mul(tape, w, w))));
 }
+END_TEST
 
 static void forgetful_rule(ng_tape *on, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
@@ -255,7 +265,7 @@ static ng_status first_backward(ng_tape *on, const ng_node *node, const ng_tenso
 }
 static const ng_op first_op = {.name = "first", .backward = first_backward};
 
-TEST(the_kernel_of_an_empty_output_is_called_for_joint_ops_only)
+START_TEST(the_kernel_of_an_empty_output_is_called_for_joint_ops_only)
 {
     ng_tensor *x = leaf_of(3);
     for (int k = 0; k < 4; k++) {
@@ -267,13 +277,14 @@ TEST(the_kernel_of_an_empty_output_is_called_for_joint_ops_only)
         ck_assert_int_eq(first_calls, count > 0 || k % 2 == 1);
     }
 }
+END_TEST
 
 static ng_tensor *misshapen_definition(ng_tape *on, const ng_node *node)
 {
     return ng_sum(on, node->inputs[0]);
 }
 
-TEST(a_wrong_rule_is_an_error)
+START_TEST(a_wrong_rule_is_an_error)
 {
     static const ng_op wrong[] = {{.name = "forgetful", .gradient = forgetful_rule},
                                   {.name = "misshapen", .gradient = misshapen_rule},
@@ -286,11 +297,12 @@ TEST(a_wrong_rule_is_an_error)
     }
     ck_assert(!ng_has_grad(x));
 }
+END_TEST
 
 /* ---- ng_gradients ------------------------------------------------------------------------- */
 
 /* d^n/dx^n x^5 at 2: 80, 160, 240, 240, 120, and then 0. */
-TEST(gradients_of_any_order)
+START_TEST(gradients_of_any_order)
 {
     ng_tensor *x = leaf(2), *y = ng_pow_scalar(tape, x, 5);
     const double expected[] = {80, 160, 240, 240, 120, 0};
@@ -301,8 +313,9 @@ TEST(gradients_of_any_order)
     }
     ck_assert(!ng_has_grad(x));
 }
+END_TEST
 
-TEST(gradients_to_intermediates_and_of_several_outputs)
+START_TEST(gradients_to_intermediates_and_of_several_outputs)
 {
     ng_tensor *x = leaf(3);
     ng_tensor *h = ng_square(tape, x);
@@ -315,16 +328,18 @@ TEST(gradients_to_intermediates_and_of_several_outputs)
     assert_close(ng_item(found[0]), dh * 6 + 2 * 9, 1e-14);
     ck_assert(!ng_has_grad(x));
 }
+END_TEST
 
-TEST(an_input_that_is_named_twice_gets_its_gradient_twice)
+START_TEST(an_input_that_is_named_twice_gets_its_gradient_twice)
 {
     ng_tensor *x = leaf(3), *h = ng_square(tape, x), *y = ng_mul(tape, h, x), *found[4];
     assert_ok(ng_gradients(tape, &y, 1, ((ng_tensor *[]){x, h, x, h}), 4, found));
     for (int i = 0; i < 4; i++) assert_close(ng_item(found[i]), i % 2 ? 3 : 27, 0);
 }
+END_TEST
 
 /* x itself, sums and views pass a cotangent on without a copy. */
-TEST(a_gradient_stays_when_its_cotangent_is_changed_or_freed)
+START_TEST(a_gradient_stays_when_its_cotangent_is_changed_or_freed)
 {
     ng_tensor *x = leaf_of(2), *u = leaf_of(2);
     for (int which = 0; which < 6; which++) {
@@ -354,6 +369,7 @@ TEST(a_gradient_stays_when_its_cotangent_is_changed_or_freed)
         ck_assert_int_eq(ng_requires_grad(same), record);
     }
 }
+END_TEST
 
 /* How many ops a recorded gradient takes, to the first n inputs. */
 static int64_t ops_of_gradient(ng_tensor *(*call)(ng_tape *, ng_tensor *const *), ng_tensor **in,
@@ -381,7 +397,7 @@ static ng_tensor *by_definition(ng_tape *on, ng_tensor *const *in)
 }
 
 /* The second input requires a gradient too. */
-TEST(a_recorded_gradient_computes_only_what_was_asked_for)
+START_TEST(a_recorded_gradient_computes_only_what_was_asked_for)
 {
     ng_tensor *(*const calls[])(ng_tape *, ng_tensor *const *) = {product, normalized,
                                                                   by_definition};
@@ -391,6 +407,7 @@ TEST(a_recorded_gradient_computes_only_what_was_asked_for)
     ck_assert_int_eq(ops_of_gradient(product, in, 1), 1);
     ck_assert_int_eq(ops_of_gradient(normalized, in, 1), 1);
 }
+END_TEST
 
 static ng_tensor *product_definition(ng_tape *on, const ng_node *node)
 {
@@ -405,7 +422,7 @@ static ng_tensor *defined_product(ng_tape *on, ng_tensor *a, ng_tensor *b)
     return ng_record(on, &op, y, (ng_tensor *[]){a, b}, 2, NULL, 0);
 }
 
-TEST(definitions_give_gradients_to_what_required_them_when_recorded)
+START_TEST(definitions_give_gradients_to_what_required_them_when_recorded)
 {
     ng_tensor *x = leaf(3), *w = own(ng_full_new(NG_F64, NG_SCALAR, 4));
     ng_tensor *square = defined_product(tape, x, x), *y = defined_product(tape, square, w);
@@ -418,8 +435,9 @@ TEST(definitions_give_gradients_to_what_required_them_when_recorded)
     assert_close(ng_item(ng_gradient(tape, first, x)), 8, 0);
     assert_fails(ng_gradient(tape, first, w), NG_EGRAD);
 }
+END_TEST
 
-TEST(an_unused_input_is_an_error_or_zero)
+START_TEST(an_unused_input_is_an_error_or_zero)
 {
     ng_tensor *x = leaf_of(2), *unused = leaf_of(2),
               *constant = own(ng_ones_new(NG_F64, NG_SHAPE(2)));
@@ -430,8 +448,9 @@ TEST(an_unused_input_is_an_error_or_zero)
     ck_assert_ptr_null(ng_gradient(tape, NULL, x));
     assert_tensors_close(ng_gradient(tape, y, x), before, 1e-15);
 }
+END_TEST
 
-TEST(wrong_use_of_gradients_is_an_error)
+START_TEST(wrong_use_of_gradients_is_an_error)
 {
     ng_tape *other = own(ng_tape_new());
     ng_tensor *x = leaf(3), *y = ng_square(tape, x), *g = NULL;
@@ -448,8 +467,9 @@ TEST(wrong_use_of_gradients_is_an_error)
     assert_close(ng_item(ng_gradient(tape, y, x)), 6, 0);
     assert_close(ng_item(ng_gradient(tape, y, x, .cotangent = NG_NONE)), 6, 0); /* of ones */
 }
+END_TEST
 
-TEST(wrong_use_of_record_is_an_error)
+START_TEST(wrong_use_of_record_is_an_error)
 {
     static const ng_op nameless = {.gradient = NULL};
     ng_tape *other = own(ng_tape_new());
@@ -467,8 +487,9 @@ TEST(wrong_use_of_record_is_an_error)
     assert_fails(ng_result(tape, (ng_dtype)9, NG_SCALAR), NG_EDTYPE);
     ck_assert_int_eq(ng_tape_used(tape).ops, 1);
 }
+END_TEST
 
-TEST(recorded_gradient_depends_on_its_cotangent)
+START_TEST(recorded_gradient_depends_on_its_cotangent)
 {
     ng_tensor *x = leaf(3), *u = leaf(7);
     ng_tensor *g = ng_gradient(tape, ng_square(tape, x), x, .cotangent = u, .record = true);
@@ -476,10 +497,11 @@ TEST(recorded_gradient_depends_on_its_cotangent)
     assert_close(ng_item(ng_grad(x)), 2 * 7, 0);
     assert_close(ng_item(ng_grad(u)), 2 * 3, 0);
 }
+END_TEST
 
 /* ---- Recording off, detaching, reset ------------------------------------------------------- */
 
-TEST(nothing_is_recorded_while_recording_is_off)
+START_TEST(nothing_is_recorded_while_recording_is_off)
 {
     ng_tensor *x = leaf(3);
     ck_assert(ng_tape_set_recording(tape, false));
@@ -491,8 +513,9 @@ TEST(nothing_is_recorded_while_recording_is_off)
     ck_assert_int_eq(ng_tape_used(tape).ops, 0);
     assert_fails(ng_backward(tape, y), NG_EGRAD);
 }
+END_TEST
 
-TEST(no_gradient_flows_through_detach)
+START_TEST(no_gradient_flows_through_detach)
 {
     ng_tensor *x = leaf(3);
     ng_tensor *y = ng_mul(tape, ng_detach(tape, ng_square(tape, x)), x);
@@ -500,9 +523,10 @@ TEST(no_gradient_flows_through_detach)
     assert_close(ng_item(y), 27, 0);
     assert_close(ng_item(ng_grad(x)), 9, 0);
 }
+END_TEST
 
 /* By number, shape and dtype. */
-TEST(replay_returns_the_detached_values_of_the_first_run)
+START_TEST(replay_returns_the_detached_values_of_the_first_run)
 {
     ng_tensor *x = leaf(3), *longer = leaf_of(2), *in_float = own(ng_copy_new(x, NG_F32));
     ng_tape_set_mode(tape, NG_TAPE_REMEMBER);
@@ -519,8 +543,9 @@ TEST(replay_returns_the_detached_values_of_the_first_run)
     ng_tape_set_mode(tape, NG_TAPE_LIVE);
     assert_close(ng_item(ng_detach(tape, x)), 5, 0);
 }
+END_TEST
 
-TEST(reset_keeps_memory_and_ends_all_results)
+START_TEST(reset_keeps_memory_and_ends_all_results)
 {
     ng_tensor *x = leaf_of(1000);
     int64_t made = 0;
@@ -536,18 +561,20 @@ TEST(reset_keeps_memory_and_ends_all_results)
     }
     assert_none_allocated_since(made);
 }
+END_TEST
 
-TEST(tensors_of_a_tape_are_read_only)
+START_TEST(tensors_of_a_tape_are_read_only)
 {
     ng_tensor *x = leaf(1), *y = ng_exp(tape, x);
     assert_fails(ng_fill(y, 0), NG_ESTATE);
     ng_tensor_free(y);
     assert_close(ng_item(y), exp(1), 1e-15);
 }
+END_TEST
 
 /* ---- Owned tensors ------------------------------------------------------------------------- */
 
-TEST(a_tape_frees_what_it_was_given)
+START_TEST(a_tape_frees_what_it_was_given)
 {
     int64_t kept = 0; /* the memory of the tape itself */
     for (int step = 0; step < 3; step++) {
@@ -563,8 +590,9 @@ TEST(a_tape_frees_what_it_was_given)
     ck_assert_int_eq(allocations_live(), kept);
     assert_ok(ng_tape_own(tape, loose(1)));
 }
+END_TEST
 
-TEST(a_tape_takes_only_what_is_yours)
+START_TEST(a_tape_takes_only_what_is_yours)
 {
     ng_tape *other = own(ng_tape_new());
     ng_tensor *x = loose(1), *y = ng_sum(other, x);
@@ -583,11 +611,12 @@ TEST(a_tape_takes_only_what_is_yours)
     allocations_succeed();
     assert_fails(ng_square(other, x), NG_ESTATE);
 }
+END_TEST
 
 /* Every allocation of a backward pass fails in turn. The pass adds to one leaf's gradient and
  * computes the other's for the first time; or an optimizer has used both, and the pass may drop
  * them, since ng_grad has not shown them. */
-LOOP_TEST(out_of_memory_shows_no_part_of_a_gradient, 2)
+START_TEST(out_of_memory_shows_no_part_of_a_gradient)
 {
     ng_tensor *leaves[] = {loose(3), loose(5)}, *before[2];
     ng_module *both = own(ng_parameters_new(leaves, 2));
@@ -631,6 +660,7 @@ LOOP_TEST(out_of_memory_shows_no_part_of_a_gradient, 2)
     assert_values(ng_grad(leaves[1]), 0.0, 1, 1, 1, 1, 1);
     assert_ok(ng_optimizer_step(sgd));
 }
+END_TEST
 
 /* ---- Sweeps inside sweeps: gradient rules that take gradients themselves --------------------- */
 
@@ -667,7 +697,7 @@ static ng_tensor *again(ng_tape *on, ng_tensor *x, function *f, bool by_backward
 static ng_tensor *tanh_of(ng_tape *on, ng_tensor *x) { return ng_tanh(on, x); }
 
 /* p = 0.5, z = exp(p), x = sin(z), loss = z + tanh(x). */
-TEST(a_rule_may_take_a_gradient)
+START_TEST(a_rule_may_take_a_gradient)
 {
     ng_tensor *p = leaf(0.5);
     for (int by_backward = 0; by_backward < 2; by_backward++) {
@@ -680,6 +710,7 @@ TEST(a_rule_may_take_a_gradient)
         assert_close(ng_item(ng_gradient(tape, loss, z)), 1.59456950378 / exp(0.5), 1e-11);
     }
 }
+END_TEST
 
 /* f(x) = sin(g(x)) x, each of whose ops has a rule that takes a gradient, four deep. */
 static ng_tensor *level0(ng_tape *on, ng_tensor *x) { return ng_mul(on, ng_sin(on, x), x); }
@@ -696,7 +727,7 @@ LEVEL(4, 3)
 
 static double value_at(function *f, double at) { return ng_item(f(tape, leaf(at))); }
 
-TEST(sweeps_nest_to_any_depth)
+START_TEST(sweeps_nest_to_any_depth)
 {
     static function *const levels[] = {level0, level1, level2, level3, level4};
     for (int i = 0; i < 5; i++) {
@@ -710,6 +741,7 @@ TEST(sweeps_nest_to_any_depth)
         assert_close(ng_item(ng_gradient(tape, y, p)), ng_item(ng_grad(p)), 1e-14);
     }
 }
+END_TEST
 
 /* The outer pass goes on with the leaf that the inner one has reached. */
 static ng_tensor *shared;
@@ -718,7 +750,7 @@ static ng_tensor *times_shared(ng_tape *on, ng_tensor *x)
     return ng_mul(on, x, ng_square(on, shared));
 }
 
-TEST(an_inner_backward_adds_to_a_leaf_of_the_outer_one)
+START_TEST(an_inner_backward_adds_to_a_leaf_of_the_outer_one)
 {
     shared = leaf(3);
     for (int pass = 0; pass < 3; pass++) {
@@ -729,13 +761,14 @@ TEST(an_inner_backward_adds_to_a_leaf_of_the_outer_one)
         assert_close(ng_item(ng_grad(shared)), (pass + 1) * (36 + 1 + 12 + 18), 1e-14);
     }
 }
+END_TEST
 
 static void endless_rule(ng_tape *on, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     dx[0] = ng_gradient(on, node->output, node->inputs[0], .cotangent = dy);
 }
 
-TEST(a_rule_that_differentiates_itself_without_end_is_an_error)
+START_TEST(a_rule_that_differentiates_itself_without_end_is_an_error)
 {
     const ng_op endless = {.name = "endless", .gradient = endless_rule};
     ng_tensor *p = leaf(2), *x = ng_square(tape, p);
@@ -748,6 +781,7 @@ TEST(a_rule_that_differentiates_itself_without_end_is_an_error)
     assert_ok(ng_backward(tape, x)); /* the tape can be used on */
     assert_close(ng_item(ng_grad(p)), 4, 0);
 }
+END_TEST
 
 /* A failure in an inner sweep ends the outer one, and leaves nothing behind. */
 static ng_tensor *failing(ng_tape *on, ng_tensor *x)
@@ -756,7 +790,7 @@ static ng_tensor *failing(ng_tape *on, ng_tensor *x)
                                  : ng_mul_scalar(on, x, 1);
 }
 
-TEST(a_failure_in_an_inner_sweep_is_one_of_the_outer)
+START_TEST(a_failure_in_an_inner_sweep_is_one_of_the_outer)
 {
     ng_tensor *p = leaf(0.5), *w = leaf(2);
     ng_tensor *x = ng_sin(tape, p);
@@ -767,6 +801,7 @@ TEST(a_failure_in_an_inner_sweep_is_one_of_the_outer)
     assert_close(ng_item(ng_grad(p)), exp(sin(0.5)) * cos(0.5), 1e-14);
     assert_ok(ng_gradient(tape, ng_mul(tape, x, w), w));
 }
+END_TEST
 
 /* ---- Random graphs -------------------------------------------------------------------------- */
 
@@ -786,7 +821,7 @@ static ng_tensor *random_op(ng_rng *rng, ng_tensor *a, ng_tensor *b)
     }
 }
 
-TEST(gradients_of_random_graphs_agree)
+START_TEST(gradients_of_random_graphs_agree)
 {
     enum { LEAVES = 3, COUNT = 40, ASKED = 5 };
     for (int seed = 0; seed < 60; seed++) {
@@ -819,10 +854,11 @@ TEST(gradients_of_random_graphs_agree)
         ng_tape_reset(tape);
     }
 }
+END_TEST
 
 /* ---- The graph ----------------------------------------------------------------------------- */
 
-TEST(graph_shows_ops_and_shapes)
+START_TEST(graph_shows_ops_and_shapes)
 {
     ng_tensor *x = leaf_of(3), *other = leaf_of(4);
     ng_exp(tape, other);
@@ -846,6 +882,7 @@ TEST(graph_shows_ops_and_shapes)
     assert_fails(ng_tape_write_dot(tape, y, "/nowhere/graph.dot"), NG_EIO);
     assert_fails(ng_tape_write_dot(tape, x, path), NG_EGRAD);
 }
+END_TEST
 
 /* The graph of f(x, w) + f(x, x) for an op with quotation marks in its name. */
 static void write_quoted(const char *path)
@@ -862,7 +899,7 @@ static void write_quoted(const char *path)
     ng_tape_free(own_tape), ng_tensor_free(x), ng_tensor_free(w);
 }
 
-TEST(a_graph_has_the_same_text_in_every_run)
+START_TEST(a_graph_has_the_same_text_in_every_run)
 {
     char path[] = "/tmp/normgrad-graph-XXXXXX", texts[2][4096] = {"", ""};
     close(mkstemp(path));
@@ -887,4 +924,41 @@ TEST(a_graph_has_the_same_text_in_every_run)
     }
     ck_assert_int_eq(of_x, 3);
     ck_assert_int_eq(all, 4);
+}
+END_TEST
+
+Suite *tape_suite(void)
+{
+    Suite *suite = suite_create("tape");
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(tests, gradients_of_a_shared_tensor_add_up, backward_accumulates_over_calls,
+              backward_from_contracts_with_the_cotangent, a_sweep_visits_only_what_lies_between,
+              a_reset_does_not_restart_the_random_numbers,
+              an_output_that_requires_no_gradient_is_an_error, wrong_use_of_backward_is_an_error,
+              an_operand_changed_since_it_was_recorded_is_noticed,
+              an_op_without_gradient_is_an_error_and_changes_nothing,
+              the_kernel_of_an_empty_output_is_called_for_joint_ops_only, a_wrong_rule_is_an_error,
+              gradients_of_any_order, gradients_to_intermediates_and_of_several_outputs,
+              an_input_that_is_named_twice_gets_its_gradient_twice,
+              a_gradient_stays_when_its_cotangent_is_changed_or_freed,
+              a_recorded_gradient_computes_only_what_was_asked_for,
+              definitions_give_gradients_to_what_required_them_when_recorded,
+              an_unused_input_is_an_error_or_zero, wrong_use_of_gradients_is_an_error,
+              wrong_use_of_record_is_an_error, recorded_gradient_depends_on_its_cotangent,
+              nothing_is_recorded_while_recording_is_off, no_gradient_flows_through_detach,
+              replay_returns_the_detached_values_of_the_first_run,
+              reset_keeps_memory_and_ends_all_results, tensors_of_a_tape_are_read_only,
+              a_tape_frees_what_it_was_given, a_tape_takes_only_what_is_yours,
+              a_rule_may_take_a_gradient, sweeps_nest_to_any_depth,
+              an_inner_backward_adds_to_a_leaf_of_the_outer_one,
+              a_rule_that_differentiates_itself_without_end_is_an_error,
+              a_failure_in_an_inner_sweep_is_one_of_the_outer, gradients_of_random_graphs_agree,
+              graph_shows_ops_and_shapes, a_graph_has_the_same_text_in_every_run);
+    add_loops(tests, 2, out_of_memory_shows_no_part_of_a_gradient);
+#ifndef NG_ARENA_FORGETS
+    add_tests(tests, a_result_from_before_the_reset_is_refused,
+              a_use_after_the_reset_says_who_made_the_tensor,
+              a_use_after_the_first_reset_is_found_in_memory_that_was_replaced);
+#endif
+    return suite;
 }

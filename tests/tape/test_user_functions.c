@@ -1,8 +1,8 @@
 /* Functions of the user's that fail or do what they must not: kernels, gradient rules, definitions,
  * modules, links, projections, programs of ranks. And tensors that change between a pass and its
  * gradient. */
-#include "fixture.h"
-#include "support.h"
+#include "support/fixture.h"
+#include "support/support.h"
 #include <math.h>
 
 static ng_tensor *leaf_of(int n, double value)
@@ -368,20 +368,15 @@ END_TEST
 Suite *user_functions_suite(void)
 {
     Suite *suite = suite_create("user_functions");
-    TCase *tests = tcase_create("user_functions");
-    add_fresh_start(tests);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    suite_add_tcase(suite, tests);
-    tcase_add_loop_test(tests, a_failure_without_a_record_is_recorded, 0, 5);
-    tcase_add_test(tests, a_module_that_fails_without_a_record_is_an_error);
-    tcase_add_test(tests, links_projections_and_programs_that_fail_without_a_record_are_errors);
-    tcase_add_test(tests, a_constant_that_a_rule_gives_is_copied);
-    tcase_add_test(tests, a_tensor_of_another_tape_from_a_rule_is_refused);
-    tcase_add_test(tests, a_gradient_of_none_is_zero);
-    tcase_add_loop_test(tests, a_write_through_a_view_is_noticed, 0, 2);
-    tcase_add_test(tests, samples_that_are_standardized_were_written);
-    tcase_add_test(tests, the_gradient_of_a_leaf_is_read_as_it_was);
-    tcase_add_loop_test(tests, a_tape_that_is_in_use_is_not_reset_or_freed, 0, 2);
-    tcase_add_test(tests, recording_is_off_inside_a_rule);
+    TCase *tests = add_case(suite, set_up, tear_down);
+    add_tests(tests, a_module_that_fails_without_a_record_is_an_error,
+              links_projections_and_programs_that_fail_without_a_record_are_errors,
+              a_constant_that_a_rule_gives_is_copied,
+              a_tensor_of_another_tape_from_a_rule_is_refused, a_gradient_of_none_is_zero,
+              samples_that_are_standardized_were_written, the_gradient_of_a_leaf_is_read_as_it_was,
+              recording_is_off_inside_a_rule);
+    add_loops(tests, 5, a_failure_without_a_record_is_recorded);
+    add_loops(tests, 2, a_write_through_a_view_is_noticed,
+              a_tape_that_is_in_use_is_not_reset_or_freed);
     return suite;
 }

@@ -3,10 +3,10 @@
 # where their cross compilers are found. Runs the tests, under qemu where needed, if Debian has Check
 # for that processor; its packages are unpacked in the build folder, not installed. All tests run in
 # one process unless CK_FORK=yes, because qemu is slow to start one for each.
-#     tests/processors.sh [aarch64] [s390x] [i686] [musl]       CK_RUN_SUITE and CFLAGS are passed on
+#     tests/scripts/processors.sh [aarch64] [s390x] [i686] [musl]       CK_RUN_SUITE and CFLAGS are passed on
 set -uo pipefail
 export CK_FORK=${CK_FORK-no}
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 failed=0
 
 # say PROCESSOR RESULT
@@ -36,7 +36,7 @@ built() {
 cross() {
     local name=$1 prefix=$1-linux-gnu root=build/$1/check log=build/$1.log run=("${@:4}")
     command -v "$prefix-gcc" >/dev/null || { say "$name" "passed over: no $prefix-gcc"; return; }
-    local tools=(CC="$prefix-gcc" AR="$prefix-ar" OBJCOPY="$prefix-objcopy" ZLIB=0 WITH_MPI=)
+    local tools=(CC="$prefix-gcc" AR="$prefix-ar" ZLIB=0 WITH_MPI=)
     built "$name" "${tools[@]}" all || return
     # The same bits as here.
     [ "$name" != aarch64 ] || ! command -v "${run[0]}" >/dev/null || {
@@ -78,7 +78,7 @@ for name in "${@:-aarch64 s390x i686 musl}"; do
         s390x) cross s390x s390x s390x-linux-gnu qemu-s390x -L /usr/s390x-linux-gnu ;;
         i686) cross i686 i386 i386-linux-gnu "${run_i686[@]}" ;;
         musl) musl ;;
-        *) echo "tests/processors.sh: no processor is called $one" >&2; exit 2 ;;
+        *) echo "tests/scripts/processors.sh: no processor is called $one" >&2; exit 2 ;;
         esac
     done
 done

@@ -5,7 +5,7 @@
 # for a list of them, as in ng_check_module(layer, x, 1). The same call without it, and with every option by name
 # in the order of its declaration, is right.
 #
-#     tests/misuse.sh FOLDER quick|full
+#     tests/scripts/misuse.sh FOLDER quick|full
 #
 # quick: $CC and $CXX, in one version of the language each; full: gcc, clang, g++ and clang++, as far as
 # they are there, from C99 to C2x and from C++17 to C++23.

@@ -1,7 +1,5 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memfd_create */
-#endif
 #include "support.h"
+#include "core/alloc.h"
 #include "core/arena.h"
 #include "core/pool.h"
 #include "folder.h"
@@ -15,8 +13,6 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- Processes ---------------------------------------------------------------------------- */
@@ -251,10 +247,7 @@ void expect_fails(const char *file, int line, const char *what, ng_status return
     expect_error(file, line, expected.status, part);
 }
 
-/* ---- Memory -------------------------------------------------------------------------------
- *
- * The runner links a copy of the library whose calls of malloc and the like go to counted_malloc
- * and the like (see the Makefile). */
+/* ---- Memory: in place of the library's functions (core/alloc.h) ---------------------------- */
 
 static _Atomic int64_t made, live, live_bytes, peak_bytes, allowed = INT64_MAX, to_refuse;
 static _Atomic bool refused;
@@ -318,8 +311,9 @@ static bool granted(void)
     return false;
 }
 
-static void *counted(void *memory)
+static void *counted_allocate(size_t alignment, size_t bytes)
 {
+    void *memory = granted() ? aligned_alloc(alignment, bytes) : NULL;
     if (!memory) return NULL;
     made++;
     live++;
@@ -327,10 +321,17 @@ static void *counted(void *memory)
     return memory;
 }
 
-/* ---- Files, in the same way ---- */
+static void counted_free(void *memory)
+{
+    if (memory) live--;
+    if (memory) count_bytes(-(int64_t)malloc_usable_size(memory));
+    free(memory);
+}
+
+/* ---- Files and threads: the linker sends calls of NAME to __wrap_NAME (tests.mk) ------------- */
 
 static int64_t file_calls_allowed = INT64_MAX;
-static int file_call_error, descriptors;
+static int file_call_error;
 static bool in_pieces, interrupt_next, file_refused;
 
 void file_calls_fail_once_after(int64_t count, int error)
@@ -369,69 +370,67 @@ static bool interrupt(void)
 
 static size_t piece_of(size_t bytes) { return in_pieces && bytes > 7 ? 7 : bytes; }
 
-int counted_open(const char *path, int flags, ...);
-int counted_close(int fd);
-int counted_memfd_create(const char *name, unsigned flags);
-ssize_t counted_read(int fd, void *bytes, size_t count);
-ssize_t counted_write(int fd, const void *bytes, size_t count);
-int counted_fsync(int fd);
-int counted_fchmod(int fd, mode_t mode);
-int counted_rename(const char *from, const char *to);
+#define WRAPPED(result, name, ...)                                                                 \
+    result __real_##name(__VA_ARGS__);                                                             \
+    result __wrap_##name(__VA_ARGS__);                                                             \
+    result __wrap_##name(__VA_ARGS__)
 
-int counted_open(const char *path, int flags, ...)
+WRAPPED(int, open, const char *path, int flags, ...)
 {
     va_list arguments;
     va_start(arguments, flags);
     const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
-    const int fd = refuse_file_call() ? -1 : open(path, flags, mode);
-    descriptors += fd >= 0;
-    return fd;
-}
-
-int counted_memfd_create(const char *name, unsigned flags)
-{
-    const int fd = refuse_file_call() ? -1 : memfd_create(name, flags);
-    descriptors += fd >= 0;
-    return fd;
+    return refuse_file_call() ? -1 : __real_open(path, flags, mode);
 }
 
 /* A close that fails has closed; where nothing was written it has nothing to fail at. */
-int counted_close(int fd)
+WRAPPED(int, close, int fd)
 {
     const bool written = (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY;
     const bool refused_here = written && refuse_file_call();
-    const int error = errno;
-    descriptors--;
-    const int result = close(fd);
+    const int error = errno, result = __real_close(fd);
     if (refused_here) errno = error;
     return refused_here ? -1 : result;
 }
 
-ssize_t counted_read(int fd, void *bytes, size_t count)
+WRAPPED(ssize_t, read, int fd, void *bytes, size_t count)
 {
-    if (refuse_file_call() || interrupt()) return -1;
-    return read(fd, bytes, piece_of(count));
+    return refuse_file_call() || interrupt() ? -1 : __real_read(fd, bytes, piece_of(count));
 }
 
-ssize_t counted_write(int fd, const void *bytes, size_t count)
+WRAPPED(ssize_t, write, int fd, const void *bytes, size_t count)
 {
-    if (refuse_file_call() || interrupt()) return -1;
-    return write(fd, bytes, piece_of(count));
+    return refuse_file_call() || interrupt() ? -1 : __real_write(fd, bytes, piece_of(count));
 }
 
-int counted_fsync(int fd) { return refuse_file_call() ? -1 : fsync(fd); }
-int counted_fchmod(int fd, mode_t mode) { return refuse_file_call() ? -1 : fchmod(fd, mode); }
-int counted_rename(const char *from, const char *to)
-{
-    return refuse_file_call() ? -1 : rename(from, to);
-}
+WRAPPED(int, fsync, int fd) { return refuse_file_call() ? -1 : __real_fsync(fd); }
 
-/* ---- Every test ---- */
+WRAPPED(int, rename, const char *from, const char *to)
+{
+    return refuse_file_call() ? -1 : __real_rename(from, to);
+}
 
 static atomic_int threads_allowed = INT_MAX;
 
 void threads_fail_after(int count) { threads_allowed = count; }
+
+WRAPPED(int, pthread_create, pthread_t *thread, const pthread_attr_t *attributes,
+        void *(*begin)(void *), void *argument)
+{
+    if (threads_allowed <= 0) return EAGAIN;
+    if (threads_allowed < INT_MAX) threads_allowed--;
+    return __real_pthread_create(thread, attributes, begin, argument);
+}
+
+static int open_files(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 256; fd++) count += fcntl(fd, F_GETFD) != -1;
+    return count;
+}
+
+/* ---- Every test ---- */
 
 bool out_of_memory(bool failed)
 {
@@ -460,8 +459,11 @@ OWNED(OWNED_LIST)
 #define FREE_OWNED(kind)                                                                           \
     while (count_of_##kind > 0) ng_##kind##_free(owned_##kind[--count_of_##kind]);
 
+static int files; /* open when the test began */
+
 static void begin_afresh(void)
 {
+    ng_memory = (ng_memory_functions){counted_allocate, counted_free};
     of_test = getpid();
     ng_wake_from = NG_SHARE_FROM; /* so that loops of the tests' sizes are shared */
     ng_clear_error();
@@ -471,7 +473,7 @@ static void begin_afresh(void)
     made = 0;
     live = 0;
     file_calls_succeed();
-    descriptors = 0;
+    files = open_files();
 }
 
 static void end_clean(void)
@@ -479,64 +481,27 @@ static void end_clean(void)
     OWNED(FREE_OWNED)
     ng_set_threads(0);
     ck_assert_msg(live == 0, "%lld of the library's allocations were not freed", (long long)live);
-    ck_assert_msg(descriptors == 0, "%d of the library's files were not closed", descriptors);
+    ck_assert_int_eq(open_files(), files);
 }
 
-void add_fresh_start(TCase *tests) { tcase_add_checked_fixture(tests, begin_afresh, end_clean); }
-
-void *counted_malloc(size_t bytes);
-void *counted_calloc(size_t count, size_t bytes);
-void *counted_realloc(void *memory, size_t bytes);
-void *counted_aligned_alloc(size_t alignment, size_t bytes);
-int counted_posix_memalign(void **memory, size_t alignment, size_t bytes);
-void counted_free(void *memory);
-
-void *counted_malloc(size_t bytes) { return granted() ? counted(malloc(bytes)) : NULL; }
-
-void *counted_calloc(size_t count, size_t bytes)
+TCase *add_case(Suite *suite, void (*begin)(void), void (*end)(void))
 {
-    return granted() ? counted(calloc(count, bytes)) : NULL;
+    TCase *tests = tcase_create("tests");
+    tcase_add_checked_fixture(tests, begin_afresh, end_clean);
+    tcase_add_checked_fixture(tests, begin, end);
+    suite_add_tcase(suite, tests);
+    return tests;
 }
 
-void *counted_realloc(void *memory, size_t bytes)
+void add_list(TCase *tests, int count, const TTest *const *list)
 {
-    if (!granted()) return NULL;
-    const int64_t before = memory ? (int64_t)malloc_usable_size(memory) : 0;
-    void *moved = realloc(memory, bytes);
-    if (!moved) return NULL;
-    count_bytes((int64_t)malloc_usable_size(moved) - before);
-    made++;
-    if (!memory) live++;
-    return moved;
+    for (; *list; list++) tcase_add_loop_test(tests, *list, 0, count);
 }
 
-void *counted_aligned_alloc(size_t alignment, size_t bytes)
+Suite *suite_with(const char *name, void (*begin)(void), void (*end)(void),
+                  const TTest *const *list)
 {
-    return granted() ? counted(aligned_alloc(alignment, bytes)) : NULL;
-}
-
-int counted_posix_memalign(void **memory, size_t alignment, size_t bytes)
-{
-    if (!granted()) return ENOMEM;
-    int error = posix_memalign(memory, alignment, bytes);
-    if (!error) counted(*memory);
-    return error;
-}
-
-void counted_free(void *memory)
-{
-    if (memory) live--;
-    if (memory) count_bytes(-(int64_t)malloc_usable_size(memory));
-    free(memory);
-}
-
-int counted_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                           void *(*begin)(void *), void *argument);
-
-int counted_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                           void *(*begin)(void *), void *argument)
-{
-    if (threads_allowed <= 0) return EAGAIN;
-    if (threads_allowed < INT_MAX) threads_allowed--;
-    return pthread_create(thread, attributes, begin, argument);
+    Suite *suite = suite_create(name);
+    add_list(add_case(suite, begin, end), 1, list);
+    return suite;
 }

@@ -2,7 +2,7 @@
 # Tests of examples/exercises: each solution is right, each exercise as it comes is not, and each typical
 # mistake, planted in a solution, gets a hint that leads to it.
 #
-#     tests/exercises.sh FOLDER COMPILER FLAGS... -- LINKER'S FLAGS...
+#     tests/scripts/exercises.sh FOLDER COMPILER FLAGS... -- LINKER'S FLAGS...
 set -eu
 folder=$1
 shift

@@ -2,7 +2,7 @@
 # Tests of the example programs: --help, unknown options, a full disk, data found from any folder,
 # output files, interrupted and resumed trainings, trainings that diverge, and refused settings.
 #
-#     tests/programs.sh FOLDER PROGRAM...
+#     tests/scripts/programs.sh FOLDER PROGRAM...
 set -eu
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)

@@ -2,7 +2,7 @@
 
 RUNNER   := $(OUT)/tests/runner
 # The folders of suites, which mirror src/.
-SUITES   := check core group io kernels nn norms ops optim plot tape
+SUITES   := support check core group io kernels nn norms ops optim plot tape
 TEST_OBJECTS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/*.c $(SUITES:%=tests/%/*.c)))) $(CASES)
 GRADCHECK := $(filter $(PROGRAMS)/gradcheck,$(EXAMPLES))
 CHECK_CFLAGS = $(shell pkg-config --cflags check 2>/dev/null)
@@ -14,10 +14,10 @@ $(OUT)/tests/cases/%: OWN =
 ## check: all tests, the README's example, the programs, every gradient; the slowest tests
 check: suite libm check-digest walkthrough programs exercises misuse cxx $(GRADCHECK)
 	$(if $(GRADCHECK),$(Q)$(GRADCHECK))
-	$(Q)tests/suites.sh $(RUNNER) --slowest
+	$(Q)tests/scripts/suites.sh $(RUNNER) --slowest
 ## suite: the tests; CK_RUN_SUITE=name runs one, CK_FORK=no each in one process; VARIANT=asan, valgrind...
 suite: $(RUNNER)
-	$(Q)tests/suites.sh $(RUNNER)
+	$(Q)tests/scripts/suites.sh $(RUNNER)
 # A process for each test takes most of the sanitizers' time (CK_FORK=yes).
 ifneq ($(filter asan ubsan tsan valgrind,$(VARIANT)),)
 export CK_FORK := $(or $(CK_FORK),no)
@@ -36,16 +36,13 @@ endif
 
 # What computes a training calls no function of the C library whose bits depend on it.
 libm: $(OBJECTS)
-	$(Q)tests/libm.sh $^
-# The runner's copy of the library calls tests/support.c for memory, files and threads, which counts
-# the calls and can refuse them.
-COUNTED = malloc calloc realloc aligned_alloc posix_memalign free \
-          open read write fsync rename close fchmod pthread_create memfd_create
-$(OUT)/tests/libnormgrad.a: $(STATIC)
-	$(Q)$(OBJCOPY) $(foreach f,$(COUNTED),--redefine-sym $(f)=counted_$(f)) $< $@
-$(RUNNER): $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a
+	$(Q)tests/scripts/libm.sh $^
+# In the runner the calls of these go to tests/support/support.c, which can refuse them.
+comma := ,
+WRAPPED = $(patsubst %,-Wl$(comma)--wrap=%,open read write fsync rename close pthread_create)
+$(RUNNER): $(TEST_OBJECTS) $(STATIC)
 	$(call say,LINK $@)
-	$(Q)$(link) $(TEST_OBJECTS) $(OUT)/tests/libnormgrad.a $(CHECK_LIBS) $(LIBS) $(LDLIBS) -o $@
+	$(Q)$(link) $(WRAPPED) $^ $(CHECK_LIBS) $(LIBS) $(LDLIBS) -o $@
 $(filter-out $(CASES),$(TEST_OBJECTS)): $(OUT)/%.o: %.c Makefile | $$(@D)/ needs-check
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
@@ -63,14 +60,14 @@ check-digest: $(DIGEST)
 outside = $(CC) $(COMMON) $(LAST) -- $(LDFLAGS) $(STATIC) $(LIBS) $(LDLIBS)
 # The norm that README.md adds, taken from its text.
 walkthrough: $(STATIC)
-	$(Q)tests/walkthrough.sh $(OUT)/walkthrough $(outside)
+	$(Q)tests/scripts/walkthrough.sh $(OUT)/walkthrough $(outside)
 # Those of examples/more answer --help; one of your own in examples/ need not.
 programs: $(EXAMPLES) $(EXPERIMENTS)
-	$(Q)tests/programs.sh $(OUT)/programs $(EXPERIMENTS) $(MORE) $(PROGRAMS)/gradcheck
+	$(Q)tests/scripts/programs.sh $(OUT)/programs $(EXPERIMENTS) $(MORE) $(PROGRAMS)/gradcheck
 ## lifetimes: VARIANT=asan: uses of memory after its life are caught
 lifetimes: $(STATIC)
 	$(if $(filter asan,$(VARIANT)),,$(error lifetimes needs VARIANT=asan))
-	$(Q)tests/lifetimes.sh $(OUT)/lifetimes $(outside)
+	$(Q)tests/scripts/lifetimes.sh $(OUT)/lifetimes $(outside)
 ## coverage: VARIANT=coverage: the share of lines that the tests run, for each file of src/
 coverage: $(if $(filter coverage,$(VARIANT)),suite)
 	$(if $(filter coverage,$(VARIANT)),,$(error coverage needs VARIANT=coverage))
@@ -78,31 +75,31 @@ coverage: $(if $(filter coverage,$(VARIANT)),suite)
 	    '/^File/ { file = $$2 } /^Lines/ && file ~ /^src/ { printf "%6s %%  %s\n", $$2, file; file = "" }' | sort -k3 -u | sort -n
 ## mutations: N faults planted in src/ at random places by SEED: which suites notice, what survives
 mutations:
-	$(Q)tests/mutations.py $(BUILD)/mutations $(or $(N),100) $(or $(SEED),1)
+	$(Q)tests/scripts/mutations.py $(BUILD)/mutations $(or $(N),100) $(or $(SEED),1)
 
 # Calls that a compiler must object to, and a program in C++; check-cxx tries every compiler.
 CXX_FOUND = $(firstword $(foreach c,$(CXX) g++ clang++,$(shell command -v $(c))))
 BUILT_HERE = -L$(OUT) -lnormgrad -Wl,-rpath,$(OUT)
 misuse:
-	$(Q)CC='$(CC)' CXX='$(CXX_FOUND)' tests/misuse.sh $(OUT)/misuse quick
+	$(Q)CC='$(CC)' CXX='$(CXX_FOUND)' tests/scripts/misuse.sh $(OUT)/misuse quick
 cxx: $(SHARED)
-	$(if $(CXX_FOUND)$(CI),$(Q)CXX='$(CXX_FOUND)' tests/cxx.sh $(OUT)/cxx quick '$(BUILT_HERE)')
+	$(if $(CXX_FOUND)$(CI),$(Q)CXX='$(CXX_FOUND)' tests/scripts/cxx.sh $(OUT)/cxx quick '$(BUILT_HERE)')
 ## check-cxx: wrong calls in every C since C99 and C++ since C++17, a program in C++; gcc and clang
 check-cxx: $(SHARED)
-	$(Q)tests/misuse.sh $(OUT)/misuse full
-	$(Q)tests/cxx.sh $(OUT)/cxx full '$(BUILT_HERE)'
+	$(Q)tests/scripts/misuse.sh $(OUT)/misuse full
+	$(Q)tests/scripts/cxx.sh $(OUT)/cxx full '$(BUILT_HERE)'
 ## check-install: programs outside the tree by pkg-config and CMake; README's lines
 check-install: needs-pkg-config all
-	+$(Q)CC='$(CC)' tests/outside.sh $(OUT)/outside
+	+$(Q)CC='$(CC)' tests/scripts/outside.sh $(OUT)/outside
 
 headers:
-	$(Q)CC='$(CC) $(WARNINGS)' CXX='$(CXX_FOUND)' tests/headers.sh
+	$(Q)CC='$(CC) $(WARNINGS)' CXX='$(CXX_FOUND)' tests/scripts/headers.sh
 STYLED = $(sort $(wildcard include/*.h include/*/*.h src/*/*.[ch] src/*/*.inc $(foreach d,tests examples tests/bench,$d/*.[ch] $d/*/*.[ch])))
 ## lint: the headers in C and C++, a comment for each declaration; exported names; format
 lint: headers $$(MAN_PAGES) $$(HTML_PAGES) $(SHARED)
 	$(Q)case "$$(clang-format --version 2>/dev/null)" in *' 14.'*) clang-format --dry-run -Werror $(STYLED) ;; \
 	*) echo 'skipped: the format, for there is no clang-format 14' ;; esac
-	$(Q)tests/map.sh && tests/symbols.sh $(SHARED)
+	$(Q)tests/scripts/map.sh && tests/scripts/symbols.sh $(SHARED)
 	$(Q)! grep -nHE '.{101}|	| $$' $(STYLED)
 ## format: the sources through clang-format (14: others break some lines elsewhere)
 format: needs-clang-format

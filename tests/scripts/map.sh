@@ -3,7 +3,7 @@
 # include only from their own directory and those above it in the table. Checks that make help prints
 # the whole sentence of each target and has every target that README.md names.
 set -uo pipefail
-cd "$(dirname "$0")/../src"
+cd "$(dirname "$0")/../../src"
 failed=0
 wrong() { echo "src/README.md: $*"; failed=1; }
 
@@ -38,7 +38,7 @@ done
 help=$(MAKEFLAGS= make -s -C .. help)
 while IFS= read -r sentence; do
     grep -qF -- "$sentence" <<<"$help" || { echo "make help does not print: $sentence"; failed=1; }
-done < <(sed -n 's/^## [a-z-]*: //p' ../Makefile *.mk mpi/*.mk ../tests/*.mk ../tests/*/*.mk ../examples/*.mk ../examples/*/*.mk)
+done < <(sed -n 's/^## [a-z-]*: //p' ../Makefile *.mk mpi/*.mk ../tests/*/*.mk ../examples/*.mk ../examples/*/*.mk)
 for target in $(grep -oE '`make [a-z][a-z-]*[` ]' ../README.md | tr -d '`' | awk '{ print $2 }' | sort -u); do
     grep -q "^$target " <<<"$help" || { echo "README.md: make help has no $target"; failed=1; }
 done

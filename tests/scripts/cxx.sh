@@ -2,7 +2,7 @@
 # A C++ program outside the tree compiles without warnings, links and runs; and the calls in the headers
 # and README.md have their settings in the order that C++ requires.
 #
-#     tests/cxx.sh FOLDER quick|full LIBRARIES
+#     tests/scripts/cxx.sh FOLDER quick|full LIBRARIES
 #
 # quick: $CXX in C++17; full: g++ and clang++ where found, from C++17 to C++23.
 set -eu
@@ -16,7 +16,7 @@ else
     compilers=${CXX:-c++} standards=c++17
 fi
 
-awk -f tests/order.awk include/normgrad/*.h include/normgrad.h README.md src/README.md >&2
+awk -f tests/scripts/order.awk include/normgrad/*.h include/normgrad.h README.md src/README.md >&2
 
 tried=0
 for compiler in $compilers; do

@@ -2,7 +2,7 @@
 # The debug library, installed and linked as src/README.md says, stops a program at the line where it
 # uses a tensor after the reset of its tape, or after it was freed.
 #
-#     tests/debug_library.sh FOLDER [make's arguments]
+#     tests/scripts/debug_library.sh FOLDER [make's arguments]
 set -eu
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)

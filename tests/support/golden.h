@@ -8,13 +8,8 @@
 void golden_load(const char *path);
 void golden_unload(void);
 
-/* The fixture of fixture.h, and the figures of a file. */
-#define GOLDEN_FIXTURE(path) GOLDEN_FIXTURE_AT(__LINE__, path)
-#define GOLDEN_FIXTURE_AT(line, path) GOLDEN_FIXTURE_OF(line, path)
-#define GOLDEN_FIXTURE_OF(line, path)                                                              \
-    static void begin_golden_##line(void) { set_up(), golden_load(path); }                         \
-    static void end_golden_##line(void) { golden_unload(), tear_down(); }                          \
-    FIXTURE(begin_golden_##line, end_golden_##line)
+/* The end of a fixture that began with set_up (fixture.h) and golden_load. */
+void golden_tear_down(void);
 
 /* By name: NULL where there is none, or a failed test. */
 ng_tensor *golden_find(const char *name);

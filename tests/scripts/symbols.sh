@@ -1,7 +1,7 @@
 #!/bin/sh
 # The shared library exports the names of src/normgrad.symbols, no more and no fewer.
 #
-#     tests/symbols.sh LIBRARY
+#     tests/scripts/symbols.sh LIBRARY
 set -eu
 listed=$(sed '/^#/d; s/ .*//' src/normgrad.symbols)
 exported=$(nm -D --defined-only "$1" | awk '{ print $3 }')

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Every link in a folder of HTML pages leads to a file, and to an anchor in it if it names one.
 #
-#     tests/links.sh FOLDER
+#     tests/scripts/links.sh FOLDER
 set -eu
 cd "$1"
 grep -oE '(href|src)="[^"]*"' ./*.html | sed -E 's/^\.\///; s/:(href|src)="/ /; s/"$//' |

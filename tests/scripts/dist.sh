@@ -3,7 +3,7 @@
 # clang++, with each option, and by the projects of examples/embed (processors.sh has musl and ARM). The
 # archive builds, passes its tests and writes the same two files.
 #
-#     tests/dist.sh DIST FOLDER
+#     tests/scripts/dist.sh DIST FOLDER
 set -euo pipefail
 tree=$PWD
 mkdir -p "$2"

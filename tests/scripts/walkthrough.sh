@@ -2,9 +2,9 @@
 # Follows the README's walk-through: takes the C file out of README.md, compiles it as an example
 # is compiled, and runs it. The program that README.md shows first is examples/quickstart.c.
 #
-#     tests/walkthrough.sh FOLDER COMPILER FLAGS... -- LIBRARIES...
+#     tests/scripts/walkthrough.sh FOLDER COMPILER FLAGS... -- LIBRARIES...
 set -eu
-. tests/compile.sh
+. tests/scripts/compile.sh
 folder=$1
 shift
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants faults in src/, one at a time, and says which suite notices each.
 
-    tests/mutations.py FOLDER N SEED
+    tests/scripts/mutations.py FOLDER N SEED
 
 The tree is copied to FOLDER and built with the baseline kernels only. N faults are planted at random
 places there; those that do not compile, or compile to the same library, do not count. The suites that

@@ -2,9 +2,9 @@
 # Programs that use memory after it was freed or its tape was reset, linked with the library of
 # VARIANT=asan: each is stopped with a report that names its wrong line. A correct program is not.
 #
-#     tests/lifetimes.sh FOLDER COMPILER FLAGS... -- LIBRARIES...
+#     tests/scripts/lifetimes.sh FOLDER COMPILER FLAGS... -- LIBRARIES...
 set -eu
-. tests/compile.sh
+. tests/scripts/compile.sh
 folder=$1
 shift
 

@@ -59,6 +59,12 @@ void golden_unload(void)
     n_entries = 0;
 }
 
+void golden_tear_down(void)
+{
+    golden_unload();
+    tear_down();
+}
+
 ng_tensor *golden_find(const char *name)
 {
     for (int i = 0; i < n_entries; i++)

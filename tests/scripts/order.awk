@@ -1,6 +1,6 @@
 # In C++ settings stand in the order of their struct: do the calls that a text shows keep it?
 #
-#     awk -f tests/order.awk include/normgrad/*.h README.md...
+#     awk -f tests/scripts/order.awk include/normgrad/*.h README.md...
 #
 # Reads structs and macros from the headers, and calls from all files.
 

@@ -1,4 +1,6 @@
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* ftw.h: nftw */
+#endif
 #include "folder.h"
 #include "support.h"
 #include <dirent.h>

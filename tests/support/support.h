@@ -11,50 +11,33 @@
 
 /* ---- Tests --------------------------------------------------------------------------------
  *
- * TEST(name) { ... } is a test of its file's suite, NAME for test_NAME.c; LOOP_TEST runs for
- * _i = 0 .. count - 1. FIXTURE(begin, end) holds for the tests after it in the file: `begin` is
- * called before each of them and `end` after it; either may be NULL.
+ * test_NAME.c ends with the suite NAME, which tests/main.c lists. Each of its cases has a function
+ * that runs before every test and one that runs after it, or NULL:
+ *
+ *     Suite *dropout_suite(void)
+ *     {
+ *         Suite *suite = suite_create("dropout");
+ *         TCase *tests = add_case(suite, set_up, tear_down);
+ *         add_tests(tests, evaluation_drops_nothing, rate_0_drops_nothing);
+ *         add_loops(tests, 4, each_dtype_drops_as_many);
+ *         return suite;
+ *     }
  *
  * Every test, in its own process or not (CK_FORK=no), begins with no error recorded, and no
- * allocation counted or refused. At its end the library's threads are stopped, and all its memory
- * must have been freed. */
-#define TEST(name) LOOP_TEST(name, 1)
-#define LOOP_TEST(name, count)                                                                     \
-    static void body_of_##name(int _i);                                                            \
-    START_TEST(name) { body_of_##name(_i); }                                                       \
-    END_TEST                                                                                       \
-    static void add_##name(TCase *tests) { tcase_add_loop_test(tests, name, 0, (int)(count)); }    \
-    __attribute__((constructor)) static void enter_##name(void)                                    \
-    {                                                                                              \
-        enter_test((test_entry){__FILE__, __LINE__, add_##name, {NULL, NULL, NULL, 0}});           \
-    }                                                                                              \
-    static void body_of_##name(int _i CK_ATTRIBUTE_UNUSED)
+ * allocation counted or refused. At its end the library's threads are stopped, all its memory must
+ * have been freed, and all files closed. */
+TCase *add_case(Suite *suite, void (*begin)(void), void (*end)(void));
+#define add_tests(tests, ...) add_loops(tests, 1, __VA_ARGS__)
+/* Each with _i = 0 .. count - 1. */
+#define add_loops(tests, count, ...)                                                               \
+    add_list(tests, (int)(count), (const TTest *const[]){__VA_ARGS__, NULL})
+void add_list(TCase *tests, int count, const TTest *const *list);
 
-#define FIXTURE(begin_, ...) FIXTURE_AT(__LINE__, begin_, __VA_ARGS__)
-#define FIXTURE_AT(line, ...) FIXTURE_OF(line, __VA_ARGS__)
-#define FIXTURE_OF(line, begin_, ...)                                                              \
-    __attribute__((constructor)) static void enter_fixture_##line(void)                            \
-    {                                                                                              \
-        enter_test((test_entry){__FILE__, line, NULL, {begin_, .end = __VA_ARGS__}});              \
-    }
-
-typedef struct {
-    void (*begin)(void), (*end)(void);
-    const char *tags;
-    double timeout; /* seconds, if not 0 */
-} test_fixture;
-
-typedef struct {
-    const char *file;
-    int line;
-    void (*add)(TCase *tests); /* NULL: a fixture */
-    test_fixture fixture;
-} test_entry;
-
-void enter_test(test_entry entry);
-
-/* Of a test case: begins and ends each test as above. */
-void add_fresh_start(TCase *tests);
+/* A suite of one case. */
+#define suite_of(name, begin, end, ...)                                                            \
+    suite_with(name, begin, end, (const TTest *const[]){__VA_ARGS__, NULL})
+Suite *suite_with(const char *name, void (*begin)(void), void (*end)(void),
+                  const TTest *const *list);
 
 /* ---- Processes ----------------------------------------------------------------------------
  *
@@ -164,9 +147,8 @@ void threads_fail_after(int count);
 
 /* ---- Files --------------------------------------------------------------------------------
  *
- * Of the library's file calls (open, read, write, fsync, rename, close, fchmod, memfd_create)
- * `count` more succeed, then one fails with `error`, then all succeed. At a test's end every
- * descriptor must be closed. */
+ * Of the calls of open, read, write, fsync, rename and close `count` more succeed, then one fails
+ * with `error`, then all succeed. */
 void file_calls_fail_once_after(int64_t count, int error);
 bool file_call_refused(void); /* whether one has failed since the last call of the above */
 void file_calls_succeed(void);

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs the suites, each in a process of its own, as many at once as there are processors.
 #
-#     tests/suites.sh RUNNER              all suites, or the one that CK_RUN_SUITE names
-#     tests/suites.sh RUNNER --slowest    the ten slowest tests of the last run
+#     tests/scripts/suites.sh RUNNER              all suites, or the one that CK_RUN_SUITE names
+#     tests/scripts/suites.sh RUNNER --slowest    the ten slowest tests of the last run
 set -eu
 export RUN_UNDER="${RUN_UNDER-}" # valgrind, or nothing
 runner=$1

@@ -1,4 +1,4 @@
-/* A tape for tests after FIXTURE(set_up, tear_down); modules compared and as text. */
+/* The fixture set_up and tear_down: a tape. Modules compared and as text. */
 #ifndef NG_TESTS_FIXTURE_H
 #define NG_TESTS_FIXTURE_H
 

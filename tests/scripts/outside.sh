@@ -3,7 +3,7 @@
 # and static, and that for MPI, where it was installed and where the installation has been moved to, with a space in
 # the path. When it is uninstalled, nothing is left of it. The lines of README.md install in an empty home.
 #
-#     tests/outside.sh FOLDER [make's arguments]
+#     tests/scripts/outside.sh FOLDER [make's arguments]
 set -eu
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)

@@ -3,7 +3,7 @@
 # to another: its results have the same bits everywhere. Square roots, roundings, remainders and powers
 # of two are exact.
 #
-#     tests/libm.sh OBJECT...
+#     tests/scripts/libm.sh OBJECT...
 set -eu
 functions='a?(sin|cos|tan)h?|atan2|sincos|exp|exp2|exp10|expm1|log|log2|log10|log1p|pow|hypot|cbrt|erf|erfc|[lt]gamma'
 found=$(nm -A -u "$@" | grep -E " U (_ZGV.*|($functions)[fl]?)\$" | grep -vE '/src/(check|plot)/') || exit 0
