@@ -10,7 +10,9 @@
  * for each group of channels. Several small images make a bundle: their columns stand side by side,
  * and L is the sum of theirs. Threads share blocks of images; each block has memory for a bundle
  * and for its part of dW. Bundles and blocks depend on the shape alone, and the parts are added in
- * order. */
+ * order.
+ *
+ * Where each channel has a window of its own there are no columns: depthwise.inc. */
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
 #include <string.h>
@@ -85,12 +87,20 @@ static conv_work conv_work_of(ng_dtype dtype, const ng_conv_shape *shape)
     return w;
 }
 
+/* Each channel has a window of its own. */
+static bool is_depthwise(const ng_conv_shape *s)
+{
+    return s->groups == s->channels && s->outputs == s->channels && s->channels > 1;
+}
+
 int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backward)
 {
     const int64_t sums = shape->images * shape->outputs;
     const conv_work w = conv_work_of(dtype, shape);
-    const int64_t memory = w.blocks * block_bytes(&w);
+    const int64_t memory =
+        is_depthwise(shape) ? ng_depthwise_scratch(&shape->windows) : w.blocks * block_bytes(&w);
     if (!backward) return memory;
+    if (is_depthwise(shape)) return memory + whole_lines(&w, sums);
     return memory + whole_lines(&w, w.blocks * weight_size(&w)) + whole_lines(&w, sums);
 }
 
@@ -245,7 +255,10 @@ void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const vo
 {
     conv_work w = conv_work_of(dtype, shape);
     w.x = x, w.weight = weight, w.bias = bias, w.y = y, w.scratch = scratch;
-    conv_share(conv_span, &w);
+    if (is_depthwise(shape))
+        w.kernels->depthwise(shape, x, weight, bias, NULL, y, w.to, scratch);
+    else
+        conv_share(conv_span, &w);
 }
 
 static char *parts_of(const conv_work *w) { return w->scratch + w->blocks * block_bytes(w); }
@@ -289,6 +302,11 @@ void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x,
 {
     conv_work w = conv_work_of(dtype, shape);
     w.x = x, w.weight = weight, w.dy = dy, w.to = to, w.scratch = scratch;
+    if (is_depthwise(shape)) {
+        w.kernels->depthwise(shape, x, weight, NULL, dy, NULL, to, scratch);
+        if (to.dbias.data) sum_bias(&w, w.scratch + ng_depthwise_scratch(&shape->windows));
+        return;
+    }
     if (to.dx.data || to.dweight.data) products_backward(&w);
     if (to.dbias.data) sum_bias(&w, parts_of(&w) + whole_lines(&w, w.blocks * weight_size(&w)));
 }

@@ -227,6 +227,24 @@ typedef struct {
     ng_slot dx, dweight, dbias;
 } ng_conv_gradients;
 
+/* Depthwise convolution: channels are shared out in so many blocks, whose rows are framed by zeros
+ * in lines of so many elements. */
+#define NG_DEPTHWISE_BLOCKS 16
+static inline int64_t ng_depthwise_line(const ng_windows *v)
+{
+    const int64_t seen = v->size[1] + v->out[1] * v->stride[1] + 2 * v->padding[1];
+    return seen + 2 * v->kernel[1] * v->dilation[1] + 2 * 64;
+}
+static inline int64_t ng_depthwise_bytes(const ng_windows *v)
+{
+    const int64_t rows = v->stride[1] * v->size[0] + v->out[0];
+    return 8 * (v->kernel[0] * v->kernel[1] + 2 * v->kernel[1] + rows * ng_depthwise_line(v));
+}
+static inline int64_t ng_depthwise_scratch(const ng_windows *v)
+{
+    return NG_DEPTHWISE_BLOCKS * ng_depthwise_bytes(v);
+}
+
 /* Elements from one batch, head and row (position) of a tensor to the next. */
 typedef struct {
     int64_t batch, head, row;

@@ -19,6 +19,7 @@
 #include "kernels/attention.inc"
 #include "kernels/recurrent.inc"
 #include "kernels/image.inc"
+#include "kernels/depthwise.inc"
 #include "kernels/resize.inc"
 #include "kernels/update.inc"
 /* clang-format on */

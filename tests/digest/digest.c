@@ -104,6 +104,8 @@ static ng_module *recurrent(ng_module *layer)
     X("weight_standardization", IMAGES,                                                            \
       convolutions(                                                                                \
           ng_weight_standardization_new(ng_conv2d_new(CHANNELS, CHANNELS, 3, .padding = 1))))      \
+    X("depthwise convolution", IMAGES,                                                             \
+      convolutions(ng_conv2d_new(CHANNELS, CHANNELS, 3, .padding = 1, .groups = CHANNELS)))        \
     X("rnn", SERIES, recurrent(ng_rnn_new(FEATURES, HIDDEN)))                                      \
     X("gru", SERIES, recurrent(ng_gru_new(FEATURES, HIDDEN)))                                      \
     X("lstm", SERIES, recurrent(ng_lstm_new(FEATURES, HIDDEN)))                                    \

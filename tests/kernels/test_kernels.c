@@ -1759,6 +1759,51 @@ static void compare_unfold(void)
     for (int i = 0; i < WINDOWS; i++) check_columns(windows + i);
 }
 
+/* Each plane of the images is a channel; 17 channels are more than there are blocks. */
+static void check_depthwise(const ng_windows *w, int64_t images, int64_t channels, bool add)
+{
+    const int64_t taps = w->kernel[0] * w->kernel[1], out = w->out[0] * w->out[1];
+    const int64_t plane = w->size[0] * w->size[1], planes = images * channels;
+    ng_conv_shape s = {*w, images, channels, channels, channels};
+    s.windows.planes = channels;
+    const char *x = uniform(planes * plane, -1, 1), *weight = uniform(channels * taps, -1, 1);
+    const char *bias = uniform(channels, -1, 1), *dy = uniform(planes * out, -1, 1);
+    char *y = make(planes * out), *dx = constant(planes * plane, 1);
+    char *dweight = constant(channels * taps, 1);
+    char *scratch = keep(ng_depthwise_scratch(w), 1);
+    long double *sum_x = keep(planes * plane, sizeof *sum_x);
+    long double *sum_weight = keep(channels * taps, sizeof *sum_weight);
+    k->depthwise(&s, x, weight, bias, NULL, y, (ng_conv_gradients){.dx.data = NULL}, scratch);
+    k->depthwise(&s, x, weight, NULL, dy, NULL,
+                 (ng_conv_gradients){.dx = {dx, add}, .dweight = {dweight, add}}, scratch);
+    for (int64_t p = 0; p < planes; p++)
+        for (int64_t o = 0; o < out; o++) {
+            long double sum = get(bias, p % channels);
+            for (int64_t t = 0; t < taps; t++) {
+                const int64_t at = seen(w, t, o / w->out[1], o % w->out[1]);
+                const int64_t tap = p % channels * taps + t;
+                if (at < 0) continue;
+                sum += get(weight, tap) * get(x, p * plane + at);
+                sum_x[p * plane + at] += get(weight, tap) * get(dy, p * out + o);
+                sum_weight[tap] += get(x, p * plane + at) * get(dy, p * out + o);
+            }
+            expect("y", y, p * out + o, sum, 4, (double)(taps + 1));
+        }
+    for (int64_t i = 0; i < planes * plane; i++)
+        expect("dx", dx, i, sum_x[i] + add, 4, (double)taps);
+    for (int64_t i = 0; i < channels * taps; i++)
+        expect("dweight", dweight, i, sum_weight[i] + add, 4, (double)(images * out));
+    release();
+}
+
+static void compare_depthwise(void)
+{
+    for (int i = 0; i < WINDOWS; i++) {
+        check_depthwise(windows + i, 1, 17, false);
+        check_depthwise(windows + i, 3, 2, true);
+    }
+}
+
 /* As expect(), also of infinities. */
 static void expect_sum(const char *what, const char *y, int64_t i, long double sum, double terms)
 {
@@ -2079,6 +2124,7 @@ static const struct {
     {"transpose", compare_transpose, false},
     {"step_cell step_cell_backward", compare_step_cell, false},
     {"unfold fold", compare_unfold, false},
+    {"depthwise", compare_depthwise, false},
     {"max_pool max_pool_backward", compare_max_pool, false},
     {"resize resize_backward", compare_resize, false},
     {"attention attention_backward", compare_attention, false},
