@@ -249,8 +249,8 @@ NG_API ng_module *ng_flatten_new(void);                    /* (N, ...) -> (N, al
  * A row of zeros stays 0. The weight of a transposed convolution is (in, ...): g has a length for
  * each input. */
 typedef struct {
-    bool whole;   /* one length for the whole weight */
-    bool centred; /* g (v - mean v) / |v - mean v|; g starts as that length. Huang et al. 2017 */
+    bool whole;    /* one length for the whole weight */
+    bool centered; /* g (v - mean v) / |v - mean v|; g starts as that length. Huang et al. 2017 */
     ng_module *inner; /* the layer inside; owned by the new one */
 } ng_weight_norm_new_options;
 #define ng_weight_norm_new(...)                                                                    \

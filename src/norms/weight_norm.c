@@ -24,7 +24,7 @@ static ng_tensor *weight_norm_forward(ng_module *self, ng_tape *tape, const ng_i
     const weight_norm *layer = (const weight_norm *)self;
     ng_tensor *v = ng_parameter_value(tape, layer->r.weight),
               *g = ng_parameter_value(tape, layer->g);
-    if (layer->options.centred) v = less_its_mean(tape, v, g->size);
+    if (layer->options.centered) v = less_its_mean(tape, v, g->size);
     return ng_forward_reparameterized(&layer->r, ng_weight_norm(tape, v, g), tape, in);
 }
 
@@ -37,7 +37,7 @@ static void weight_norm_init(ng_module *self, ng_rng *rng)
     const int64_t rows = layer->g->size, n = v->size / rows;
     for (int64_t row = 0; row < rows; row++) {
         double squares = 0, mean = 0;
-        for (int64_t i = row * n; i < (row + 1) * n && layer->options.centred; i++)
+        for (int64_t i = row * n; i < (row + 1) * n && layer->options.centered; i++)
             mean += ng_tensor_load(v, i) / (double)n;
         for (int64_t i = row * n; i < (row + 1) * n; i++) {
             const double part = ng_tensor_load(v, i) - mean;
@@ -53,7 +53,7 @@ static const ng_module_class weight_norm_class = {.name = "WeightNorm",
                                                   .init = weight_norm_init};
 
 static const ng_setting weight_norm_settings[] = {{NG_OPTION(weight_norm, whole), NG_IS_FLAG},
-                                                  {NG_OPTION(weight_norm, centred), NG_IS_FLAG},
+                                                  {NG_OPTION(weight_norm, centered), NG_IS_FLAG},
                                                   {0}};
 
 ng_module *ng_weight_norm_new_with(ng_weight_norm_new_options options)

@@ -295,7 +295,7 @@ static const gradient_case film_cases[] = {
 
 MODULE(layer_case_weight_norm, ng_weight_norm_new(ng_linear_new(4, 3)))
 MODULE(case_weight_norm_whole, ng_weight_norm_new(ng_linear_new(4, 3), .whole = true))
-MODULE(case_weight_norm_centred, ng_weight_norm_new(ng_linear_new(4, 3), .centred = true))
+MODULE(case_weight_norm_centred, ng_weight_norm_new(ng_linear_new(4, 3), .centered = true))
 MODULE(case_weight_norm_conv2d, ng_weight_norm_new(ng_conv2d_new(2, 3, 2)))
 
 static const gradient_case weight_norm_cases[] = {

@@ -401,7 +401,7 @@ static ng_module *plain_layer(player *p, int64_t n)
                                    .d_max = number(p), .warmup = setting(p), .ramp = setting(p));
     case 10:
         return ng_weight_norm_new(ng_linear_new(n, needed(p)), .whole = flag(p),
-                                  .centred = flag(p));
+                                  .centered = flag(p));
     case 11:
         return ng_spectral_norm_new(ng_linear_new(n, needed(p)), .iterations = decide(p, 5) - 1,
                                     .eps = number(p));

@@ -625,7 +625,7 @@ START_TEST(every_setting_of_a_layer_is_compared)
         {ng_embedding_new(4, 4), ng_embedding_new(4, 4, .padded = true)},
         {ng_embedding_new(4, 4, .padded = true),
          ng_embedding_new(4, 4, .padded = true, .padding = 1)},
-        OF(weight_norm, ng_linear_new(4, 4), .centred = true),
+        OF(weight_norm, ng_linear_new(4, 4), .centered = true),
         OF(weight_standardization, ng_linear_new(4, 4), .eps = 0.1), OF(scale_norm, 4, .eps = 0.1),
         {ng_group_norm_new(2, 4), ng_group_norm_new(4, 4)},
         {ng_group_norm_new(2, 4), ng_group_norm_new(2, 4, .eps = 0.1)},

@@ -33,7 +33,7 @@ START_TEST(gradients_are_those_of_finite_differences)
     ng_tensor *x = normal(NG_F64, NG_SHAPE(5, 3), 1);
     assert_gradients(CALL(drawn(ng_weight_norm_new(ng_linear_new(3, 4))), x));
     assert_gradients(CALL(drawn(ng_weight_norm_new(ng_linear_new(3, 4), .whole = true)), x));
-    assert_gradients(CALL(drawn(ng_weight_norm_new(ng_linear_new(3, 4), .centred = true)), x));
+    assert_gradients(CALL(drawn(ng_weight_norm_new(ng_linear_new(3, 4), .centered = true)), x));
 }
 END_TEST
 
@@ -51,9 +51,9 @@ START_TEST(value_and_gradients_are_pytorchs)
         "norms", "weight_norm_conv_groups");
     assert_pytorch(ng_weight_norm_new(ng_conv2d_new(3, 4, 2), .whole = true), "norms",
                    "weight_norm_conv_whole");
-    assert_pytorch(ng_weight_norm_new(ng_linear_new(3, 4), .centred = true), "catalogue",
+    assert_pytorch(ng_weight_norm_new(ng_linear_new(3, 4), .centered = true), "catalogue",
                    "weight_centred");
-    assert_pytorch(ng_weight_norm_new(ng_linear_new(3, 4), .centred = true, .whole = true),
+    assert_pytorch(ng_weight_norm_new(ng_linear_new(3, 4), .centered = true, .whole = true),
                    "catalogue", "weight_centred_whole");
 }
 END_TEST
