@@ -47,7 +47,7 @@ NG_API ng_module *ng_embedding_new_with(int64_t count, ng_embedding_new_options 
 NG_API ng_module *ng_learned_positions_new_with(int64_t length, ng_embedding_new_options options);
 
 /* A function that makes a norm over `dim` features, for the setting .norm: one of these or your
- * own. */
+ * own. If you call it, the module is yours. */
 typedef ng_module *ng_norm_maker(int64_t dim);
 NG_API ng_module *ng_norm_layer(int64_t dim);        /* LayerNorm */
 NG_API ng_module *ng_norm_rms(int64_t dim);          /* RMSNorm */

@@ -58,11 +58,12 @@
  *
  *     ng_layer_norm_new(128)      ng_layer_norm_new(128, .eps = 1e-6, .no_bias = true)
  *
- * A setting that is left out is 0, false or NULL, and that is what it means, unless its comment
- * names another default: then 0 selects that. Of the settings of type double, these are lr, eps and
- * betas, a norm's momentum, and factors and limits such as gain, alpha and r_max. To pass zero to
- * one of them, write NG_ZERO, or ng_exactly(value) if the value is computed. Required arguments
- * have no default. In C++ settings must be in the order of their struct.
+ * A setting that is left out is 0, false or NULL. That is its value, unless its comment names
+ * another default: then 0 selects the default. Settings of type double with another default are lr,
+ * eps and betas, a norm's momentum, and factors and limits such as gain, alpha and r_max. To pass
+ * zero to one of them, write NG_ZERO, or ng_exactly(value) if the value is computed. Required
+ * arguments have no default. A flag that leaves something out begins with no_. In C++ settings must
+ * be in the order of their struct.
  *
  * A setting without a name is a compile error, and so is a number in place of axes (.axes = 1).
  * Lists and structs in a call are written with a macro: NG_NAMES, NG_SCHEDULE, NG_AXES. */
@@ -136,7 +137,7 @@ NG_API ng_status ng_fail(ng_status code, const char *format, ...) NG_PRINTF(2, 3
  * ng_set_threads sets the number, at most NG_MOST_THREADS; NG_EVALUE for others. At the start, and
  * after ng_set_threads(0), it is the environment variable OMP_NUM_THREADS, or else the number of
  * processors that the process may run on (its affinity; quotas of control groups are not read).
- * Of a list, "4,2", the first number counts. What is no positive number is ignored.
+ * Of a list such as "4,2" the first number counts. Anything but a positive number is ignored.
  *
  * The process has one pool of threads, which the first large loop starts. On Linux they have a
  * niceness 10 above the thread that starts them, so other programs come first. Your own threads may

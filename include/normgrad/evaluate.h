@@ -33,9 +33,9 @@ typedef struct {
     double accuracy; /* the fraction of labels that are right, 0 to 1; NaN without labels */
 } ng_evaluation;
 
-/* Runs a network on all samples of a data set, in evaluation (ng_eval) and without recording, in
- * batches of the order that the samples have in the set, and returns the mean loss and the
- * accuracy. Afterwards each layer is in its own mode again. The tape is one of its own.
+/* Runs a network on all samples of a data set, in their first order, in evaluation (ng_eval) and
+ * without recording, and returns the mean loss and the accuracy. Afterwards each layer has the mode
+ * that it had before. The call makes a tape of its own.
  *
  * The loss is ng_cross_entropy if y holds labels, and ng_mse if it holds targets. Another one, and
  * a network that takes more than batch.x, is a function of yours; then the accuracy is NaN:
@@ -65,7 +65,7 @@ NG_API ng_evaluation ng_evaluate_with(ng_module *net, ng_evaluate_options option
  * Without .samples there are no statistics (NaN) until ng_module_load has read some; a call before
  * is NG_ESTATE. NG_EVALUE if one leaves the range of float. Samples whose mean is 1e4 times their
  * deviation lose four digits in a float32 network. ng_module_init gives the layer the statistics of
- * .samples again, after ng_module_to(net, NG_F64) those in double. */
+ * .samples again, in the network's present dtype. */
 typedef struct {
     const ng_tensor *samples; /* (..., features), float32 or float64, such as ng_dataset_x(train) */
     int64_t features;

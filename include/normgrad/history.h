@@ -102,13 +102,13 @@ NG_API ng_history *ng_history_read(const char *path);
  * killed leaves NAME.*.tmp, which may be deleted. */
 NG_API ng_status ng_file_write(const char *path, const void *bytes, int64_t size);
 
-NG_API void ng_history_free(ng_history *history); /* takes NULL */
-
 /* Writes a tensor as text for gnuplot: a line for each row of the last dimension, a blank line
  * after each matrix, two after each stack of matrices. A vector is a column. Numbers have 17
  * digits, which is exact.
  *     ng_tensor_write_dat(field, "field.dat");   gnuplot: plot "field.dat" matrix with image */
 NG_API NG_MUST_CHECK ng_status ng_tensor_write_dat(const ng_tensor *x, const char *path);
+
+NG_API void ng_history_free(ng_history *history); /* takes NULL */
 
 NG_END_C
 

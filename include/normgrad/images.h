@@ -47,8 +47,8 @@ NG_BEGIN_C
  *     y[n, o, r, c] = bias[o] + sum over i, j, k of weight[o, i, j, k]
  *         x[n, i, r stride - padding + j dilation, c stride - padding + k dilation]
  *     ng_conv2d(tape, x, weight, bias, .padding = 1)
- * Groups of at most 8 channels: an infinite weight can make NaN in dx near the border, and an
- * infinite x in dweight. */
+ * With groups of at most 8 channels, an infinite weight can make NaN in dx near the border, and an
+ * infinite x can make NaN in dweight. */
 typedef struct {
     int64_t stride;   /* default 1 */
     int64_t padding;  /* zeros on both sides; default 0 */
@@ -84,10 +84,10 @@ NG_API ng_tensor *ng_conv1d_with(ng_tape *tape, ng_tensor *x, ng_tensor *weight,
  * dilation (kernel - 1) + output_padding + 1, which must be at least 1. Dumoulin & Visin 2016.
  *     ng_conv_transpose2d(tape, x, weight, bias, .stride = 2, .padding = 1, .output_padding = 1) */
 typedef struct {
-    int64_t stride, padding; /* of the convolution, as in ng_conv2d */
-    int64_t output_padding;  /* rows and columns more at the end, fewer than the stride: selects one
-                                of the lengths that the convolution maps to x's length */
-    int64_t dilation, groups;                                                 /* as in ng_conv2d */
+    int64_t stride, padding;  /* of the convolution, as in ng_conv2d */
+    int64_t output_padding;   /* rows and columns added at the end, fewer than the stride. Several
+                                lengths give x's length in the convolution: this selects one */
+    int64_t dilation, groups; /* as in ng_conv2d */
     int64_t stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w; /* rows; columns */
     int64_t output_padding_h, output_padding_w;                               /* the same */
     ng_tensor *bias;

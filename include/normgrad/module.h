@@ -47,8 +47,8 @@ typedef struct ng_module ng_module;
  * loading change a network. */
 
 /* What ng_forward is given: x, and inputs by name. A layer takes those that it knows; containers
- * (Sequential, Residual, Transformer...) pass all of them on to their children. It is NG_EVALUE if
- * an input that a layer needs is missing, and if no layer takes an input. NG_NONE leaves an input
+ * (Sequential, Residual, Transformer...) pass all of them on to their children. NG_EVALUE if an
+ * input is missing that a layer needs, or one is given that no layer takes. NG_NONE leaves an input
  * out. */
 typedef struct {
     ng_tensor *condition;   /* FiLM, AdaptiveLayerNorm, norms with .condition */
@@ -114,8 +114,8 @@ NG_API ng_tensor *ng_forward_using_with(ng_module *module, ng_tape *tape,
  * If something that the pass has read was changed before the gradient is taken (a parameter, an
  * input, running statistics in evaluation, the layers, the dtype), or if the second run gives
  * another output, the gradient is NG_ESTATE. Functions and layers of your own must do the same in
- * both runs and must not keep results of a pass; ng_backward is NG_ESTATE there. Modules that they
- * call must not be freed before the gradient is taken. */
+ * both runs and must not keep results of a pass; a call of ng_backward inside them is NG_ESTATE.
+ * Modules that they call must not be freed before the gradient is taken. */
 #define ng_recompute(module, tape, ...) ng_recompute_with(module, tape, NG_INPUTS(__VA_ARGS__))
 NG_API ng_tensor *ng_recompute_with(ng_module *module, ng_tape *tape, ng_inputs inputs);
 
@@ -152,10 +152,6 @@ NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
  * ng_module_find(net, name) returns `to`. Tie before the network is used: g, u and v of WeightNorm
  * and SpectralNorm follow a later tie only at the next ng_module_init. */
 NG_API ng_status ng_module_tie(ng_module *module, const char *name, const char *to);
-
-/* Frees a module with its children, parameters and buffers. Does nothing for NULL and for a child,
- * which its parent frees. */
-NG_API void ng_module_free(ng_module *module);
 
 /* ---- Look at a network -------------------------------------------------------------------- */
 
@@ -233,8 +229,9 @@ NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
 
 /* Copies the parameters and buffers of `from` into `to`, a network that was made in the same way,
  * converted to its dtype: to keep the best network so far, for a target network, for a common
- * start. A tensor that only one of them has, or that has another shape, and a value beyond the
- * range of the dtype are errors that name the tensor; then nothing is changed. */
+ * start. No call makes a network like another: write a function that makes it, and call it twice.
+ * A tensor that only one of them has, or that has another shape, and a value beyond the range of
+ * the dtype are errors that name the tensor; then nothing is changed. */
 NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *from);
 
 /* The moving average of a network's parameters, to = decay to + (1 - decay) from; buffers are
@@ -243,6 +240,10 @@ NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *fr
  * Polyak & Juditsky 1992. */
 NG_API NG_MUST_CHECK ng_status ng_module_average(ng_module *to, const ng_module *from,
                                                  double decay);
+
+/* Frees a module with its children, parameters and buffers. Does nothing for NULL and for a child,
+ * which its parent frees. */
+NG_API void ng_module_free(ng_module *module);
 
 NG_END_C
 

@@ -22,16 +22,16 @@
  *     ng_weight_norm(tape, v, g)                     g v / |v|
  *     ng_spectral_norm(tape, w, u, v)                w / (u^T W v)
  *
- * Settings that all norms share. xhat is (x - mean) / sqrt(var + eps), and var divides by n. gamma
- * and beta scale and shift xhat; each may be NG_NONE.
+ * xhat is (x - mean) / sqrt(var + eps), and var divides by n. gamma and beta scale and shift xhat;
+ * each may be NG_NONE.
  *
  * Accuracy. Results and gradients in float are within 1e-5 of the result if its terms do not
  * cancel, else within 1e-6 of the terms; in double they are within 3e-15 of the terms. Where x is
  * near the mean, xhat in double is within 5e-16, however small it is. This holds for any ratio of
  * mean to deviation, for rows of any length, for all floats, and for doubles that are 0 or between
- * 1e-150 and 1e150. DetachNorm, and recorded gradients of norms other than
- * LayerNorm, RMSNorm and BatchNorm, need deviations from 1e-12 to 1e12 in float and 1e-100 to 1e100
- * in double.
+ * 1e-150 and 1e150. For DetachNorm, and for recorded gradients of norms other than LayerNorm,
+ * RMSNorm and BatchNorm, it holds for deviations from 1e-12 to 1e12 in float and from 1e-100 to
+ * 1e100 in double.
  */
 #ifndef NORMGRAD_NORM_OPS_H
 #define NORMGRAD_NORM_OPS_H

@@ -44,7 +44,8 @@
  *                 (1 + scale(c)) xhat + shift(c). A child named modulation, a FiLM, makes scale and
  *                 shift. c (N, k) belongs to samples and holds at all positions of x. One with x's
  *                 rank and k features in place of x's, (N, T, k) or (N, k, H, W), holds for each
- *                 position; dimensions of 1 broadcast. Default: no condition
+ *                 position; dimensions of 1 broadcast. Default: no condition. A norm without this
+ *                 setting gets it by .no_affine = true and an ng_film_new(C, .condition = k) behind
  *     momentum    of running statistics, r += momentum (statistic - r); default 0.1 */
 #ifndef NORMGRAD_NORMS_H
 #define NORMGRAD_NORMS_H

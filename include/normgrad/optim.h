@@ -276,7 +276,8 @@ NG_API double ng_clip_grad_norm(ng_module *module, double max_norm);
 /* Clamps each element of each gradient to [-limit, limit]. */
 NG_API ng_status ng_clip_grad_value(ng_module *module, double limit);
 
-/* Sets every gradient to zero, for loops that do not step. */
+/* Sets every gradient to zero: for a network that has got gradients and takes no step, such as the
+ * critic after a step of the generator. */
 NG_API void ng_zero_grads(ng_module *module);
 
 NG_END_C

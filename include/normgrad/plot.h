@@ -35,9 +35,9 @@ NG_BEGIN_C
  * of runs of an ng_history_summary_new, and what ng_watch has logged. With .band, NAME_low and
  * NAME_high are the band of the series NAME.
  *
- * A NaN, a value beyond 1e300 and on a logarithmic axis one below 1e-300 leave a gap in the curve,
- * or in the band if it is a value of the band. A step at which a series was not logged leaves none.
- * The key says which curves have no value that can be drawn. If a curve has more than four values
+ * A curve, or a band, has a gap at a NaN, at a value beyond 1e300, and on a logarithmic axis at one
+ * below 1e-300. It has none at a step at which the series was not logged. The key says which curves
+ * have no value that can be drawn. If a curve has more than four values
  * for each column of pixels, only the first, last, lowest and highest of each column are drawn,
  * which looks the same. 30 curves look different.
  *
@@ -64,9 +64,9 @@ typedef struct {
     int width, height; /* in pixels, of text in characters; default: by the number of panels */
     bool keep;         /* also write NAME.dat, the values, and NAME.gp, with which gnuplot draws the
                           figure again */
-    bool live; /* for "-" and NULL: called at each step, redraws the same terminal or window twice a
-                  second. gnuplot ends with the history, whose last values ng_history_free shows, or
-                  with the program. Not with .histories and .names */
+    bool live; /* for "-" and NULL, in a call at each step: redraws the same terminal or window
+                  twice a second. ng_history_free shows the last values and ends gnuplot. Not with
+                  .histories and .names */
     const char *path;
 } ng_plot_options;
 #define ng_plot(history, ...) ng_plot_with(history, NG_NAMED(ng_plot_options, path, __VA_ARGS__))

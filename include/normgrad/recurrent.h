@@ -4,6 +4,10 @@
  *     ng_tensor *h = ng_forward(lstm, tape, x, .lengths = lengths);
  *     ng_recurrent_state state = NG_NO_STATE;
  *     h = ng_forward_recurrent(lstm, tape, x, NG_NONE, &state);
+ *     ng_recurrent_state kept = {ng_copy_new(state.h, NG_F32), ng_copy_new(state.c, NG_F32)};
+ *     ng_tape_reset(tape);
+ *     state.h = ng_tape_own(tape, kept.h), state.c = ng_tape_own(tape, kept.c);
+ *     h = ng_forward_recurrent(lstm, tape, y, NG_NONE, &state);
  *     ng_module_free(lstm);
  *
  *     ng_rnn_new(features, hidden)    h' = tanh(W_ih x + b_ih + W_hh h + b_hh)
@@ -59,8 +63,9 @@ NG_API ng_module *ng_lstm_new_with(int64_t features, ng_recurrent_new_options op
  * and of an LSTM c, each (layers directions, N, hidden); NG_NONE is zeros. lengths is as in
  * ng_forward, or NG_NONE.
  *
- * The new state belongs to the tape: to continue from it after ng_tape_reset, keep copies
- * (ng_copy_new). A module that is no RNN, GRU or LSTM is NG_EVALUE. */
+ * The new state belongs to the tape: to continue from it after ng_tape_reset, keep copies, as in
+ * the example above. With one layer and direction ng_squeeze(tape, state.h, 0) is (N, hidden). A
+ * module that is no RNN, GRU or LSTM is NG_EVALUE. */
 NG_API ng_tensor *ng_forward_recurrent(ng_module *module, ng_tape *tape, ng_tensor *x,
                                        ng_tensor *lengths, ng_recurrent_state *state);
 

@@ -33,8 +33,8 @@ NG_BEGIN_C
 
 /* Reductions of x over .axes, by default over all axes.
  *
- * ng_norm counts for .order = HUGE_VAL the largest |x|, and for .order = NG_ZERO the elements that
- * are not 0, without a gradient. Its powers do not overflow.
+ * For .order = HUGE_VAL ng_norm is the largest |x|; for .order = NG_ZERO it is the number of
+ * elements that are not 0, without a gradient. Its powers do not overflow.
  *
  * Equal elements of ng_max and ng_min, and of ng_norm with HUGE_VAL, share the gradient. The
  * gradients of ng_prod are right for zeros too. The gradients of ng_norm are 0 at y = 0, and for p

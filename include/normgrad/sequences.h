@@ -81,7 +81,7 @@ NG_API ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options);
 
 /* ---- Recurrence --------------------------------------------------------------------------- */
 
-/* The weights of a layer, its gates one above the other in PyTorch's order; it has G gates: 1 in an
+/* The weights of a layer. Its G gates stand one above the other in PyTorch's order; G is 1 in an
  * RNN, 3 in a GRU, 4 in an LSTM. */
 typedef struct {
     ng_tensor *weight_ih, *weight_hh; /* (G H, F) and (G H, H) */

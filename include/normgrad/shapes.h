@@ -31,7 +31,7 @@
  *     ng_argsort(tape, x)                            their indices
  *     ng_top_k(tape, x, k)                           the k largest
  *
- * x may be int64 too, but for ng_shift, ng_tril, ng_triu, the scatter-adds and sorts.
+ * x may be int64 too, except in ng_shift, ng_tril, ng_triu, the scatter-adds and the sorts.
  *
  * An operation that changes nothing returns x itself, for example a reshape to x's own shape. The
  * gradient of the result is then that of x.

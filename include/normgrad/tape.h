@@ -20,6 +20,7 @@
  *     ng_variable(tape, x)                  x as a leaf of the tape
  *     ng_tape_write_dot(tape, root, path)   the graph for Graphviz
  *     ng_record(...)                        an operation of your own
+ *     ng_tape_free(tape)                    frees it with all that it owns
  */
 #ifndef NORMGRAD_TAPE_H
 #define NORMGRAD_TAPE_H
@@ -32,16 +33,15 @@ NG_BEGIN_C
 typedef struct ng_tape ng_tape;
 NG_API ng_tape *ng_tape_new(void);
 
-/* Inside a gradient rule, a definition or a recomputed pass, to free or to reset the tape is
- * NG_ESTATE, and does nothing. */
-NG_API void ng_tape_free(ng_tape *tape);
-
 /* Ends the life of every tensor computed on the tape. The memory is kept for the next step, so a
  * training loop allocates nothing after its first steps.
  *
  * Do not use a tensor from before the reset. Ops and readers (ng_item, ng_get, ng_print) refuse it
  * with NG_ESTATE, and name the function that made it, until its memory is given to a new result.
- * After that nobody can tell: the pointer shows other numbers, or the program crashes. */
+ * After that the mistake is not noticed: the pointer shows other numbers, or the program crashes.
+ *
+ * To reset or to free the tape inside a gradient rule, a definition or a recomputed pass is
+ * NG_ESTATE, and does nothing. */
 NG_API void ng_tape_reset(ng_tape *tape);
 
 /* Gives a tensor of yours to the tape, which frees it at its next reset, and returns it:
@@ -70,6 +70,8 @@ typedef struct {
     int64_t bytes_kept; /* allocated, and kept for later steps */
 } ng_tape_usage;
 NG_API ng_tape_usage ng_tape_used(const ng_tape *tape);
+
+NG_API void ng_tape_free(ng_tape *tape); /* takes NULL; frees all that the tape owns */
 
 /* ---- Gradients ---------------------------------------------------------------------------- */
 
@@ -189,7 +191,8 @@ struct ng_op {
      * switches it on for the ops that it differentiates. */
     void (*gradient)(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx);
 
-    /* Writes the same gradients into memory. Another status than NG_OK ends the sweep with it. */
+    /* Writes the same gradients into memory. A status other than NG_OK ends the backward pass,
+     * which returns it. */
     ng_status (*backward)(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ng_slot *dx);
 
     /* The output, composed of primitives from node->inputs and node->attributes. */

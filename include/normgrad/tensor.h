@@ -13,7 +13,6 @@
  *     ng_tensor_from(dtype, shape, NG_VALUES(...))   numbers that you write
  *     ng_tensor_from_array(dtype, shape, array)      a copy of an array
  *     ng_copy_new(x, dtype)                          a copy of a tensor
- *     ng_tensor_free(x)                              frees a tensor of yours
  *     ng_shape_of(x)                                 its shape; ng_rank, ng_size, ng_dim
  *     ng_data_f32(x)                                 its elements; ng_data_f64, ng_data_i64
  *     ng_item(x)                                     its only element; ng_get(x, i), ng_at(x, i, j)
@@ -21,6 +20,7 @@
  *     ng_set(x, i, value)                            sets an element; ng_fill, ng_copy_values
  *     ng_require_grad(x)                             makes x a leaf that gets gradients
  *     ng_grad(x)                                     its gradient; ng_set_grad, ng_zero_grad
+ *     ng_tensor_free(x)                              frees a tensor of yours
  *
  * Every tensor has one of three owners, who ends its life:
  *
@@ -68,14 +68,14 @@ typedef struct ng_axes {
     NG_AXES_IN_CXX
 } ng_axes;
 
-/* Two macros are two arguments, a list and its length: NG_VALUES(1, 2, 3, 4) numbers, as for
- * ng_tensor_from, and NG_TENSORS(a, b) tensors, as for ng_concat. */
+/* Two macros each write two arguments, a list and its length: NG_VALUES(1, 2, 3, 4) numbers, for
+ * ng_tensor_from, and NG_TENSORS(a, b) tensors, for ng_concat. */
 
 /* In place of an optional tensor: there is none. (NULL means that an earlier call failed.) */
 NG_API extern ng_tensor ng_none_tensor;
 #define NG_NONE (&ng_none_tensor)
 
-/* ---- Make (yours: give back with ng_tensor_free) ------------------------------------------ */
+/* ---- Make (the tensor is yours: ng_tensor_free) ------------------------------------------- */
 
 /* Tensors of one value, or of random values: uniform in [low, high), or normal with mean and
  * deviation. Uniform int64 values are the whole numbers in [low, high); NG_EVALUE if there is none.
@@ -98,8 +98,8 @@ NG_API ng_tensor *ng_tensor_from(ng_dtype dtype, ng_shape shape, const double *v
 
 /* A copy of an array that holds the shape's elements, row by row, converted to `dtype`. The array
  * is of float, double, int, long or long long, or an array of such arrays; other types do not
- * compile. Its length must be the shape's size, NG_ESHAPE; that of a pointer is not known. What a
- * void pointer points to is taken for elements of `dtype`.
+ * compile. A length other than the shape's size is NG_ESHAPE; the length behind a pointer is not
+ * known. A void pointer must point to elements of `dtype`.
  *     float a[3][2];  ng_tensor_from_array(NG_F64, NG_SHAPE(3, 2), a) */
 #define ng_tensor_from_array(dtype, shape, array)                                                  \
     ng_tensor_from_array_with(dtype, shape, array, NG_ELEMENT(array), NG_BYTES(array))
@@ -108,9 +108,6 @@ NG_API ng_tensor *ng_tensor_from_array_with(ng_dtype dtype, ng_shape shape, cons
 
 /* A copy of values only (no gradient, no history) in the same or another dtype. */
 NG_API ng_tensor *ng_copy_new(const ng_tensor *x, ng_dtype dtype);
-
-/* Frees a tensor of yours with its gradient. Ignores NULL and tensors of a tape or a module. */
-NG_API void ng_tensor_free(ng_tensor *x);
 
 /* ---- Inspect ------------------------------------------------------------------------------ */
 
@@ -121,8 +118,8 @@ NG_API int64_t ng_dim(const ng_tensor *x, int axis); /* axis -1 is the last; -1 
 NG_API ng_shape ng_shape_of(const ng_tensor *x);     /* NG_SCALAR for NULL */
 
 /* The elements, row by row, to read and to write; NULL with NG_EDTYPE if the tensor has another
- * dtype. After writing call ng_touch(x): if x, or a tensor that shares its memory as a view does,
- * is an operand of a recorded op, a backward pass through that op is then an error. */
+ * dtype. After writing call ng_touch(x). A backward pass through an op that was recorded with the
+ * old elements of x, or of a view of x, is then an error. */
 NG_API float *ng_data_f32(const ng_tensor *x);
 NG_API double *ng_data_f64(const ng_tensor *x);
 NG_API int64_t *ng_data_i64(const ng_tensor *x);
@@ -169,9 +166,9 @@ NG_API ng_tensor *ng_require_grad(ng_tensor *x);
 NG_API bool ng_requires_grad(const ng_tensor *x);
 
 /* The gradient that ng_backward has accumulated in a leaf, in x's shape; it lives as long as x.
- * NULL with NG_EGRAD if no backward pass has reached x; ng_has_grad asks without an error. As an
- * operand or a cotangent it is read as it was before the pass. A gradient rule does not call this
- * for a leaf of the pass that it runs in. */
+ * NULL with NG_EGRAD if no backward pass has reached x; ng_has_grad asks without an error. A
+ * backward pass that has this gradient as an operand or a cotangent reads it as it was before the
+ * pass. A gradient rule must not call ng_grad for a leaf of its own pass. */
 NG_API ng_tensor *ng_grad(ng_tensor *x);
 NG_API bool ng_has_grad(const ng_tensor *x);
 
@@ -182,6 +179,11 @@ NG_API ng_status ng_set_grad(ng_tensor *x, const ng_tensor *g);
 /* Sets the gradient to zero. A training loop need not call it: after an optimizer's step the next
  * backward pass overwrites the gradient. */
 NG_API void ng_zero_grad(ng_tensor *x);
+
+/* ---- Free --------------------------------------------------------------------------------- */
+
+/* Frees a tensor of yours with its gradient. Ignores NULL and tensors of a tape or a module. */
+NG_API void ng_tensor_free(ng_tensor *x);
 
 NG_END_C
 
