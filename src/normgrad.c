@@ -48,7 +48,6 @@
 #include "kernels/walk.c"
 #include "kernels/select.c"
 #include "kernels/conv.c"
-#include "kernels/recurrent.c"
 
 /* Process groups and their sums. */
 #include "group/group.c"

@@ -284,62 +284,17 @@ static inline int64_t ng_cell_gates(ng_cell cell)
     return cell == NG_CELL_LSTM ? 4 : cell == NG_CELL_GRU ? 3 : 1;
 }
 
-/* Rows of an array, `row` elements apart. */
-typedef struct {
-    void *at;
-    int64_t row;
-} ng_rows;
-
-/* One step of a cell for some rows of a batch, states (rows, hidden). A row whose length is not
- * above `step` keeps its state, and gives and gets no gradient. */
+/* One step of a GRU or an LSTM for some rows. What is computed backward is added. */
 typedef struct {
     ng_cell cell;
-    int64_t rows, hidden, step;
-    const int64_t *lengths;         /* (rows), or NULL: all take the step */
-    ng_rows gates;                  /* (rows, G hidden): the sums, then what becomes of them */
-    ng_rows product;                /* GRU: W_hh h + b_hh, (rows, 3 hidden) */
-    ng_rows h, c, h_after, c_after; /* the states before and after; c is LSTM's */
-    ng_rows y;                      /* h after, 0 where the row has ended; backward its gradient */
-    ng_rows dgates, dproduct;       /* backward: of gates, of product; 0 where the row has ended */
-    ng_rows dh, dc; /* backward: of the states after, then of those before, of h but for what comes
-                       through the product of matrices */
+    int64_t rows, hidden;
+    const void *input, *product; /* W_ih x and W_hh h with their biases, (rows, G hidden) */
+    const void *state;           /* GRU: h (rows, hidden); LSTM: h and c (2, rows, hidden) */
+    void *after;                 /* the next state */
+    void *gates;                 /* (rows, G hidden), for the backward pass */
+    const void *dafter;
+    void *dinput, *dproduct, *dstate; /* of the LSTM's h, which no gate reads, nothing */
 } ng_cell_step;
-
-/* A layer of a recurrent network in one direction: x (rows, steps, features), y (rows, steps +
- * last, hidden): the last are the final h and c. */
-typedef struct {
-    ng_cell cell;
-    int64_t rows, steps, features, hidden, last;
-    const int64_t *lengths; /* (rows), or NULL */
-    bool reverse;           /* from the last step to the first */
-} ng_recurrent_shape;
-
-/* Its operands: w_ih (G hidden, features), w_hh (G hidden, hidden), biases (G hidden), first states
- * (rows, hidden); biases and states may be NULL, which is 0. */
-typedef struct {
-    const void *x, *w_ih, *w_hh, *b_ih, *b_hh, *h0, *c0;
-} ng_recurrent_operands;
-
-/* Its memory. Rows are cut into blocks, which go through the steps in chunks; what a block computes
- * is contiguous, in the order of its steps. The backward pass reads what the forward pass leaves:
- *
- *     gates; product (GRU's)  (rows steps, G hidden)
- *     h; c (LSTM's)           (rows (steps + 1), hidden), the states before each step, and the last
- *     weight, bias            (hidden, G hidden), W_hh the other way round; (G hidden)
- *     x                       (ng_recurrent_rows, features), the chunks' part of x
- *
- * The backward pass needs dgates and dproduct (GRU's) (ng_recurrent_rows, G hidden), dh and dc
- * (rows, hidden), and ng_recurrent_parts elements for sums of the weights' gradients. */
-typedef struct {
-    void *gates, *product, *h, *c, *weight, *bias, *x;
-} ng_recurrent_kept;
-typedef struct {
-    void *dgates, *dproduct, *dh, *dc, *parts;
-} ng_recurrent_scratch;
-
-typedef struct {
-    ng_slot dx, dw_ih, dw_hh, db_ih, db_hh, dh0, dc0;
-} ng_recurrent_gradients;
 
 /* A table: one pointer for each line of kernels.def. */
 typedef struct {
@@ -373,15 +328,5 @@ void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const vo
 void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
                       const void *dy, ng_conv_gradients gradients, void *scratch);
 int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backward);
-
-/* A recurrent layer. */
-int64_t ng_recurrent_rows(const ng_recurrent_shape *shape);
-int64_t ng_recurrent_parts(const ng_recurrent_shape *shape);
-void ng_recurrent(ng_dtype dtype, const ng_recurrent_shape *shape,
-                  const ng_recurrent_operands *operands, const ng_recurrent_kept *kept, void *y);
-void ng_recurrent_backward(ng_dtype dtype, const ng_recurrent_shape *shape,
-                           const ng_recurrent_operands *operands, const ng_recurrent_kept *kept,
-                           const void *dy, const ng_recurrent_scratch *scratch,
-                           const ng_recurrent_gradients *gradients);
 
 #endif

@@ -63,28 +63,14 @@ static ng_tensor *recurrent_run(const recurrent *layer, ng_tape *tape, ng_tensor
                                 ng_tensor *lengths, ng_recurrent_state *state, bool wanted)
 {
     direction *d = &layer->directions[which];
-    const bool reverse = which % directions_in(layer);
-    const ng_recurrent_weights weights = weights_in_use(tape, &d->weights);
-    if (layer->options.norm) {
-        const ng_recurrent_composition composition = {.cell = layer->cell,
-                                                      .reverse = reverse,
-                                                      .weights = weights,
-                                                      .first = *state,
-                                                      .lengths = lengths,
-                                                      .norm = normalized,
-                                                      .layer = d};
-        const bool fits = ng_recurrent_fits(layer->base.type->name, tape, x, &composition);
-        return fits ? ng_recurrent_composed(tape, x, &composition, state) : NULL;
-    }
-    const ng_recurrent_options options = {.reverse = reverse,
-                                          .relu = layer->cell == NG_CELL_RELU,
-                                          .last = wanted ? state : NULL,
-                                          .lengths = lengths};
-    switch (layer->cell) {
-    case NG_CELL_GRU: return ng_gru_with(tape, x, weights, *state, options);
-    case NG_CELL_LSTM: return ng_lstm_with(tape, x, weights, *state, options);
-    default: return ng_rnn_with(tape, x, weights, *state, options);
-    }
+    const ng_recurrence run = {.cell = layer->cell,
+                               .reverse = which % directions_in(layer),
+                               .weights = weights_in_use(tape, &d->weights),
+                               .first = *state,
+                               .lengths = lengths,
+                               .norm = layer->options.norm ? normalized : NULL,
+                               .norms = d};
+    return ng_recur(layer->base.type->name, tape, x, &run, wanted ? state : NULL);
 }
 
 /* The which-th matrix (N, hidden) of states (layers directions, N, hidden), or NG_NONE. */
