@@ -77,6 +77,8 @@
 #include "ops/norm.c"
 #include "ops/row_norm.c"
 #include "ops/batch_norm.c"
+#include "ops/batch_renorm.c"
+#include "ops/ghost_batch_norm.c"
 #include "ops/group.c"
 #include "ops/group_norm.c"
 #include "ops/channel_norm.c"

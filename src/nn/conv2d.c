@@ -2,7 +2,7 @@
  * ones. */
 #include "nn/module.h"
 #include "nn/window.h"
-#include "ops/op.h"
+#include "ops/conv.h"
 #include <math.h>
 
 typedef struct {

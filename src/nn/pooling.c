@@ -1,7 +1,7 @@
 /* Pooling, upsampling and flattening as modules; formulas are in images.h. */
 #include "nn/module.h"
 #include "nn/window.h"
-#include "ops/op.h"
+#include "ops/pool.h"
 
 /* ---- Windows ------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* Scale, shift and running statistics of the layers that normalize over the batch. */
 #include "norms/batch_state.h"
 #include "core/tensor.h"
-#include "ops/op.h"
+#include "ops/batch_norm.h"
 #include "tape/tape.h"
 
 ng_batch_state ng_batch_state_add(ng_module *base, int64_t channels, const char *spread,

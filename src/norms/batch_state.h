@@ -3,7 +3,7 @@
 #define NG_NORMS_BATCH_STATE_H
 
 #include "nn/module.h"
-#include "ops/op.h"
+#include "ops/batch_norm.h"
 
 typedef struct {
     ng_tensor *gamma, *beta; /* (channels), or NG_NONE */

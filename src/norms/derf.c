@@ -1,6 +1,5 @@
 /* Derf: y = gamma erf(alpha x + s) + beta, in place of a norm, without statistics. */
 #include "nn/module.h"
-#include "ops/op.h"
 
 typedef struct {
     ng_module base;

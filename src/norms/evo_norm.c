@@ -1,7 +1,7 @@
 /* EvoNorm: normalization and activation in one formula. B0 uses the variances of the batch and of
  * each sample, S0 that of groups of a sample's channels. */
 #include "norms/batch_state.h"
-#include "ops/op.h"
+#include "ops/norm.h"
 
 typedef struct {
     ng_module base;

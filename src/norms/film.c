@@ -1,7 +1,6 @@
 /* FiLM: y = (1 + scale(c)) * x + shift(c), scale and shift of each channel made of a condition. The
  * conditional norms have one as a child. */
 #include "norms/film.h"
-#include "ops/op.h"
 
 typedef struct {
     ng_module base;

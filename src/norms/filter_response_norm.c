@@ -1,7 +1,7 @@
 /* Filter response normalization, y = gamma x / sqrt(mean(x^2) + eps) + beta over the positions of a
  * channel, and the thresholded linear unit, max(y, tau). */
 #include "nn/module.h"
-#include "ops/op.h"
+#include "ops/norm.h"
 
 typedef struct {
     ng_module base;

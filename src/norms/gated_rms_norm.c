@@ -1,6 +1,5 @@
 /* Gated RMSNorm: y = norm(x silu(z)) gamma, or norm(x) gamma silu(z), z being the input .gate. */
 #include "nn/module.h"
-#include "ops/op.h"
 
 typedef struct {
     ng_module base;

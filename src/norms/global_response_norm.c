@@ -1,7 +1,7 @@
 /* Global response normalization: y = x + gamma x s + beta, where s is the length of a channel of a
  * sample over its positions, divided by the mean of all channels' lengths. */
 #include "nn/module.h"
-#include "ops/op.h"
+#include "ops/norm.h"
 
 typedef struct {
     ng_module base;

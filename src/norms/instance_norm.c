@@ -2,7 +2,7 @@
  * statistics if it keeps them. */
 #include "norms/batch_state.h"
 #include "norms/film.h"
-#include "ops/op.h"
+#include "ops/norm.h"
 
 typedef struct {
     ng_module base;

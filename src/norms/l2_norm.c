@@ -1,6 +1,5 @@
 /* L2 normalization: y = gamma x / sqrt(sum x^2 + eps) over the last dimension, or the channels. */
 #include "nn/module.h"
-#include "ops/op.h"
 #include <math.h>
 
 typedef struct {

@@ -1,5 +1,6 @@
 /* Activations: y = f(x) of each element. */
-#include "ops/op.h"
+#include "ops/elementwise.h"
+#include "ops/norm.h"
 #include <math.h>
 
 #define ACTIVATION(op, map, rule, composed)                                                        \

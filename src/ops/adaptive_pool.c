@@ -1,5 +1,5 @@
 /* Pooling of lines and images to a given size. */
-#include "ops/op.h"
+#include "ops/pool.h"
 
 /* Splits an axis of length n into m parts, of which neighbours may overlap, and reduces each to one
  * element. If m divides n, the parts get an axis of their own. */

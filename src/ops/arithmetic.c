@@ -1,5 +1,5 @@
 /* Arithmetic of two tensors, broadcasting, and of a tensor and a number. */
-#include "ops/op.h"
+#include "ops/elementwise.h"
 
 /* ---- Gradient rules: da and db are in the shape of y, and are summed back to a's and b's --- */
 

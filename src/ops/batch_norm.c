@@ -22,8 +22,8 @@
  * kernels/norm_second.inc. Else it is the gradient of the definition. At 256x128 with its backward
  * pass the op takes 0.2 of its definition's time, and by batch_norm_dx a step with a gradient
  * penalty takes 0.7 to 0.8. */
+#include "ops/batch_norm.h"
 #include "group/collective.h"
-#include "ops/op.h"
 #include <string.h>
 
 /* What a node keeps. */

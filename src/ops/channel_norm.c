@@ -11,7 +11,7 @@
  *
  * Of images (16, 16, 16, 16) with its backward pass it takes 0.5 of its definition's time.
  */
-#include "ops/op.h"
+#include "ops/norm.h"
 
 typedef struct {
     ng_group_shape shape; /* (N, C, positions) */

@@ -1,5 +1,5 @@
 /* Constants on the tape, and changes of dtype. */
-#include "ops/op.h"
+#include "ops/losses.h"
 #include <math.h>
 #include <string.h>
 

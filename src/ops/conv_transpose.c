@@ -6,7 +6,7 @@
  *
  * that is, each element of x adds a window of weights, times itself, to the result (ng_fold). Here
  * `shape` is that of the convolution: its channels are O, its outputs C. */
-#include "ops/op.h"
+#include "ops/conv.h"
 
 /* ---- Gradient and definition -------------------------------------------------------------- */
 

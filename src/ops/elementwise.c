@@ -1,5 +1,5 @@
 /* Functions of each element: y = f(x), any shape. */
-#include "ops/op.h"
+#include "ops/elementwise.h"
 #include <math.h>
 
 /* ---- Gradient rules ---------------------------------------------------------------------- */

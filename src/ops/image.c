@@ -5,7 +5,7 @@
  *     x[n, i, r stride - padding + j dilation, c stride - padding + k dilation]
  *
  * for j < kernel_h, k < kernel_w; what lies outside the image is 0, for max pooling -Inf. */
-#include "ops/op.h"
+#include "ops/pool.h"
 #include <math.h>
 
 static const char in_avg_pool[] = "in average pooling";

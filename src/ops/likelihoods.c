@@ -1,5 +1,5 @@
 /* Losses of log-probabilities: nll, class weights, Kullback-Leibler; and accuracy. */
-#include "ops/op.h"
+#include "ops/losses.h"
 #include <math.h>
 
 /* For each row the element of its label, that element's factor, and whether the row counts. */

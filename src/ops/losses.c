@@ -1,5 +1,5 @@
 /* Losses of predictions and targets: for each element or row, or their sum or mean. */
-#include "ops/op.h"
+#include "ops/losses.h"
 #include <math.h>
 
 /* ---- Reductions ----------------------------------------------------------------------------- */

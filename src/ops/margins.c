@@ -1,5 +1,5 @@
 /* Losses with a margin, and of a predicted normal distribution. */
-#include "ops/op.h"
+#include "ops/losses.h"
 #include <math.h>
 
 /* ---- What they share ----------------------------------------------------------------------- */

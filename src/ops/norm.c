@@ -1,5 +1,5 @@
 /* What the norms share: checks of operands and settings, statistics, composition of ops. */
-#include "ops/op.h"
+#include "ops/norm.h"
 #include <math.h>
 
 /* ---- Operands and settings ---------------------------------------------------------------- */

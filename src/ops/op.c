@@ -1,5 +1,5 @@
 /* What the files of ops share: checks of operands and settings, functions of each element. */
-#include "ops/op.h"
+#include "ops/elementwise.h"
 #include <float.h>
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Running sums and products, products, norms and the angle between vectors. */
-#include "ops/op.h"
+#include "ops/reduce.h"
 #include <float.h>
 #include <math.h>
 

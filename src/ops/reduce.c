@@ -1,5 +1,5 @@
 /* Reductions over any axes: sum, mean, variance, max, logsumexp; the inner product; argmax. */
-#include "ops/op.h"
+#include "ops/reduce.h"
 #include <math.h>
 #include <string.h>
 

@@ -15,7 +15,7 @@
  * recorded gradient and the gradient of that take 28 and 60 us, by the definition 120 and 165. A
  * step with a gradient penalty takes 0.7 to 0.8.
  */
-#include "ops/op.h"
+#include "ops/norm.h"
 
 typedef struct {
     ng_row_norm_shape shape;

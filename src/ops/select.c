@@ -1,5 +1,5 @@
 /* Rows by index, where, and comparisons. */
-#include "ops/op.h"
+#include "ops/elementwise.h"
 
 /* ---- Index operands ----------------------------------------------------------------------- */
 

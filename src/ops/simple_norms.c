@@ -1,5 +1,5 @@
 /* ScaleNorm, DetachNorm, LocalResponseNorm and DynamicTanh, composed of other ops. */
-#include "ops/op.h"
+#include "ops/norm.h"
 #include <math.h>
 
 /* Whether c is the one number that `name` has to be. */

@@ -1,6 +1,6 @@
 /* Weight normalization, a weight of given direction and length; spectral normalization, a weight
  * divided by its largest singular value. */
-#include "ops/op.h"
+#include "ops/norm.h"
 #include <math.h>
 
 static bool weight_has_rows(const char *function, const char *name, const ng_tensor *w)

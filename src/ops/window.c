@@ -1,6 +1,6 @@
 /* Windows over images x (N, C, H, W), and over lines x (N, C, L), which are images of one row:
  * their settings with defaults, and whether they fit. */
-#include "ops/op.h"
+#include "ops/window.h"
 
 bool ng_is_image(const char *function, ng_shape shape)
 {
