@@ -42,9 +42,9 @@ NG_API ng_tensor *ng_uniform(ng_tape *tape, ng_dtype dtype, ng_shape shape, doub
  * and so is a number that is negative, Inf or NaN. */
 NG_API ng_tensor *ng_sample(ng_tape *tape, ng_tensor *probabilities);
 
-/* The numbers from, from + step, from + 2 step... up to, but without, `to`. If `step` leads away
- * from `to` there is no element; a step of 0 is NG_EVALUE. */
-NG_API ng_tensor *ng_arange(ng_tape *tape, ng_dtype dtype, double from, double to, double step);
+/* The numbers first, first + step, first + 2 step... up to, but without, `end`. If `step` leads
+ * away from `end` there is no element; a step of 0 is NG_EVALUE. */
+NG_API ng_tensor *ng_arange(ng_tape *tape, ng_dtype dtype, double first, double end, double step);
 
 /* The identity matrix (n, n). */
 NG_API ng_tensor *ng_eye(ng_tape *tape, ng_dtype dtype, int64_t n);

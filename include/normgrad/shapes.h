@@ -12,7 +12,7 @@
  *     ng_broadcast_to(tape, x, shape)                repeats x along axes of length 1
  *     ng_squeeze(tape, x, axis)                      removes an axis of length 1
  *     ng_unsqueeze(tape, x, axis)                    adds an axis of length 1
- *     ng_slice(tape, x, axis, from, to)              x[..., from:to, ...]
+ *     ng_slice(tape, x, axis, begin, end)            x[..., begin:end, ...]
  *     ng_pad(tape, x, axis, before, after)           zeros before and after x
  *     ng_concat(tape, parts, count, axis)            joins along an axis
  *     ng_stack(tape, parts, count, axis)             joins along a new axis
@@ -61,10 +61,9 @@ NG_API ng_tensor *ng_broadcast_to(ng_tape *tape, ng_tensor *x, ng_shape shape);
 NG_API ng_tensor *ng_squeeze(ng_tape *tape, ng_tensor *x, int axis);
 NG_API ng_tensor *ng_unsqueeze(ng_tape *tape, ng_tensor *x, int axis);
 
-/* y = x[..., from:to, ...] along an axis. Negative bounds count from the end; to = NG_END is the
- * end. */
+/* y = x[..., begin:end, ...] along an axis. Negative bounds count from its end, which is NG_END. */
 #define NG_END INT64_MAX
-NG_API ng_tensor *ng_slice(ng_tape *tape, ng_tensor *x, int axis, int64_t from, int64_t to);
+NG_API ng_tensor *ng_slice(ng_tape *tape, ng_tensor *x, int axis, int64_t begin, int64_t end);
 
 /* Zeros before and after x along an axis: the gradient of ng_slice. */
 NG_API ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, int64_t after);

@@ -17,9 +17,9 @@ static ng_tensor *pooled_along(ng_tape *tape, ng_tensor *x, int axis, int64_t m,
     }
     ng_tensor **parts = ng_tape_memory(tape, (size_t)m * sizeof(ng_tensor *));
     for (int64_t i = 0; parts && i < m; i++) {
-        const int64_t from = i * each + i * rest / m;
-        const int64_t to = (i + 1) * each + ((i + 1) * rest + m - 1) / m;
-        ng_tensor *part = ng_slice(tape, x, axis, from, to);
+        const int64_t begin = i * each + i * rest / m;
+        const int64_t end = (i + 1) * each + ((i + 1) * rest + m - 1) / m;
+        ng_tensor *part = ng_slice(tape, x, axis, begin, end);
         parts[i] = max ? ng_max(tape, part, .axes = along, .keepdim = true)
                        : ng_mean(tape, part, .axes = along, .keepdim = true);
     }
@@ -40,11 +40,12 @@ bool ng_adaptive_size_ok(const ng_pool_call *call)
 ng_tensor *ng_adaptive_pooled(ng_tape *tape, ng_tensor *x, const ng_pool_call *call)
 {
     const ng_shape size = call->size;
-    if (x->shape.rank != size.rank + 2 || ng_shape_span(x->shape, 2, x->shape.rank) == 0) {
-        ng_fail(NG_ESHAPE, "%s: x is %s, expected %s of at least one element", call->function,
-                ng_shape_print(x->shape).text, size.rank == 1 ? "(N, C, L)" : "(N, C, H, W)");
+    const bool fits =
+        x->shape.rank == size.rank + 2 && ng_shape_span(x->shape, 2, x->shape.rank) > 0;
+    if (!ng_expect_shape(fits, call->function, "x", x,
+                         size.rank == 1 ? "lines (N, C, L) of at least one element"
+                                        : "images (N, C, H, W) of at least one element"))
         return NULL;
-    }
     for (int i = size.rank - 1; x && i >= 0; i--)
         x = pooled_along(tape, x, 2 + i, size.dim[i], call->max);
     return x;

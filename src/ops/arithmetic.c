@@ -12,7 +12,7 @@ static ng_tensor *share(ng_tape *tape, ng_tensor *a, ng_tensor *b)
 }
 
 /* `instead` where the condition holds, else x. */
-static ng_tensor *or_else(ng_tape *tape, ng_tensor *condition, double instead, ng_tensor *x)
+static ng_tensor *replace_where(ng_tape *tape, ng_tensor *condition, double instead, ng_tensor *x)
 {
     return ng_where(tape, condition, ng_full(tape, ng_dtype_of(x), NG_SCALAR, instead), x);
 }
@@ -23,7 +23,7 @@ static ng_tensor *exponent_less_one(ng_tape *tape, ng_tensor *a, ng_tensor *b)
     ng_tensor *zero = ng_full(tape, ng_dtype_of(a), NG_SCALAR, 0);
     ng_tensor *both = ng_mul(tape, ng_equal(tape, ng_detach(tape, a), zero),
                              ng_equal(tape, ng_detach(tape, b), zero));
-    return or_else(tape, both, 0, ng_add_scalar(tape, b, -1));
+    return replace_where(tape, both, 0, ng_add_scalar(tape, b, -1));
 }
 
 /* a, but 1 where a is 0 and b at least 0, so that ln(a) a^b is 0 there, its limit for b > 0. */
@@ -32,7 +32,7 @@ static ng_tensor *base_of_log(ng_tape *tape, ng_tensor *a, ng_tensor *b)
     ng_tensor *zero = ng_full(tape, ng_dtype_of(a), NG_SCALAR, 0);
     ng_tensor *power = ng_mul(tape, ng_equal(tape, ng_detach(tape, a), zero),
                               ng_greater_equal(tape, ng_detach(tape, b), zero));
-    return or_else(tape, power, 1, a);
+    return replace_where(tape, power, 1, a);
 }
 
 static ng_tensor *summed_to(ng_tape *tape, ng_tensor *d, const ng_tensor *x)

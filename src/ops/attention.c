@@ -123,15 +123,17 @@ static ng_status attention_op_backward(ng_tape *tape, const ng_node *node, const
     const ng_tensor *const *in = (const ng_tensor *const *)node->inputs;
     const ng_kernels *kernels = ng_kernels_for(dy->dtype);
     const ng_attention_inputs inputs = inputs_of(saved, node->inputs);
-    ng_attention_gradients to = {dx[0], dx[1], dx[2]};
+    ng_attention_gradients gradients = {dx[0], dx[1], dx[2]};
     if (saved->packed) {
-        to.dk = to.dv = to.dq;
-        if (to.dk.data) to.dk.data = (char *)to.dk.data + packed_bytes(saved, in[0], 1);
-        if (to.dv.data) to.dv.data = (char *)to.dv.data + packed_bytes(saved, in[0], 2);
+        gradients.dk = gradients.dv = gradients.dq;
+        if (gradients.dk.data)
+            gradients.dk.data = (char *)gradients.dk.data + packed_bytes(saved, in[0], 1);
+        if (gradients.dv.data)
+            gradients.dv.data = (char *)gradients.dv.data + packed_bytes(saved, in[0], 2);
     }
     if (dx[3].data && !dx[3].accumulate) kernels->fill(dx[3].data, in[3]->size, 0);
     kernels->attention_backward(&saved->shape, inputs, node->output->data, saved->kept, dy->data,
-                                to);
+                                gradients);
     return NG_OK;
 }
 
@@ -211,12 +213,10 @@ static bool shape_beside(const ng_tensor *q, const ng_tensor *k, const ng_tensor
 static bool shape_packed(const ng_tensor *qkv, int64_t heads, ng_attention_shape *s)
 {
     const ng_shape a = qkv->shape;
-    if (a.rank != 3 || a.dim[2] % 3 != 0) {
-        ng_fail(NG_ESHAPE, "ng_self_attention: qkv is %s, expected (N, T, 3 features)",
-                ng_shape_print(a).text);
+    if (!ng_expect_shape(a.rank == 3 && a.dim[2] % 3 == 0, "ng_self_attention", "qkv", qkv,
+                         "(N, T, 3 features)") ||
+        !heads_divide("ng_self_attention", heads, a.dim[2] / 3))
         return false;
-    }
-    if (!heads_divide("ng_self_attention", heads, a.dim[2] / 3)) return false;
     s->batches = a.dim[0], s->queries = s->keys = a.dim[1];
     s->heads = heads, s->dim = a.dim[2] / 3 / heads;
     s->q = s->k = s->v = strides_beside(s->queries, s->dim, a.dim[2]);

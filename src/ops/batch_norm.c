@@ -78,12 +78,8 @@ bool ng_batch_accepts(ng_tape *tape, const ng_batch_call *o)
     const char *const names[] = {"x", "gamma", "beta", "running_mean", o->spread};
     ng_tensor *inputs[] = {o->x, o->gamma, o->beta, o->running_mean, o->running_spread};
     if (!ng_accepts_optional(function, tape, 1, 5, inputs, names)) return false;
-    if (o->x->shape.rank < 2) {
-        ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...)", function,
-                ng_shape_print(o->x->shape).text);
-        return false;
-    }
-    if (!ng_affine_fits(function, o->gamma, o->beta, NG_SHAPE(o->x->shape.dim[1]), o->x) ||
+    if (!ng_expect_shape(o->x->shape.rank >= 2, function, "x", o->x, "(N, C, ...)") ||
+        !ng_affine_fits(function, o->gamma, o->beta, NG_SHAPE(o->x->shape.dim[1]), o->x) ||
         !running_ok(o, "running_mean", o->running_mean) ||
         !running_ok(o, o->spread, o->running_spread) ||
         !batch_settings_ok(function, o->eps, o->momentum))
@@ -124,9 +120,9 @@ static ng_tensor *real_rows(ng_tape *tape, const ng_tensor *mask, int64_t rows)
     for (int64_t i = 0; i < mask->size; i++) count += ng_tensor_load(mask, i) != 0;
     ng_tensor *index = ng_result(tape, NG_I64, NG_SHAPE(count * each));
     if (!index) return NULL;
-    int64_t *to = index->data;
+    int64_t *next = index->data;
     for (int64_t i = 0; i < mask->size; i++)
-        for (int64_t j = 0; j < each && ng_tensor_load(mask, i) != 0; j++) *to++ = i * each + j;
+        for (int64_t j = 0; j < each && ng_tensor_load(mask, i) != 0; j++) *next++ = i * each + j;
     return index;
 }
 
@@ -173,9 +169,9 @@ static ng_moments moments_of_both(const ng_moments *a, const ng_moments *b)
                         .squares = a->squares + b->squares + delta * delta * (a->n * b->n / n)};
 }
 
-void ng_moments_add(const ng_moments *from, ng_moments *to, int64_t count)
+void ng_moments_add(const ng_moments *others, ng_moments *sums, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) to[i] = moments_of_both(&to[i], &from[i]);
+    for (int64_t i = 0; i < count; i++) sums[i] = moments_of_both(&sums[i], &others[i]);
 }
 
 bool ng_moments_combine(ng_group *group, const char *function, ng_moments *moments,
@@ -249,12 +245,12 @@ static void running_statistics(const ng_batch_call *o, batch_attributes *saved, 
 
 void ng_batch_move(const ng_batch_call *o, const ng_batch_moments *batch)
 {
-    const double *const from[] = {batch->mean, batch->spread}, factor[] = {1, batch->factor};
+    const double *const targets[] = {batch->mean, batch->spread}, factor[] = {1, batch->factor};
     ng_tensor *const running[] = {o->running_mean, o->running_spread};
     for (int i = 0; i < 2 && batch->mean && o->momentum != 0; i++) {
         if (ng_is_none(running[i])) continue;
         ng_kernels_for(running[i]->dtype)
-            ->move_toward(running[i]->data, from[i], factor[i], o->momentum, running[i]->size);
+            ->move_toward(running[i]->data, targets[i], factor[i], o->momentum, running[i]->size);
         ng_touch(running[i]);
     }
 }
@@ -288,11 +284,11 @@ static bool own_sums(ng_tape *tape, const ng_node *node, const ng_tensor *dy, ch
     sums->dgamma = ng_result_full(tape, x->dtype, shape, 0);
     sums->dbeta = ng_result_full(tape, x->dtype, shape, 0);
     if (!sums->dgamma || !sums->dbeta) return false;
-    const ng_norm_gradients to = {.dgamma.data = sums->dgamma->data,
-                                  .dbeta.data = sums->dbeta->data};
+    const ng_norm_gradients gradients = {.dgamma.data = sums->dgamma->data,
+                                         .dbeta.data = sums->dbeta->data};
     if (dy->size)
-        ng_kernels_for(x->dtype)->column_norm_backward(&saved->shape, x->data, NULL,
-                                                       saved->statistics, dy->data, true, to);
+        ng_kernels_for(x->dtype)->column_norm_backward(
+            &saved->shape, x->data, NULL, saved->statistics, dy->data, true, gradients);
     return true;
 }
 
@@ -410,14 +406,14 @@ static ng_tensor *batch_norm_dx_definition(ng_tape *tape, const ng_node *node)
 }
 
 static ng_status batch_norm_dx_backward(ng_tape *tape, const ng_node *node, const ng_tensor *u,
-                                        ng_slot *to)
+                                        ng_slot *slots)
 {
     (void)tape;
     const batch_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
-    ng_kernels_for(x->dtype)->column_norm_second(&saved->shape, x->data, gamma->data,
-                                                 saved->statistics, dy->data, u->data,
-                                                 (ng_second_gradients){to[0], to[1], to[2]});
+    ng_kernels_for(x->dtype)->column_norm_second(
+        &saved->shape, x->data, gamma->data, saved->statistics, dy->data, u->data,
+        (ng_second_gradients){slots[0], slots[1], slots[2]});
     return NG_OK;
 }
 

@@ -54,8 +54,8 @@ typedef struct {
     double n, mean, low, squares;
 } ng_moments;
 
-/* Adds those of other numbers: to[i] becomes that of both. */
-void ng_moments_add(const ng_moments *from, ng_moments *to, int64_t count);
+/* Adds those of other numbers: sums[i] becomes that of both. */
+void ng_moments_add(const ng_moments *others, ng_moments *sums, int64_t count);
 
 /* Replaces each by that of all ranks' numbers, in a call of the group. `rows` has room for those of
  * all ranks. */

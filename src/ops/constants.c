@@ -143,27 +143,27 @@ ng_tensor *ng_sample(ng_tape *tape, ng_tensor *probabilities)
 /* ---- Of indices --------------------------------------------------------------------------- */
 
 /* How many numbers there are before `to`, also where the quotient is rounded up. */
-static double steps_before(double from, double to, double step)
+static double steps_before(double first, double end, double step)
 {
-    const double count = ceil((to - from) / step), last = from + (count - 1) * step;
-    return count > 0 && (step > 0 ? last >= to : last <= to) ? count - 1 : count;
+    const double count = ceil((end - first) / step), last = first + (count - 1) * step;
+    return count > 0 && (step > 0 ? last >= end : last <= end) ? count - 1 : count;
 }
 
-ng_tensor *ng_arange(ng_tape *tape, ng_dtype dtype, double from, double to, double step)
+ng_tensor *ng_arange(ng_tape *tape, ng_dtype dtype, double first, double end, double step)
 {
     static const char function[] = "ng_arange";
-    const double count = steps_before(from, to, step);
-    if (tape && !(isfinite(from) && isfinite(step) && step != 0 && count < 0x1p53)) {
+    const double count = steps_before(first, end, step);
+    if (tape && !(isfinite(first) && isfinite(step) && step != 0 && count < 0x1p53)) {
         ng_fail(NG_EVALUE,
                 "%s: from %g to %g in steps of %g, expected finite numbers, a step that is not 0 "
                 "and fewer than 2^53 of them",
-                function, from, to, step);
+                function, first, end, step);
         return NULL;
     }
     ng_tensor *x =
         constant(function, tape, dtype, NG_SHAPE(tape && count > 0 ? (int64_t)count : 0));
     if (!x) return NULL;
-    for (int64_t i = 0; i < x->size; i++) ng_tensor_store(x, i, from + (double)i * step);
+    for (int64_t i = 0; i < x->size; i++) ng_tensor_store(x, i, first + (double)i * step);
     return x;
 }
 
@@ -216,13 +216,13 @@ static const ng_op cast_op = {.name = "cast", .gradient = cast_gradient};
 static void convert(const ng_tensor *x, ng_tensor *y)
 {
     if (y->dtype == NG_F64 && x->dtype == NG_F32) {
-        const float *from = x->data;
-        double *to = y->data;
-        for (int64_t i = 0; i < x->size; i++) to[i] = (double)from[i];
+        const float *in = x->data;
+        double *out = y->data;
+        for (int64_t i = 0; i < x->size; i++) out[i] = (double)in[i];
     } else if (y->dtype == NG_F32 && x->dtype == NG_F64) {
-        const double *from = x->data;
-        float *to = y->data;
-        for (int64_t i = 0; i < x->size; i++) to[i] = (float)from[i];
+        const double *in = x->data;
+        float *out = y->data;
+        for (int64_t i = 0; i < x->size; i++) out[i] = (float)in[i];
     } else {
         for (int64_t i = 0; i < x->size; i++) ng_tensor_store(y, i, ng_tensor_load(x, i));
     }

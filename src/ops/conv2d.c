@@ -105,11 +105,8 @@ static const ng_op conv2d_op = {
 
 static bool is_of_rank(const ng_conv_call *call)
 {
-    if (call->axes == 2) return ng_is_image(call->function, call->x->shape);
-    if (call->x->shape.rank == 3) return true;
-    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, L)", call->function,
-            ng_shape_print(call->x->shape).text);
-    return false;
+    return call->axes == 2 ? ng_is_image(call->function, call->x)
+                           : ng_is_line(call->function, call->x);
 }
 
 /* `outputs` is the axis of weight that counts the channels of the result. */

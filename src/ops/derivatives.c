@@ -17,10 +17,7 @@ static bool derivatives_has_gradient(const char *function, const char *role, int
 
 static bool one_element(const char *function, const ng_tensor *y)
 {
-    if (y->size == 1) return true;
-    ng_fail(NG_ESHAPE, "%s: y has shape %s, expected one element", function,
-            ng_shape_print(y->shape).text);
-    return false;
+    return ng_expect_shape(y->size == 1, function, "y", y, "one element");
 }
 
 /* Whether there is one vector for each input, of its shape and dtype. */

@@ -33,7 +33,7 @@ static const ng_op unfold_op = {
 ng_tensor *ng_unfold_with(ng_tape *tape, ng_tensor *x, ng_window_options window)
 {
     ng_windows w;
-    if (!ng_accepts("ng_unfold", tape, 1, &x) || !ng_is_image("ng_unfold", x->shape) ||
+    if (!ng_accepts("ng_unfold", tape, 1, &x) || !ng_is_image("ng_unfold", x) ||
         !ng_option_idle("ng_unfold", "exclude_padding", window.exclude_padding, in_avg_pool) ||
         !ng_windows_of("ng_unfold", x->shape, &window, &w))
         return NULL;
@@ -160,8 +160,8 @@ static ng_tensor *window_sizes(ng_tape *tape, const ng_windows *w, int i, bool i
     for (int64_t o = 0; sizes && o < w->out[i]; o++) {
         int64_t count = 0;
         for (int64_t k = 0; k < w->kernel[i]; k++) {
-            const int64_t at = o * w->stride[i] - w->padding[i] + k * w->dilation[i];
-            count += at >= -padding && at < w->size[i] + padding;
+            const int64_t place = o * w->stride[i] - w->padding[i] + k * w->dilation[i];
+            count += place >= -padding && place < w->size[i] + padding;
         }
         ng_tensor_store(sizes, o, (double)count);
     }
@@ -199,14 +199,9 @@ ng_tensor *ng_pooled(ng_tape *tape, ng_tensor *x, const ng_pool_call *call)
 {
     if (!ng_accepts(call->function, tape, 1, &x) || !ng_pool_settings_ok(call)) return NULL;
     if (call->adaptive) return ng_adaptive_pooled(tape, x, call);
-    if (!call->lines)
-        return ng_is_image(call->function, x->shape) ? image_pooled(tape, x, call) : NULL;
+    if (!call->lines) return ng_is_image(call->function, x) ? image_pooled(tape, x, call) : NULL;
+    if (!ng_is_line(call->function, x)) return NULL;
     const ng_shape shape = x->shape;
-    if (shape.rank != 3) {
-        ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, L)", call->function,
-                ng_shape_print(shape).text);
-        return NULL;
-    }
     const ng_window_options *w = &call->window;
     const ng_pool_call of_rows = {.function = call->function,
                                   .window = {.kernel_h = 1,
@@ -247,24 +242,19 @@ ng_tensor *ng_avg_pool1d_with(ng_tape *tape, ng_tensor *x, ng_pool1d_options opt
 
 ng_tensor *ng_global_avg_pool(ng_tape *tape, ng_tensor *x)
 {
-    if (!ng_accepts("ng_global_avg_pool", tape, 1, &x) ||
-        !ng_is_image("ng_global_avg_pool", x->shape))
+    static const char function[] = "ng_global_avg_pool";
+    if (!ng_accepts(function, tape, 1, &x) || !ng_is_image(function, x) ||
+        !ng_expect_shape(x->shape.dim[2] > 0 && x->shape.dim[3] > 0, function, "x", x,
+                         "images of at least one element"))
         return NULL;
-    if (x->shape.dim[2] == 0 || x->shape.dim[3] == 0) {
-        ng_fail(NG_ESHAPE, "ng_global_avg_pool: x is %s, expected images of at least one element",
-                ng_shape_print(x->shape).text);
-        return NULL;
-    }
     return ng_mean(tape, x, .axes = NG_AXES(2, 3));
 }
 
 ng_tensor *ng_flatten(ng_tape *tape, ng_tensor *x)
 {
-    if (!ng_accepts_any("ng_flatten", tape, 1, &x)) return NULL;
-    const ng_shape shape = x->shape;
-    if (shape.rank < 1) {
-        ng_fail(NG_ESHAPE, "ng_flatten: x is a scalar, expected (N, ...)");
+    if (!ng_accepts_any("ng_flatten", tape, 1, &x) ||
+        !ng_expect_shape(x->shape.rank >= 1, "ng_flatten", "x", x, "(N, ...)"))
         return NULL;
-    }
+    const ng_shape shape = x->shape;
     return ng_reshape(tape, x, NG_SHAPE(shape.dim[0], ng_shape_span(shape, 1, shape.rank)));
 }

@@ -73,17 +73,17 @@ static const ng_op permute_op = {.name = "permute", .gradient = permute_gradient
 /* axes: each of 0 .. rank - 1 once */
 static ng_tensor *permuted(ng_tape *tape, ng_tensor *x, ng_axes axes)
 {
-    int64_t x_strides[NG_MAX_RANK], from[NG_MAX_RANK], to[NG_MAX_RANK];
+    int64_t x_strides[NG_MAX_RANK], x_steps[NG_MAX_RANK], y_steps[NG_MAX_RANK];
     ng_strides(x->shape, x_strides);
     ng_shape shape = {.rank = axes.count};
     for (int i = 0; i < axes.count; i++) {
         shape.dim[i] = x->shape.dim[axes.axis[i]];
-        from[i] = x_strides[axes.axis[i]];
+        x_steps[i] = x_strides[axes.axis[i]];
     }
     ng_tensor *y = ng_result(tape, x->dtype, shape);
     if (!y) return NULL;
-    ng_strides(shape, to);
-    const ng_walk walk = ng_walk_strided(shape, from, to);
+    ng_strides(shape, y_steps);
+    const ng_walk walk = ng_walk_strided(shape, x_steps, y_steps);
     ng_copy_walk(&walk, x->data, y->data, ng_dtype_bytes(x->dtype));
     return ng_record_own(tape, &permute_op, y, &x, 1, &axes, sizeof axes);
 }
@@ -134,14 +134,14 @@ ng_tensor *ng_flip_with(ng_tape *tape, ng_axis_options options)
         return NULL;
     ng_tensor *y = ng_result(tape, x->dtype, x->shape);
     if (!y) return NULL;
-    int64_t from[NG_MAX_RANK], to[NG_MAX_RANK], first = 0;
-    ng_strides(x->shape, to);
+    int64_t x_steps[NG_MAX_RANK], y_steps[NG_MAX_RANK], first = 0;
+    ng_strides(x->shape, y_steps);
     for (int i = 0; i < x->shape.rank; i++) {
-        from[i] = reversed[i] ? -to[i] : to[i];
-        if (reversed[i]) first += (x->shape.dim[i] - 1) * to[i];
+        x_steps[i] = reversed[i] ? -y_steps[i] : y_steps[i];
+        if (reversed[i]) first += (x->shape.dim[i] - 1) * y_steps[i];
     }
     const int64_t bytes = (int64_t)ng_dtype_bytes(x->dtype);
-    const ng_walk walk = ng_walk_strided(x->shape, from, to);
+    const ng_walk walk = ng_walk_strided(x->shape, x_steps, y_steps);
     if (x->size > 0)
         ng_copy_walk(&walk, (const char *)x->data + first * bytes, y->data, (size_t)bytes);
     return ng_record_own(tape, &flip_op, y, &x, 1, &axes, sizeof axes);
@@ -156,11 +156,12 @@ static void broadcast_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy
 
 static const ng_op broadcast_op = {.name = "broadcast_to", .gradient = broadcast_gradient};
 
-static bool broadcasts_to(ng_shape from, ng_shape to)
+static bool broadcasts_to(ng_shape shape, ng_shape wide)
 {
-    const int leading = to.rank - from.rank;
-    for (int i = 0; i < from.rank; i++)
-        if (leading < 0 || (from.dim[i] != 1 && from.dim[i] != to.dim[i + leading])) return false;
+    const int leading = wide.rank - shape.rank;
+    for (int i = 0; i < shape.rank; i++)
+        if (leading < 0 || (shape.dim[i] != 1 && shape.dim[i] != wide.dim[i + leading]))
+            return false;
     return true;
 }
 
@@ -188,13 +189,13 @@ typedef struct {
     int64_t count, length, step, start;
 } blocks;
 
-static blocks layout_blocks_of(ng_shape shape, int axis, int64_t from, int64_t to)
+static blocks layout_blocks_of(ng_shape shape, int axis, int64_t begin, int64_t end)
 {
     const int64_t inner = ng_shape_span(shape, axis + 1, shape.rank);
     return (blocks){.count = ng_shape_span(shape, 0, axis),
-                    .length = (to - from) * inner,
+                    .length = (end - begin) * inner,
                     .step = shape.dim[axis] * inner,
-                    .start = from * inner};
+                    .start = begin * inner};
 }
 
 static blocks blocks_of_all(ng_shape shape, int axis)
@@ -207,34 +208,36 @@ static char *element_block(const void *data, const blocks *b, int64_t i, size_t 
     return (char *)data + (size_t)(b->start + i * b->step) * bytes;
 }
 
-static void copy_blocks(ng_dtype dtype, const void *x, blocks from, void *y, blocks to)
+static void copy_blocks(ng_dtype dtype, const void *x, blocks x_blocks, void *y, blocks y_blocks)
 {
     const size_t bytes = ng_dtype_bytes(dtype);
-    if (from.count == 0 || from.length == 0) return;
-    const ng_walk walk = ng_walk_strided(NG_SHAPE(from.count, from.length),
-                                         (int64_t[]){from.step, 1}, (int64_t[]){to.step, 1});
-    ng_copy_walk(&walk, element_block(x, &from, 0, bytes), element_block(y, &to, 0, bytes), bytes);
+    if (x_blocks.count == 0 || x_blocks.length == 0) return;
+    const ng_walk walk =
+        ng_walk_strided(NG_SHAPE(x_blocks.count, x_blocks.length), (int64_t[]){x_blocks.step, 1},
+                        (int64_t[]){y_blocks.step, 1});
+    ng_copy_walk(&walk, element_block(x, &x_blocks, 0, bytes),
+                 element_block(y, &y_blocks, 0, bytes), bytes);
 }
 
-static void add_blocks(ng_dtype dtype, const void *x, blocks from, void *y, blocks to)
+static void add_blocks(ng_dtype dtype, const void *x, blocks x_blocks, void *y, blocks y_blocks)
 {
     const ng_kernels *kernels = ng_kernels_for(dtype);
     const size_t bytes = ng_dtype_bytes(dtype);
-    for (int64_t i = 0; i < from.count; i++)
-        kernels->add_to(element_block(x, &from, i, bytes), element_block(y, &to, i, bytes),
-                        from.length);
+    for (int64_t i = 0; i < x_blocks.count; i++)
+        kernels->add_to(element_block(x, &x_blocks, i, bytes),
+                        element_block(y, &y_blocks, i, bytes), x_blocks.length);
 }
 
 /* The part of the input that a slice takes, or of the output that the input of a pad fills. */
 typedef struct {
     int axis;
-    int64_t from, to;
+    int64_t begin, end;
 } part;
 
 static void slice_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const part *p = node->attributes;
-    dx[0] = ng_pad(tape, dy, p->axis, p->from, node->inputs[0]->shape.dim[p->axis] - p->to);
+    dx[0] = ng_pad(tape, dy, p->axis, p->begin, node->inputs[0]->shape.dim[p->axis] - p->end);
 }
 
 /* dx[..., from:to, ...] += dy */
@@ -244,13 +247,13 @@ static ng_status slice_backward(ng_tape *tape, const ng_node *node, const ng_ten
     (void)tape;
     const part *p = node->attributes;
     const ng_tensor *x = node->inputs[0];
-    const blocks from = blocks_of_all(dy->shape, p->axis);
-    const blocks to = layout_blocks_of(x->shape, p->axis, p->from, p->to);
+    const blocks dy_blocks = blocks_of_all(dy->shape, p->axis);
+    const blocks dx_blocks = layout_blocks_of(x->shape, p->axis, p->begin, p->end);
     if (!dx[0].accumulate) ng_kernels_for(x->dtype)->fill(dx[0].data, x->size, 0);
     if (dx[0].accumulate)
-        add_blocks(x->dtype, dy->data, from, dx[0].data, to);
+        add_blocks(x->dtype, dy->data, dy_blocks, dx[0].data, dx_blocks);
     else
-        copy_blocks(x->dtype, dy->data, from, dx[0].data, to);
+        copy_blocks(x->dtype, dy->data, dy_blocks, dx[0].data, dx_blocks);
     return NG_OK;
 }
 
@@ -258,44 +261,42 @@ static const ng_op slice_op = {
     .name = "slice", .gradient = slice_gradient, .backward = slice_backward};
 
 /* Converts negative bounds; true if 0 <= from <= to <= dim. */
-static bool resolve_bounds(ng_shape shape, int axis, int64_t *from, int64_t *to)
+static bool resolve_bounds(ng_shape shape, int axis, int64_t *begin, int64_t *end)
 {
-    const int64_t dim = shape.dim[axis], first = *from, last = *to == NG_END ? dim : *to;
+    const int64_t dim = shape.dim[axis], first = *begin, last = *end == NG_END ? dim : *end;
     if (first < -dim || first > dim || last < -dim || last > dim) {
         ng_fail(NG_ESHAPE, "ng_slice: %lld:%lld along axis %d of %s, expected bounds %lld .. %lld",
                 (long long)first, (long long)last, axis, ng_shape_print(shape).text,
                 (long long)-dim, (long long)dim);
         return false;
     }
-    *from = first < 0 ? first + dim : first;
-    *to = last < 0 ? last + dim : last;
-    if (*from <= *to) return true;
+    *begin = first < 0 ? first + dim : first;
+    *end = last < 0 ? last + dim : last;
+    if (*begin <= *end) return true;
     ng_fail(NG_ESHAPE, "ng_slice: %lld:%lld along axis %d of %s ends before it starts",
             (long long)first, (long long)last, axis, ng_shape_print(shape).text);
     return false;
 }
 
-ng_tensor *ng_slice(ng_tape *tape, ng_tensor *x, int axis, int64_t from, int64_t to)
+ng_tensor *ng_slice(ng_tape *tape, ng_tensor *x, int axis, int64_t begin, int64_t end)
 {
     if (!ng_accepts_any("ng_slice", tape, 1, &x)) return NULL;
     const int along = ng_axis_index("ng_slice", axis, x->shape.rank);
-    if (along < 0 || !resolve_bounds(x->shape, along, &from, &to)) return NULL;
+    if (along < 0 || !resolve_bounds(x->shape, along, &begin, &end)) return NULL;
     ng_shape shape = x->shape;
-    shape.dim[along] = to - from;
+    shape.dim[along] = end - begin;
     ng_tensor *y = ng_result(tape, x->dtype, shape);
     if (!y) return NULL;
-    copy_blocks(x->dtype, x->data, layout_blocks_of(x->shape, along, from, to), y->data,
+    copy_blocks(x->dtype, x->data, layout_blocks_of(x->shape, along, begin, end), y->data,
                 blocks_of_all(shape, along));
-    const part attributes = {along, from, to};
+    const part attributes = {along, begin, end};
     return ng_record_own(tape, &slice_op, y, &x, 1, &attributes, sizeof attributes);
 }
 
 bool ng_has_halves(const char *function, const ng_tensor *x)
 {
-    if (x->shape.rank >= 1 && ng_dim(x, -1) % 2 == 0) return true;
-    ng_fail(NG_ESHAPE, "%s: x is %s, expected an even last dimension", function,
-            ng_shape_print(x->shape).text);
-    return false;
+    const bool even = x->shape.rank >= 1 && ng_dim(x, -1) % 2 == 0;
+    return ng_expect_shape(even, function, "x", x, "an even last dimension");
 }
 
 ng_tensor *ng_features(ng_tape *tape, ng_tensor *x, int64_t i, int64_t n)
@@ -306,7 +307,7 @@ ng_tensor *ng_features(ng_tape *tape, ng_tensor *x, int64_t i, int64_t n)
 static void pad_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const part *p = node->attributes;
-    dx[0] = ng_slice(tape, dy, p->axis, p->from, p->to);
+    dx[0] = ng_slice(tape, dy, p->axis, p->begin, p->end);
 }
 
 static const ng_op pad_op = {.name = "pad", .gradient = pad_gradient};
@@ -330,18 +331,18 @@ ng_tensor *ng_pad(ng_tape *tape, ng_tensor *x, int axis, int64_t before, int64_t
     const part attributes = {along, before, before + x->shape.dim[along]};
     memset(y->data, 0, (size_t)y->size * ng_dtype_bytes(y->dtype));
     copy_blocks(x->dtype, x->data, blocks_of_all(x->shape, along), y->data,
-                layout_blocks_of(shape, along, attributes.from, attributes.to));
+                layout_blocks_of(shape, along, attributes.begin, attributes.end));
     return ng_record_own(tape, &pad_op, y, &x, 1, &attributes, sizeof attributes);
 }
 
 static void concat_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
     const int axis = *(const int *)node->attributes;
-    int64_t from = 0;
+    int64_t begin = 0;
     for (int i = 0; i < node->n_inputs; i++) {
-        const int64_t to = from + node->inputs[i]->shape.dim[axis];
-        if (ng_wants(dx, i)) dx[i] = ng_slice(tape, dy, axis, from, to);
-        from = to;
+        const int64_t end = begin + node->inputs[i]->shape.dim[axis];
+        if (ng_wants(dx, i)) dx[i] = ng_slice(tape, dy, axis, begin, end);
+        begin = end;
     }
 }
 
@@ -382,12 +383,12 @@ ng_tensor *ng_concat(ng_tape *tape, ng_tensor *const *parts, int count, int axis
     if (along < 0 || !layout_joint_shape(parts, count, along, &shape)) return NULL;
     ng_tensor *y = ng_result(tape, parts[0]->dtype, shape);
     if (!y) return NULL;
-    int64_t from = 0;
+    int64_t begin = 0;
     for (int i = 0; i < count; i++) {
-        const int64_t to = from + parts[i]->shape.dim[along];
+        const int64_t end = begin + parts[i]->shape.dim[along];
         copy_blocks(y->dtype, parts[i]->data, blocks_of_all(parts[i]->shape, along), y->data,
-                    layout_blocks_of(shape, along, from, to));
-        from = to;
+                    layout_blocks_of(shape, along, begin, end));
+        begin = end;
     }
     return ng_record_own(tape, &concat_op, y, parts, count, &along, sizeof along);
 }

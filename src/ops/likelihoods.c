@@ -21,10 +21,7 @@ static bool label_weights_fit(const char *function, const ng_tape *tape, const n
 bool ng_labels_fit(const char *function, const ng_tensor *x, const ng_tensor *labels)
 {
     ng_shape leading = x->shape;
-    if (leading.rank == 0) {
-        ng_fail(NG_ESHAPE, "%s: x is (), expected (..., classes)", function);
-        return false;
-    }
+    if (!ng_expect_shape(leading.rank > 0, function, "x", x, "(..., classes)")) return false;
     leading.rank--;
     if (ng_shape_equal(leading, labels->shape)) return true;
     ng_fail(NG_ESHAPE, "%s: labels are %s, expected %s, one for each row of x %s", function,
@@ -83,9 +80,9 @@ static ng_tensor *reduced_by(ng_tape *tape, ng_tensor *losses, ng_reduction redu
 /* -factor x[label]; 0 where the factor is 0, even if x is infinite or NaN. */
 static ng_tensor *of_labels(ng_tape *tape, ng_tensor *x, const selection *s)
 {
-    ng_tensor *at = ng_squeeze(tape, ng_take_along_axis(tape, x, s->index), -1);
+    ng_tensor *picked = ng_squeeze(tape, ng_take_along_axis(tape, x, s->index), -1);
     ng_tensor *zero = ng_full(tape, x->dtype, NG_SCALAR, 0);
-    return ng_neg(tape, ng_mul(tape, s->factors, ng_where(tape, s->factors, at, zero)));
+    return ng_neg(tape, ng_mul(tape, s->factors, ng_where(tape, s->factors, picked, zero)));
 }
 
 /* ---- nll: -weights[label] x[label] --------------------------------------------------------- */
@@ -130,9 +127,9 @@ ng_tensor *ng_weighted_cross_entropy(ng_tape *tape, ng_tensor *logits,
         ng_tensor *terms = ng_mul(tape, ng_where(tape, weights, x, zero), weights);
         ng_tensor *all = ng_sum(tape, terms, .axes = NG_AXES(-1));
         all = ng_where(tape, s.counts, all, zero);
-        const double share = options.smoothing / (double)ng_dim(x, -1);
+        const double each = options.smoothing / (double)ng_dim(x, -1);
         losses = ng_sub(tape, ng_mul_scalar(tape, losses, 1 - options.smoothing),
-                        ng_mul_scalar(tape, all, share));
+                        ng_mul_scalar(tape, all, each));
     }
     return reduced_by(tape, losses, options.reduction, s.total);
 }

@@ -232,10 +232,7 @@ static const ng_op linear_op = {
 static bool linear_fits(const ng_tensor *x, const ng_tensor *weight, const ng_tensor *bias)
 {
     const ng_shape w = weight->shape;
-    if (w.rank != 2) {
-        ng_fail(NG_ESHAPE, "ng_linear: weight is %s, expected (out, in)", ng_shape_print(w).text);
-        return false;
-    }
+    if (!ng_expect_shape(w.rank == 2, "ng_linear", "weight", weight, "(out, in)")) return false;
     if (x->shape.rank < 1 || stored_columns(x->shape) != w.dim[1]) {
         ng_fail(NG_ESHAPE, "ng_linear: x is %s and weight %s, expected x (..., %lld)",
                 ng_shape_print(x->shape).text, ng_shape_print(w).text, (long long)w.dim[1]);

@@ -17,18 +17,14 @@ bool ng_norm_eps_ok(const char *function, double eps)
 
 bool ng_has_channels(const char *function, const ng_tensor *x)
 {
-    if (x->shape.rank >= 2 && ng_shape_span(x->shape, 1, x->shape.rank) > 0) return true;
-    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected (N, C, ...) with at least 1 element a sample",
-            function, ng_shape_print(x->shape).text);
-    return false;
+    return ng_expect_shape(x->shape.rank >= 2 && ng_shape_span(x->shape, 1, x->shape.rank) > 0,
+                           function, "x", x, "(N, C, ...) with at least 1 element a sample");
 }
 
 bool ng_has_rows(const char *function, const ng_tensor *x)
 {
-    if (x->shape.rank >= 1 && x->shape.dim[x->shape.rank - 1] >= 1) return true;
-    ng_fail(NG_ESHAPE, "%s: x of shape %s, expected rows of at least 1 element", function,
-            ng_shape_print(x->shape).text);
-    return false;
+    return ng_expect_shape(x->shape.rank >= 1 && ng_dim(x, -1) >= 1, function, "x", x,
+                           "rows of at least 1 element");
 }
 
 bool ng_operand_fits(const char *function, const char *name, const ng_tensor *c, ng_shape expected,

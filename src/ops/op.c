@@ -18,6 +18,15 @@ bool ng_accepts_index(const char *function, ng_tape *tape, const char *what, ng_
     return true;
 }
 
+bool ng_expect_shape(bool fits, const char *function, const char *name, const ng_tensor *x,
+                     const char *expected)
+{
+    if (!fits)
+        ng_fail(NG_ESHAPE, "%s: %s is %s, expected %s", function, name,
+                ng_shape_print(x->shape).text, expected);
+    return fits;
+}
+
 bool ng_accepts_any(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs)
 {
     if (!ng_all_given(function, tape, count, inputs)) return false;

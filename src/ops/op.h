@@ -23,6 +23,10 @@ bool ng_given_or_none(const char *function, const char *name, const ng_tensor *o
 /* Whether all elements of an int64 index are from 0 to bound - 1; else an error. */
 bool ng_index_within(const char *function, const ng_tensor *index, int64_t bound);
 
+/* `fits`; if that is false, with the error "ng_tril: x is (3,), expected (..., rows, columns)". */
+bool ng_expect_shape(bool fits, const char *function, const char *name, const ng_tensor *x,
+                     const char *expected);
+
 /* Whether x has a last axis of at least 1 element; there may be no rows. */
 bool ng_has_rows(const char *function, const ng_tensor *x);
 

@@ -17,16 +17,16 @@ static bool index_fits(const char *function, ng_shape x, int axis, const ng_tens
 }
 
 /* Converts indices along an axis to offsets among all elements of a tensor of this shape. */
-static ng_tensor *places(ng_tape *tape, ng_shape shape, int axis, const ng_tensor *index)
+static ng_tensor *offsets_of(ng_tape *tape, ng_shape shape, int axis, const ng_tensor *index)
 {
     ng_tensor *place = ng_result(tape, NG_I64, index->shape);
     if (!place) return NULL;
     const int64_t inner = ng_shape_span(shape, axis + 1, shape.rank), length = shape.dim[axis];
-    const int64_t row = index->shape.dim[axis] * inner, *at = index->data;
-    int64_t *to = place->data;
+    const int64_t row = index->shape.dim[axis] * inner, *chosen = index->data;
+    int64_t *offset = place->data;
     for (int64_t begin = 0; row > 0 && begin < index->size; begin += row)
         for (int64_t i = 0, column = 0; i < row; i++, column = column + 1 < inner ? column + 1 : 0)
-            *to++ = (begin / row * length + *at++) * inner + column;
+            *offset++ = (begin / row * length + *chosen++) * inner + column;
     return place;
 }
 
@@ -39,7 +39,7 @@ ng_tensor *ng_take_along_axis_with(ng_tape *tape, ng_tensor *x, ng_take_along_ax
     const int along = ng_axis_named(function, options.axes, x->shape.rank);
     if (along < 0 || !index_fits(function, x->shape, along, index)) return NULL;
     ng_tensor *flat = ng_reshape(tape, x, NG_SHAPE(x->size));
-    ng_tensor *place = places(tape, x->shape, along, index);
+    ng_tensor *place = offsets_of(tape, x->shape, along, index);
     return flat && place ? ng_gather_rows(tape, flat, place) : NULL;
 }
 
@@ -60,7 +60,7 @@ ng_tensor *ng_scatter_add_along_axis_with(ng_tape *tape, ng_tensor *x, ng_tensor
     shape.dim[along] = options.length;
     const int64_t size = ng_shape_size(function, shape);
     if (size < 0 || !index_fits(function, shape, along, index)) return NULL;
-    ng_tensor *place = places(tape, shape, along, index);
+    ng_tensor *place = offsets_of(tape, shape, along, index);
     ng_tensor *flat = place ? ng_scatter_add_rows(tape, x, place, size) : NULL;
     return flat ? ng_reshape(tape, flat, shape) : NULL;
 }
@@ -70,13 +70,13 @@ ng_tensor *ng_scatter_add_along_axis_with(ng_tape *tape, ng_tensor *x, ng_tensor
 /* Whether a comes after b: a NaN is above every number. */
 static bool above(double a, double b) { return a > b || (a != a && b == b); }
 
-/* Merges the runs [from, middle) and [middle, to), stable. */
-static void merge(const double *key, const int64_t *in, int64_t *out, int64_t from, int64_t middle,
-                  int64_t to, bool descending)
+/* Merges the runs [begin, middle) and [middle, end), stable. */
+static void merge(const double *key, const int64_t *in, int64_t *out, int64_t begin, int64_t middle,
+                  int64_t end, bool descending)
 {
-    int64_t left = from, right = middle;
-    for (int64_t i = from; i < to; i++) {
-        const bool one_empty = left == middle || right == to;
+    int64_t left = begin, right = middle;
+    for (int64_t i = begin; i < end; i++) {
+        const bool one_empty = left == middle || right == end;
         const double a = one_empty ? 0 : key[in[left]], b = one_empty ? 0 : key[in[right]];
         const bool later = one_empty ? left == middle : descending ? above(b, a) : above(a, b);
         out[i] = in[later ? right++ : left++];
@@ -87,17 +87,18 @@ static void merge(const double *key, const int64_t *in, int64_t *out, int64_t fr
 static void order_row(const double *key, int64_t n, bool descending, int64_t *order,
                       int64_t *scratch)
 {
-    int64_t *from = order, *to = scratch;
+    int64_t *runs = order, *merged = scratch;
     for (int64_t i = 0; i < n; i++) order[i] = i;
     for (int64_t run = 1; run < n; run *= 2) {
-        for (int64_t at = 0; at < n; at += 2 * run) {
-            const int64_t middle = at + run < n ? at + run : n;
-            merge(key, from, to, at, middle, at + 2 * run < n ? at + 2 * run : n, descending);
+        for (int64_t begin = 0; begin < n; begin += 2 * run) {
+            const int64_t middle = begin + run < n ? begin + run : n;
+            merge(key, runs, merged, begin, middle, begin + 2 * run < n ? begin + 2 * run : n,
+                  descending);
         }
-        int64_t *other = from;
-        from = to, to = other;
+        int64_t *other = runs;
+        runs = merged, merged = other;
     }
-    for (int64_t i = 0; from != order && i < n; i++) order[i] = from[i];
+    for (int64_t i = 0; runs != order && i < n; i++) order[i] = runs[i];
 }
 
 /* The indices of the first k keys in order, by insertion. */
@@ -120,7 +121,7 @@ static void order_first(const double *key, int64_t n, int64_t k, bool descending
 enum { FEW_ELEMENTS = 32 };
 
 /* The indices of the first k along an axis. */
-static ng_tensor *ordered(ng_tape *tape, ng_tensor *x, int along, int64_t k, bool descending)
+static ng_tensor *order_along(ng_tape *tape, ng_tensor *x, int along, int64_t k, bool descending)
 {
     ng_shape shape = x->shape;
     const int64_t n = shape.dim[along];
@@ -128,7 +129,8 @@ static ng_tensor *ordered(ng_tape *tape, ng_tensor *x, int along, int64_t k, boo
     ng_tensor *y = ng_result(tape, NG_I64, shape);
     double *key = ng_tape_memory(tape, (size_t)n * 3 * sizeof *key);
     if (!y || !key || y->size == 0) return key ? y : NULL;
-    int64_t *const order = (int64_t *)(key + n), *const scratch = order + n, *const to = y->data;
+    int64_t *const order = (int64_t *)(key + n), *const scratch = order + n,
+                   *const result = y->data;
     const int64_t inner = ng_shape_span(x->shape, along + 1, x->shape.rank);
     for (int64_t column = 0; column < x->size / n; column++) {
         const int64_t start = column / inner * n * inner + column % inner;
@@ -138,16 +140,16 @@ static ng_tensor *ordered(ng_tape *tape, ng_tensor *x, int along, int64_t k, boo
         else
             order_row(key, n, descending, order, scratch);
         for (int64_t i = 0; i < k; i++)
-            to[(column / inner * k + i) * inner + column % inner] = order[i];
+            result[(column / inner * k + i) * inner + column % inner] = order[i];
     }
     return y;
 }
 
 /* The first k elements along an axis, and their indices. */
-static ng_tensor *taken(ng_tape *tape, ng_tensor *x, int along, int64_t k, bool descending,
-                        ng_tensor **indices)
+static ng_tensor *take_ordered(ng_tape *tape, ng_tensor *x, int along, int64_t k, bool descending,
+                               ng_tensor **indices)
 {
-    ng_tensor *index = ordered(tape, x, along, k, descending);
+    ng_tensor *index = order_along(tape, x, along, k, descending);
     ng_tensor *y = index ? ng_take_along_axis(tape, x, index, .axes = NG_AXES(along)) : NULL;
     if (y && indices) *indices = index;
     return y;
@@ -162,7 +164,7 @@ ng_tensor *ng_argsort_with(ng_tape *tape, ng_sort_options options)
         return NULL;
     const int along = ng_axis_named(function, options.axes, x->shape.rank);
     if (along < 0) return NULL;
-    return ordered(tape, x, along, x->shape.dim[along], options.descending);
+    return order_along(tape, x, along, x->shape.dim[along], options.descending);
 }
 
 ng_tensor *ng_sort_with(ng_tape *tape, ng_sort_options options)
@@ -172,7 +174,7 @@ ng_tensor *ng_sort_with(ng_tape *tape, ng_sort_options options)
     if (!ng_accepts(function, tape, 1, &x)) return NULL;
     const int along = ng_axis_named(function, options.axes, x->shape.rank);
     if (along < 0) return NULL;
-    return taken(tape, x, along, x->shape.dim[along], options.descending, options.index);
+    return take_ordered(tape, x, along, x->shape.dim[along], options.descending, options.index);
 }
 
 ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, ng_top_k_options options)
@@ -187,5 +189,5 @@ ng_tensor *ng_top_k_with(ng_tape *tape, ng_tensor *x, ng_top_k_options options)
                 (long long)k, (long long)x->shape.dim[along], along, ng_shape_print(x->shape).text);
         return NULL;
     }
-    return taken(tape, x, along, k, !options.smallest, options.index);
+    return take_ordered(tape, x, along, k, !options.smallest, options.index);
 }

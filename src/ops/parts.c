@@ -90,9 +90,10 @@ ng_tensor *ng_roll_with(ng_tape *tape, ng_tensor *x, ng_shift_options options)
     if (along < 0) return NULL;
     const int64_t n = x->shape.dim[along], rest = n > 0 ? options.by % n : 0;
     if (rest == 0) return x;
-    const int64_t at = rest > 0 ? n - rest : -rest; /* the element that comes first */
+    const int64_t first = rest > 0 ? n - rest : -rest; /* the element that comes first */
     return ng_concat(
-        tape, NG_TENSORS(ng_slice(tape, x, along, at, n), ng_slice(tape, x, along, 0, at)), along);
+        tape, NG_TENSORS(ng_slice(tape, x, along, first, n), ng_slice(tape, x, along, 0, first)),
+        along);
 }
 
 ng_tensor *ng_repeat(ng_tape *tape, ng_tensor *x, ng_shape counts)
@@ -136,9 +137,9 @@ static ng_tensor *triangle(ng_tape *tape, const ng_tensor *x, int64_t diagonal, 
     ng_tensor *mask = ng_result(tape, x->dtype, NG_SHAPE(rows, columns));
     for (int64_t row = 0; mask && mask->size > 0 && row < rows; row++) {
         const int64_t left = between(row + first, 0, columns);
-        char *const at = (char *)mask->data + row * columns * bytes;
-        kernels->fill(at, left, !upper);
-        kernels->fill(at + left * bytes, columns - left, upper);
+        char *const numbers = (char *)mask->data + row * columns * bytes;
+        kernels->fill(numbers, left, !upper);
+        kernels->fill(numbers + left * bytes, columns - left, upper);
     }
     return mask;
 }
@@ -146,12 +147,9 @@ static ng_tensor *triangle(ng_tape *tape, const ng_tensor *x, int64_t diagonal, 
 static ng_tensor *triangular(const char *function, ng_tape *tape, ng_tensor *x, int64_t diagonal,
                              bool upper)
 {
-    if (!ng_accepts(function, tape, 1, &x)) return NULL;
-    if (x->shape.rank < 2) {
-        ng_fail(NG_ESHAPE, "%s: x is %s, expected (..., rows, columns)", function,
-                ng_shape_print(x->shape).text);
+    if (!ng_accepts(function, tape, 1, &x) ||
+        !ng_expect_shape(x->shape.rank >= 2, function, "x", x, "(..., rows, columns)"))
         return NULL;
-    }
     ng_tensor *mask = triangle(tape, x, diagonal, upper);
     return mask ? ng_where(tape, mask, x, ng_full(tape, x->dtype, NG_SCALAR, 0)) : NULL;
 }

@@ -134,8 +134,8 @@ static ng_tensor *norm_of_floats(ng_tape *tape, ng_tensor *x, const bool *reduce
     ng_tensor *y = sum ? ng_result(tape, NG_F32, sum->shape) : NULL;
     if (!y) return NULL;
     const double *squares = sum->data;
-    float *to = y->data;
-    for (int64_t i = 0; i < y->size; i++) to[i] = (float)sqrt(squares[i]);
+    float *norms = y->data;
+    for (int64_t i = 0; i < y->size; i++) norms[i] = (float)sqrt(squares[i]);
     return y;
 }
 
@@ -215,10 +215,10 @@ ng_tensor *ng_cosine_similarity_with(ng_tape *tape, ng_tensor *a,
     if (!ng_option_range(function, "eps", eps, 0, HUGE_VAL)) return NULL;
     const double most = ng_largest(a->dtype);
     const ng_axes along = {.count = 1, .axis = {axis}};
-    ng_tensor *of[2];
+    ng_tensor *units[2];
     for (int i = 0; i < 2; i++) {
         ng_tensor *length = ng_norm(tape, operands[i], .axes = along, .keepdim = true);
-        of[i] = ng_div(tape, operands[i], ng_clamp(tape, length, eps, most));
+        units[i] = ng_div(tape, operands[i], ng_clamp(tape, length, eps, most));
     }
-    return ng_sum(tape, ng_mul(tape, of[0], of[1]), .axes = along);
+    return ng_sum(tape, ng_mul(tape, units[0], units[1]), .axes = along);
 }

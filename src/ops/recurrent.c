@@ -33,10 +33,7 @@ static bool recurrent_weights_fit(const char *function, const ng_tensor *x, int6
                                   const ng_recurrent_weights *w)
 {
     const ng_shape shape = x->shape, hh = w->weight_hh->shape;
-    if (shape.rank != 3) {
-        ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, T, F)", function, ng_shape_print(shape).text);
-        return false;
-    }
+    if (!ng_expect_shape(shape.rank == 3, function, "x", x, "(N, T, F)")) return false;
     if (hh.rank != 2 || hh.dim[1] < 1 || hh.dim[0] / gates != hh.dim[1] || hh.dim[0] % gates != 0) {
         ng_fail(NG_ESHAPE, "%s: weight_hh is %s, expected (%lld H, H)", function,
                 ng_shape_print(hh).text, (long long)gates);

@@ -59,33 +59,33 @@ static bool has_elements(const char *function, const ng_tensor *x, const reducti
 /* ---- Passes: neighbouring axes are reduced together, the last first ------------------------ */
 
 /* x (outer, n, inner) -> y (outer, inner). `first` is whether no axis has been reduced before. */
-typedef void axis_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
-                       int64_t inner, double scale, bool first);
+typedef void axis_pass(ng_dtype x_dtype, const void *x, ng_dtype y_dtype, void *y, int64_t outer,
+                       int64_t n, int64_t inner, double scale, bool first);
 
 /* Sums between two passes are in double, and are scaled in the last pass only. */
-static void sum_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
-                     int64_t inner, double scale, bool first)
+static void sum_pass(ng_dtype x_dtype, const void *x, ng_dtype y_dtype, void *y, int64_t outer,
+                     int64_t n, int64_t inner, double scale, bool first)
 {
     (void)first;
-    if (from == to)
-        ng_kernels_for(from)->sum(x, y, outer, n, inner, scale, false);
+    if (x_dtype == y_dtype)
+        ng_kernels_for(x_dtype)->sum(x, y, outer, n, inner, scale, false);
     else
-        ng_kernels_for(from)->sum_to_f64(x, y, outer, n, inner, false);
+        ng_kernels_for(x_dtype)->sum_to_f64(x, y, outer, n, inner, false);
 }
 
 /* Squares in the first pass; later passes only add. */
-static void square_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer,
+static void square_pass(ng_dtype x_dtype, const void *x, ng_dtype y_dtype, void *y, int64_t outer,
                         int64_t n, int64_t inner, double scale, bool first)
 {
-    (void)to, (void)scale;
-    ng_kernels_for(from)->sum_to_f64(x, y, outer, n, inner, first);
+    (void)y_dtype, (void)scale;
+    ng_kernels_for(x_dtype)->sum_to_f64(x, y, outer, n, inner, first);
 }
 
-static void max_pass(ng_dtype from, const void *x, ng_dtype to, void *y, int64_t outer, int64_t n,
-                     int64_t inner, double scale, bool first)
+static void max_pass(ng_dtype x_dtype, const void *x, ng_dtype y_dtype, void *y, int64_t outer,
+                     int64_t n, int64_t inner, double scale, bool first)
 {
-    (void)to, (void)scale, (void)first;
-    ng_kernels_for(from)->max(x, y, outer, n, inner);
+    (void)y_dtype, (void)scale, (void)first;
+    ng_kernels_for(x_dtype)->max(x, y, outer, n, inner);
 }
 
 /* x's axes joined to groups that are reduced or kept as one; an axis of length 1 joins any. */
@@ -122,7 +122,7 @@ static bool run(ng_tape *tape, axis_pass *pass, const ng_tensor *x, const reduct
 
     const ng_dtype between = pass == sum_pass && left > 1 ? NG_F64 : y->dtype;
     ng_dtype dtype = x->dtype;
-    const void *from = x->data;
+    const void *input = x->data;
     int64_t inner = 1;
     for (int i = groups.rank - 1; left > 0; i--) {
         if (!reduced[i]) {
@@ -132,14 +132,14 @@ static bool run(ng_tape *tape, axis_pass *pass, const ng_tensor *x, const reduct
         const bool last = --left == 0;
         const int64_t outer = ng_shape_span(groups, 0, i);
         const size_t bytes = (size_t)(outer * inner) * ng_dtype_bytes(between);
-        void *to = last && between == y->dtype ? y->data : ng_tape_memory(tape, bytes);
-        if (!to) return false;
-        pass(dtype, from, between, to, outer, groups.dim[i], inner, last ? r->scale : 1,
-             from == x->data);
-        from = to, dtype = between;
+        void *output = last && between == y->dtype ? y->data : ng_tape_memory(tape, bytes);
+        if (!output) return false;
+        pass(dtype, input, between, output, outer, groups.dim[i], inner, last ? r->scale : 1,
+             input == x->data);
+        input = output, dtype = between;
     }
     if (dtype != y->dtype)
-        for (int64_t i = 0; i < y->size; i++) ng_tensor_store(y, i, ((const double *)from)[i]);
+        for (int64_t i = 0; i < y->size; i++) ng_tensor_store(y, i, ((const double *)input)[i]);
     return true;
 }
 
@@ -273,8 +273,8 @@ static void max_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_t
     const ng_shape kept = kept_shape(x->shape, r);
     ng_tensor *y = ng_reshape(tape, ng_detach(tape, node->output), kept);
     ng_tensor *ties = ng_equal(tape, ng_detach(tape, x), y);
-    ng_tensor *share = ng_div(tape, ties, ng_sum_to(tape, ties, kept));
-    dx[0] = ng_mul(tape, share, ng_reshape(tape, dy, kept));
+    ng_tensor *weight = ng_div(tape, ties, ng_sum_to(tape, ties, kept));
+    dx[0] = ng_mul(tape, weight, ng_reshape(tape, dy, kept));
 }
 
 static const ng_op max_op = {.name = "max", .gradient = max_gradient};
@@ -313,7 +313,7 @@ static ng_tensor *largest_of(ng_tape *tape, ng_tensor *x, const reduction *r)
 
 /* What the op keeps: e = e^(x - max x), and its sum in kept_shape. */
 typedef struct {
-    reduction of;
+    reduction reduction;
     ng_tensor *e, *sum;
 } logsumexp_attributes;
 
@@ -333,9 +333,9 @@ static void logsumexp_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy
     ng_tensor *x = node->inputs[0];
     logsumexp_attributes kept = *(const logsumexp_attributes *)node->attributes;
     if (ng_tape_recording(tape))
-        kept = shifted_exponentials(tape, x, &kept.of, largest_of(tape, x, &kept.of));
+        kept = shifted_exponentials(tape, x, &kept.reduction, largest_of(tape, x, &kept.reduction));
     ng_tensor *sum = ng_clamp(tape, kept.sum, 1, (double)INFINITY);
-    dy = ng_reshape(tape, dy, kept_shape(x->shape, &kept.of));
+    dy = ng_reshape(tape, dy, kept_shape(x->shape, &kept.reduction));
     dx[0] = ng_mul(tape, kept.e, ng_div(tape, dy, sum));
 }
 

@@ -64,14 +64,10 @@ static ng_tensor *rotary_rotate(ng_tape *tape, ng_tensor *x, const rotary_attrib
 ng_tensor *ng_rotary_with(ng_tape *tape, ng_rotary_options options)
 {
     ng_tensor *const x = options.x;
-    if (!ng_accepts("ng_rotary", tape, 1, &x)) return NULL;
-    const int rank = x->shape.rank;
-    if (rank < 2) {
-        ng_fail(NG_ESHAPE, "ng_rotary: x is %s, expected (..., T, features)",
-                ng_shape_print(x->shape).text);
+    if (!ng_accepts("ng_rotary", tape, 1, &x) ||
+        !ng_expect_shape(x->shape.rank >= 2, "ng_rotary", "x", x, "(..., T, features)"))
         return NULL;
-    }
-    const int64_t features = x->shape.dim[rank - 1];
+    const int64_t features = ng_dim(x, -1);
     const int64_t over = options.over != 0 ? options.over : features;
     const rotary_attributes a = {.dim = options.dim != 0 ? options.dim : over,
                                  .over = over,

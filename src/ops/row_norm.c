@@ -84,15 +84,15 @@ static ng_tensor *row_norm_dx_definition(ng_tape *tape, const ng_node *node)
 }
 
 static ng_status row_norm_dx_backward(ng_tape *tape, const ng_node *node, const ng_tensor *u,
-                                      ng_slot *to)
+                                      ng_slot *slots)
 {
     const row_norm_attributes *saved = node->attributes;
     const ng_tensor *x = node->inputs[0], *gamma = node->inputs[1], *dy = node->inputs[2];
     double *scratch = NULL;
-    if (to[1].data && !(scratch = new_scratch(tape, saved))) return NG_ENOMEM;
-    ng_kernels_for(x->dtype)->row_norm_second(&saved->shape, x->data, gamma->data,
-                                              saved->statistics, dy->data, u->data,
-                                              (ng_second_gradients){to[0], to[1], to[2]}, scratch);
+    if (slots[1].data && !(scratch = new_scratch(tape, saved))) return NG_ENOMEM;
+    ng_kernels_for(x->dtype)->row_norm_second(
+        &saved->shape, x->data, gamma->data, saved->statistics, dy->data, u->data,
+        (ng_second_gradients){slots[0], slots[1], slots[2]}, scratch);
     return NG_OK;
 }
 

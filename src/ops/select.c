@@ -5,15 +5,15 @@
 
 bool ng_index_within(const char *function, const ng_tensor *index, int64_t bound)
 {
-    const int64_t *at = index->data;
+    const int64_t *number = index->data;
     for (int64_t i = 0; i < index->size; i++) {
-        if (at[i] >= 0 && at[i] < bound) continue;
+        if (number[i] >= 0 && number[i] < bound) continue;
         if (bound > 0)
             ng_fail(NG_ESHAPE, "%s: index[%lld] is %lld, expected 0 .. %lld", function,
-                    (long long)i, (long long)at[i], (long long)(bound - 1));
+                    (long long)i, (long long)number[i], (long long)(bound - 1));
         else
             ng_fail(NG_ESHAPE, "%s: index[%lld] is %lld, expected no index: there are no rows",
-                    function, (long long)i, (long long)at[i]);
+                    function, (long long)i, (long long)number[i]);
         return false;
     }
     return true;
@@ -29,14 +29,14 @@ static void select_gather_gradient(ng_tape *tape, const ng_node *node, ng_tensor
 }
 
 /* to[index[i], :] (+)= x[i, :] */
-static bool scatter(ng_tape *tape, const ng_tensor *x, const ng_tensor *index, ng_slot to,
+static bool scatter(ng_tape *tape, const ng_tensor *x, const ng_tensor *index, ng_slot sum,
                     int64_t rows, int64_t width)
 {
     const ng_scatter_shape shape = {index->size, rows, width};
     int64_t *scratch = ng_tape_memory(tape, (size_t)ng_scatter_scratch(&shape) * sizeof *scratch);
     if (!scratch) return false;
-    ng_kernels_for(x->dtype)->scatter_add_rows(&shape, x->data, index->data, to.data, to.accumulate,
-                                               scratch);
+    ng_kernels_for(x->dtype)->scatter_add_rows(&shape, x->data, index->data, sum.data,
+                                               sum.accumulate, scratch);
     return true;
 }
 
@@ -80,10 +80,10 @@ static void gather_any(const ng_tensor *table, const ng_tensor *index, ng_tensor
             ->gather_rows(table->data, index->data, y->data, index->size, width);
         return;
     }
-    const int64_t *const from = table->data, *const at = index->data;
-    int64_t *const to = y->data;
+    const int64_t *const rows = table->data, *const number = index->data;
+    int64_t *const out = y->data;
     for (int64_t i = 0; i < index->size; i++)
-        for (int64_t j = 0; j < width; j++) to[i * width + j] = from[at[i] * width + j];
+        for (int64_t j = 0; j < width; j++) out[i * width + j] = rows[number[i] * width + j];
 }
 
 ng_tensor *ng_gather_rows(ng_tape *tape, ng_tensor *table, ng_tensor *index)
@@ -153,7 +153,7 @@ static void where_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng
 static const ng_op where_op = {.name = "where", .gradient = where_gradient};
 
 /* x's elements, broadcast to `shape`. */
-static const void *spread(ng_tape *tape, const ng_tensor *x, ng_shape shape, int64_t size)
+static const void *broadcast_data(ng_tape *tape, const ng_tensor *x, ng_shape shape, int64_t size)
 {
     if (ng_shape_equal(x->shape, shape)) return x->data;
     const size_t bytes = ng_dtype_bytes(x->dtype);
@@ -174,10 +174,10 @@ ng_tensor *ng_where(ng_tape *tape, ng_tensor *condition, ng_tensor *a, ng_tensor
         return NULL;
     ng_tensor *y = ng_result(tape, a->dtype, shape);
     if (!y) return NULL;
-    const void *from[3];
+    const void *values[3];
     for (int i = 0; i < 3; i++)
-        if (!(from[i] = spread(tape, inputs[i], shape, y->size))) return NULL;
-    ng_kernels_for(a->dtype)->where(from[0], from[1], from[2], y->data, y->size);
+        if (!(values[i] = broadcast_data(tape, inputs[i], shape, y->size))) return NULL;
+    ng_kernels_for(a->dtype)->where(values[0], values[1], values[2], y->data, y->size);
     return ng_record_own(tape, &where_op, y, inputs, 3, NULL, 0);
 }
 

@@ -5,10 +5,7 @@
 /* Whether c is the one number that `name` has to be. */
 static bool one_number(const char *function, const char *name, const ng_tensor *c)
 {
-    if (c->size == 1 && c->shape.rank <= 1) return true;
-    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected (1,)", function, name,
-            ng_shape_print(c->shape).text);
-    return false;
+    return ng_expect_shape(c->size == 1 && c->shape.rank <= 1, function, name, c, "(1,)");
 }
 
 /* ---- ScaleNorm: y = g x / sqrt(sum x^2 + eps). Nguyen & Salazar 2019 ------------------------ */
@@ -81,13 +78,10 @@ ng_tensor *ng_local_response_norm_with(ng_tape *tape, ng_tensor *x,
     options.alpha = ng_option(options.alpha, 1e-4);
     options.beta = ng_option(options.beta, 0.75);
     options.k = ng_option(options.k, 1);
-    if (!ng_accepts(name, tape, 1, &x)) return NULL;
-    if (x->shape.rank < 2) {
-        ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, ...)", name,
-                ng_shape_print(x->shape).text);
+    if (!ng_accepts(name, tape, 1, &x) ||
+        !ng_expect_shape(x->shape.rank >= 2, name, "x", x, "(N, C, ...)") ||
+        !local_response_settings_ok(name, &options))
         return NULL;
-    }
-    if (!local_response_settings_ok(name, &options)) return NULL;
     if (x->size == 0) return ng_mul_scalar(tape, x, 1);
     ng_tensor *near = mean_of_neighbours(tape, ng_square(tape, x), options.size);
     ng_tensor *base = ng_add_scalar(tape, ng_mul_scalar(tape, near, options.alpha), options.k);

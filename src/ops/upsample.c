@@ -55,28 +55,28 @@ static ng_tensor *upsample_resize(ng_tape *tape, ng_tensor *x, const resize_attr
 }
 
 /* low[i] = floor(i from / to), without a product that could overflow. */
-static void nearest_places(int64_t from, int64_t to, int64_t *low)
+static void nearest_places(int64_t size, int64_t out, int64_t *low)
 {
     int64_t place = 0, rest = 0;
-    for (int64_t i = 0; i < to; i++) {
+    for (int64_t i = 0; i < out; i++) {
         low[i] = place;
-        rest += from;
-        place += rest / to;
-        rest %= to;
+        rest += size;
+        place += rest / out;
+        rest %= out;
     }
 }
 
 /* t of images.h, and its parts j and f. */
-static void linear_places(int64_t from, int64_t to, bool corners, int64_t *low, ng_tensor *share)
+static void linear_places(int64_t size, int64_t out, bool corners, int64_t *low, ng_tensor *weight)
 {
-    const double step = !corners ? (double)from / (double)to
-                        : to > 1 ? (double)(from - 1) / (double)(to - 1)
-                                 : 0;
-    for (int64_t i = 0; i < to; i++) {
+    const double step = !corners  ? (double)size / (double)out
+                        : out > 1 ? (double)(size - 1) / (double)(out - 1)
+                                  : 0;
+    for (int64_t i = 0; i < out; i++) {
         double t = corners ? step * (double)i : step * ((double)i + 0.5) - 0.5;
-        t = fmin(fmax(t, 0), (double)(from - 1));
+        t = fmin(fmax(t, 0), (double)(size - 1));
         low[i] = (int64_t)t;
-        ng_tensor_store(share, i, t - (double)low[i]);
+        ng_tensor_store(weight, i, t - (double)low[i]);
     }
 }
 
@@ -84,18 +84,18 @@ static void linear_places(int64_t from, int64_t to, bool corners, int64_t *low, 
 static bool places_of(ng_tape *tape, ng_dtype dtype, const ng_interpolate_options *o, int axis,
                       ng_resizing *resizing)
 {
-    const int64_t from = resizing->size[axis], to = resizing->out[axis];
-    ng_tensor *low = ng_result(tape, NG_I64, NG_SHAPE(to));
+    const int64_t size = resizing->size[axis], out = resizing->out[axis];
+    ng_tensor *low = ng_result(tape, NG_I64, NG_SHAPE(out));
     if (!low) return false;
     resizing->low[axis] = low->data;
-    if (o->mode == NG_NEAREST || from == to) {
-        nearest_places(from, to, low->data);
+    if (o->mode == NG_NEAREST || size == out) {
+        nearest_places(size, out, low->data);
         return true;
     }
-    ng_tensor *share = ng_result(tape, dtype, NG_SHAPE(to));
-    if (!share) return false;
-    linear_places(from, to, o->align_corners, low->data, share);
-    resizing->share[axis] = share->data;
+    ng_tensor *weight = ng_result(tape, dtype, NG_SHAPE(out));
+    if (!weight) return false;
+    linear_places(size, out, o->align_corners, low->data, weight);
+    resizing->share[axis] = weight->data;
     return true;
 }
 
@@ -114,12 +114,11 @@ static bool resize_mode_ok(const char *function, ng_interpolation mode, bool ali
 static bool settings_fit(const char *function, const ng_tensor *x, const ng_interpolate_options *o)
 {
     const ng_shape shape = x->shape;
-    if ((shape.rank != 3 && shape.rank != 4) || ng_shape_span(shape, 2, shape.rank) == 0) {
-        ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, L) or (N, C, H, W) with elements in each",
-                function, ng_shape_print(shape).text);
-        return false;
-    }
-    return resize_mode_ok(function, o->mode, o->align_corners);
+    const bool fits =
+        (shape.rank == 3 || shape.rank == 4) && ng_shape_span(shape, 2, shape.rank) > 0;
+    return ng_expect_shape(fits, function, "x", x,
+                           "(N, C, L) or (N, C, H, W) with elements in each") &&
+           resize_mode_ok(function, o->mode, o->align_corners);
 }
 
 /* o->size has one length for each axis of x after the channels. */

@@ -5,10 +5,8 @@
 
 static bool weight_has_rows(const char *function, const char *name, const ng_tensor *w)
 {
-    if (w->shape.rank >= 1 && w->size > 0) return true;
-    ng_fail(NG_ESHAPE, "%s: %s of shape %s, expected (out, ...) with at least 1 element", function,
-            name, ng_shape_print(w->shape).text);
-    return false;
+    return ng_expect_shape(w->shape.rank >= 1 && w->size > 0, function, name, w,
+                           "(out, ...) with at least 1 element");
 }
 
 /* ---- w = g v / ||v||. Salimans & Kingma 2016 ------------------------------------------------ */

@@ -2,11 +2,14 @@
  * their settings with defaults, and whether they fit. */
 #include "ops/window.h"
 
-bool ng_is_image(const char *function, ng_shape shape)
+bool ng_is_image(const char *function, const ng_tensor *x)
 {
-    if (shape.rank == 4) return true;
-    ng_fail(NG_ESHAPE, "%s: x is %s, expected (N, C, H, W)", function, ng_shape_print(shape).text);
-    return false;
+    return ng_expect_shape(x->shape.rank == 4, function, "x", x, "(N, C, H, W)");
+}
+
+bool ng_is_line(const char *function, const ng_tensor *x)
+{
+    return ng_expect_shape(x->shape.rank == 3, function, "x", x, "(N, C, L)");
 }
 
 /* The setting of one direction if it is given, else that of both, else the default. */

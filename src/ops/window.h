@@ -4,8 +4,9 @@
 
 #include "ops/op.h"
 
-/* Whether x is (N, C, H, W); else an error. */
-bool ng_is_image(const char *function, ng_shape shape);
+/* Whether x is (N, C, H, W), or (N, C, L); else an error. */
+bool ng_is_image(const char *function, const ng_tensor *x);
+bool ng_is_line(const char *function, const ng_tensor *x);
 
 /* The window with all defaults filled in, over images (N, C, H, W) or lines (N, C, L), images of
  * one row; windows->planes is the number of channels of all images. False with an error for a
