@@ -15,14 +15,14 @@
  *     ng_freeze(net), ng_unfreeze(net)       excludes parameters from training
  *     ng_module_init(net, seed)              draws the parameters
  *     ng_module_to(net, dtype)               converts to float or double
- *     ng_module_tie(net, name, to)           makes one parameter of two
+ *     ng_module_tie(net, name, other)        makes one parameter of two
  *     ng_module_parameter(net, i, &p)        the i-th parameter; ng_module_buffer
  *     ng_module_find(net, name)              a parameter or buffer by its path
  *     ng_module_child(net, i)                the i-th child
  *     ng_summary(net)                        prints a table
  *     ng_module_save(net, path)              to a file; ng_module_load(net, path)
- *     ng_module_copy(to, from)               copies parameters and buffers
- *     ng_module_average(to, from, decay)     a moving average
+ *     ng_module_copy(target, source)         copies parameters and buffers
+ *     ng_module_average(target, source, decay)   a moving average
  *     ng_module_free(net)                    frees it with its children
  *
  * A new module is float32 and in training. You own it until you give it to another module, which
@@ -145,13 +145,13 @@ NG_API ng_status ng_module_to(ng_module *module, ng_dtype dtype);
  * values. */
 NG_API ng_status ng_module_init(ng_module *module, uint64_t seed);
 
-/* Makes one parameter of two of the same shape: the layer with the parameter `name` uses `to`
- * instead, which gets the gradients of both.
+/* Makes one parameter of two of the same shape: the layer with the parameter `name` uses
+ * `other` instead, which gets the gradients of both.
  *     ng_module_tie(net, "head.weight", "embedding.weight")    Press & Wolf 2017
  * Then `name` is not listed as a parameter: optimizers, files and ng_module_init do not see it, and
- * ng_module_find(net, name) returns `to`. Tie before the network is used: g, u and v of WeightNorm
- * and SpectralNorm follow a later tie only at the next ng_module_init. */
-NG_API ng_status ng_module_tie(ng_module *module, const char *name, const char *to);
+ * ng_module_find(net, name) returns `other`. Tie before the network is used: g, u and v of
+ * WeightNorm and SpectralNorm follow a later tie only at the next ng_module_init. */
+NG_API ng_status ng_module_tie(ng_module *module, const char *name, const char *other);
 
 /* ---- Look at a network -------------------------------------------------------------------- */
 
@@ -227,18 +227,18 @@ NG_API NG_MUST_CHECK ng_status ng_module_load_with(ng_module *module,
 #define NG_RENAME(...) NG_NAMES(__VA_ARGS__)
 #endif
 
-/* Copies the parameters and buffers of `from` into `to`, a network that was made in the same way,
+/* Copies parameters and buffers of `source` into `target`, a network that was made in the same way,
  * converted to its dtype: to keep the best network so far, for a target network, for a common
  * start. No call makes a network like another: write a function that makes it, and call it twice.
  * A tensor that only one of them has, or that has another shape, and a value beyond the range of
  * the dtype are errors that name the tensor; then nothing is changed. */
-NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *to, const ng_module *from);
+NG_API NG_MUST_CHECK ng_status ng_module_copy(ng_module *target, const ng_module *source);
 
-/* The moving average of a network's parameters, to = decay to + (1 - decay) from; buffers are
- * copied. Call it after each step, with a decay such as 0.999 in [0, 1]. The running statistics of
- * a BatchNorm do not fit the averaged weights: call ng_batch_norm_recompute before `to` is used.
+/* The moving average of parameters, target = decay target + (1 - decay) source; buffers are copied.
+ * Call it after each step, with a decay such as 0.999 in [0, 1]. The running statistics of a
+ * BatchNorm do not fit the averaged weights: call ng_batch_norm_recompute before `target` is used.
  * Polyak & Juditsky 1992. */
-NG_API NG_MUST_CHECK ng_status ng_module_average(ng_module *to, const ng_module *from,
+NG_API NG_MUST_CHECK ng_status ng_module_average(ng_module *target, const ng_module *source,
                                                  double decay);
 
 /* Frees a module with its children, parameters and buffers. Does nothing for NULL and for a child,

@@ -83,8 +83,8 @@
  * cancel; and LOST of the tensor's largest derivative, in a sum. */
 #define CHECK_CANCELLED 0x1p12
 #define CHECK_LOST 1e-12
-/* The part of the tensor's largest derivative to which a derivative has to be known, unless 10
- * tolerances are more. A mistake of 1 % of a term that is 1000 times smaller than others shows. */
+/* A derivative must be known to this part of the tensor's largest one, or to 10 tolerances if these
+ * are more. A mistake of 1 % of a term that is 1000 times smaller than others shows. */
 #define CHECK_KNOWN 1e-5
 
 /* The same gradient, computed in another way, or recorded by the definition of a fused op: of its

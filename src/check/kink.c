@@ -9,18 +9,18 @@
 bool ng_line_kink(const ng_line *line, double analytic, const ng_estimate *estimate, bool *kink)
 {
     enum { STEPS = 4 };
-    ng_sides at[STEPS];
+    ng_sides sides[STEPS];
     /* A kink beyond the steps of the numeric derivative is not at this point. */
     const double first =
         fmin(ldexp(estimate->length, -14), estimate->step > 0 ? estimate->step : HUGE_VAL);
     bool stays = true, grows = !(estimate->error <= 0.1 * fabs(estimate->value));
     for (int i = 0; i < STEPS; i++) {
-        if (!ng_line_sides(line, ldexp(first, -4 * i), &at[i])) return false;
-        const double ratio = i > 0 ? at[i].gap / at[i - 1].gap : 0;
+        if (!ng_line_sides(line, ldexp(first, -4 * i), &sides[i])) return false;
+        const double ratio = i > 0 ? sides[i].gap / sides[i - 1].gap : 0;
         stays = stays && (i == 0 || (ratio > 0.5 && ratio < 2));
         grows = grows && (i == 0 || (ratio > 8 && ratio < 32));
     }
-    const ng_sides *last = &at[STEPS - 1];
+    const ng_sides *last = &sides[STEPS - 1];
     stays = stays && last->gap > CHECK_KINK * last->rounding;
     grows = grows && last->gap > CHECK_JUMP * last->rounding;
     const double slack = CHECK_OUTSIDE * last->gap;

@@ -27,61 +27,61 @@ static const char *tied_path(const ng_module *root, const ng_tensor *x)
     return "";
 }
 
-/* NG_OK if both trees have the same tensors, and all values of `from` fit the dtype in `to`. */
-static ng_status trees_match(const char *function, const ng_module *to, const ng_module *from)
+/* NG_OK if both trees have the same tensors, and the values of `source` fit `target`. */
+static ng_status trees_match(const char *function, const ng_module *target, const ng_module *source)
 {
-    ng_tree_walk a = ng_tree_begin(to), b = ng_tree_begin(from);
+    ng_tree_walk a = ng_tree_begin(target), b = ng_tree_begin(source);
     for (;;) {
         const ng_entry *x = next_tensor(&a), *y = next_tensor(&b);
         if (!x && !y) return NG_OK;
-        const char *of_x = x ? ng_entry_path(to, x) : "more";
-        const char *of_y = y ? ng_entry_path(from, y) : "more";
+        const char *of_x = x ? ng_entry_path(target, x) : "more";
+        const char *of_y = y ? ng_entry_path(source, y) : "more";
         if (!x || !y || x->kind != y->kind || strcmp(of_x, of_y) != 0)
-            return ng_fail(NG_EVALUE, "%s: to, a %s, has %s %s, but from, a %s, has %s %s",
-                           function, to->type->name, kind_name(x), of_x, from->type->name,
+            return ng_fail(NG_EVALUE, "%s: target, a %s, has %s %s, but source, a %s, has %s %s",
+                           function, target->type->name, kind_name(x), of_x, source->type->name,
                            kind_name(y), of_y);
-        const char *tie_x = tied_path(to, x->tensor), *tie_y = tied_path(from, y->tensor);
+        const char *tie_x = tied_path(target, x->tensor), *tie_y = tied_path(source, y->tensor);
         if (strcmp(tie_x, tie_y) != 0)
-            return ng_fail(NG_EVALUE, "%s: %s is tied to %s in to, but to %s in from", function,
-                           of_x, tie_x, tie_y);
+            return ng_fail(NG_EVALUE, "%s: %s is tied to %s in target, but to %s in source",
+                           function, of_x, tie_x, tie_y);
         if (!ng_shape_equal(x->tensor->shape, y->tensor->shape))
-            return ng_fail(NG_ESHAPE, "%s: %s is %s in to, but %s in from", function, of_x,
+            return ng_fail(NG_ESHAPE, "%s: %s is %s in target, but %s in source", function, of_x,
                            ng_shape_print(x->tensor->shape).text,
                            ng_shape_print(y->tensor->shape).text);
         if (!ng_range_fits(function, of_y, y->tensor, x->tensor->dtype)) return ng_newest_status();
     }
 }
 
-static double average_of(double to, double from, double decay)
+static double average_of(double target, double source, double decay)
 {
-    return decay * to + (1 - decay) * from;
+    return decay * target + (1 - decay) * source;
 }
 
-static void average(ng_tensor *to, const ng_tensor *from, double decay)
+static void average(ng_tensor *target, const ng_tensor *source, double decay)
 {
-    if (to->dtype == NG_F32 && from->dtype == NG_F32) {
-        float *x = to->data;
-        const float *y = from->data;
-        for (int64_t i = 0; i < to->size; i++)
+    if (target->dtype == NG_F32 && source->dtype == NG_F32) {
+        float *x = target->data;
+        const float *y = source->data;
+        for (int64_t i = 0; i < target->size; i++)
             x[i] = (float)average_of((double)x[i], (double)y[i], decay);
     } else {
-        for (int64_t i = 0; i < to->size; i++)
-            ng_tensor_store(to, i,
-                            average_of(ng_tensor_load(to, i), ng_tensor_load(from, i), decay));
+        for (int64_t i = 0; i < target->size; i++)
+            ng_tensor_store(
+                target, i, average_of(ng_tensor_load(target, i), ng_tensor_load(source, i), decay));
     }
-    ng_touch(to);
+    ng_touch(target);
 }
 
 /* Averages parameters if decay is above 0, and copies everything else. */
-static ng_status copy_or_average(const char *function, ng_module *to, const ng_module *from,
+static ng_status copy_or_average(const char *function, ng_module *target, const ng_module *source,
                                  double decay)
 {
-    if (!ng_given(function, "to", to) || !ng_given(function, "from", from) ||
-        !ng_module_ready(to) || !ng_module_ready(from))
+    if (!ng_given(function, "target", target) || !ng_given(function, "source", source) ||
+        !ng_module_ready(target) || !ng_module_ready(source))
         return ng_newest_status();
-    const ng_status status = trees_match(function, to, from);
-    if (status != NG_OK || to == from) return status;
-    ng_tree_walk a = ng_tree_begin(to), b = ng_tree_begin(from);
+    const ng_status status = trees_match(function, target, source);
+    if (status != NG_OK || target == source) return status;
+    ng_tree_walk a = ng_tree_begin(target), b = ng_tree_begin(source);
     for (const ng_entry *x, *y; (x = next_tensor(&a)) && (y = next_tensor(&b));)
         if (decay > 0 && x->kind == NG_ENTRY_PARAMETER)
             average(x->tensor, y->tensor, decay);
@@ -90,17 +90,17 @@ static ng_status copy_or_average(const char *function, ng_module *to, const ng_m
     return NG_OK;
 }
 
-ng_status ng_module_copy(ng_module *to, const ng_module *from)
+ng_status ng_module_copy(ng_module *target, const ng_module *source)
 {
-    return copy_or_average("ng_module_copy", to, from, 0);
+    return copy_or_average("ng_module_copy", target, source, 0);
 }
 
-ng_status ng_module_average(ng_module *to, const ng_module *from, double decay)
+ng_status ng_module_average(ng_module *target, const ng_module *source, double decay)
 {
     static const char name[] = "ng_module_average";
     if (!(decay >= 0 && decay <= 1))
         return ng_fail(NG_EVALUE, "%s: decay is %g, expected 0 <= decay <= 1", name, decay);
-    return copy_or_average(name, to, from, decay);
+    return copy_or_average(name, target, source, decay);
 }
 
 /* ---- Convert ------------------------------------------------------------------------------ */

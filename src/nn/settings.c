@@ -58,8 +58,9 @@ static const ng_setting *find_setting(const ng_setting *settings, const char *na
 static bool lists(const char *names, const ng_setting *s)
 {
     const size_t length = strlen(s->name);
-    for (const char *at = names; at && (at = strstr(at, s->name)); at += length)
-        if ((at == names || at[-1] == ' ') && (at[length] == ' ' || !at[length])) return true;
+    for (const char *place = names; place && (place = strstr(place, s->name)); place += length)
+        if ((place == names || place[-1] == ' ') && (place[length] == ' ' || !place[length]))
+            return true;
     return false;
 }
 
@@ -232,7 +233,7 @@ static void print_setting(const ng_setting *s, const void *layer, char *text, si
     const char *name = s->label ? s->label : s->name;
     if (s->kind == NG_IS_FLAG || s->kind == NG_IS_POINTER) {
         snprintf(text, bytes, "%s", name);
-        for (char *at = text; (at = strchr(at, '_'));) *at = ' ';
+        for (char *place = text; (place = strchr(place, '_'));) *place = ' ';
     } else {
         print_value(s, layer, value, sizeof value);
         const bool named = !s->bare && *value;

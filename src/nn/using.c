@@ -30,17 +30,17 @@ static bool tie_end(const ng_module *module, const char *name, ng_tree_walk *w)
     return false;
 }
 
-ng_status ng_module_tie(ng_module *module, const char *name, const char *to)
+ng_status ng_module_tie(ng_module *module, const char *name, const char *other)
 {
     ng_tree_walk tied, target;
     if (!ng_given(tying, "module", module) || !ng_given(tying, "name", name) ||
-        !ng_given(tying, "to", to) || !tie_end(module, name, &tied) ||
-        !tie_end(module, to, &target))
+        !ng_given(tying, "other", other) || !tie_end(module, name, &tied) ||
+        !tie_end(module, other, &target))
         return ng_newest_status();
     ng_tensor *own = tied.entry->tensor, *shared = ng_untied(target.entry->tensor);
     if (ng_tied_to(own) || own == shared)
         return ng_fail(NG_ESTATE, "%s: %s and %s, expected two parameters, the first not tied yet",
-                       tying, name, to);
+                       tying, name, other);
     if (!ng_has_type(tying, name, own, shared->dtype, shared->shape)) return ng_newest_status();
     tied.entry->kind = NG_ENTRY_TIED;
     own->leaf->tied = shared;

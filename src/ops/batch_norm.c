@@ -269,9 +269,9 @@ static ng_status batch_norm_backward(ng_tape *tape, const ng_node *node, const n
     return NG_OK;
 }
 
-/* Per channel (C): dgamma = sum(dy xhat) and dbeta = sum(dy). A second pass holds a scale and a
- * shift in them: scale xhat + shift = -rstd (xhat sum(g xhat) + sum(g)) / m, the part of dx that
- * depends on the sums over all ranks. */
+/* Per channel (C): dgamma = sum(dy xhat) and dbeta = sum(dy), over the rank's own samples. The part
+ * of dx that depends on all ranks is -rstd (xhat sum(g xhat) + sum(g)) / m; there dgamma holds the
+ * factor of xhat, and dbeta the rest. */
 typedef struct {
     ng_tensor *dgamma, *dbeta;
 } channel_sums;

@@ -116,12 +116,9 @@ static ng_tensor *jacobian(const char *function, ng_tape *tape, ng_tensor *y,
                            ng_jacobian_options options)
 {
     ng_shape shape;
-    if (!derivatives_joint_shape(function, y->shape, options.x->shape, &shape)) return NULL;
-    if (y->size > INT32_MAX) {
-        ng_fail(NG_ESHAPE, "%s: y is %s, expected at most 2^31 - 1 elements", function,
-                ng_shape_print(y->shape).text);
+    if (!derivatives_joint_shape(function, y->shape, options.x->shape, &shape) ||
+        !ng_expect_shape(y->size <= INT32_MAX, function, "y", y, "at most 2^31 - 1 elements"))
         return NULL;
-    }
     if (y->size == 0) return ng_result(tape, y->dtype, shape);
     return options.record ? recorded_rows(function, tape, y, shape, options)
                           : copied_rows(function, tape, y, shape, options);

@@ -46,8 +46,8 @@ ng_tensor *ng_detach_norm_with(ng_tape *tape, ng_detach_norm_options options)
 
 /* ---- LocalResponseNorm: y = x / (k + alpha mean x^2)^beta. Krizhevsky, Sutskever & Hinton 2012 */
 
-/* The mean of x (N, C, ...) over the `size` channels from c - size / 2 on. Channels below 0 and
- * from C on count as 0. */
+/* The mean of x (N, C, ...) over the `size` channels around each channel c; the first is
+ * c - size / 2. Channels that do not exist count as 0. */
 static ng_tensor *mean_of_neighbours(ng_tape *tape, ng_tensor *x, int64_t size)
 {
     if (!x) return NULL;

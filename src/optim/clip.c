@@ -20,12 +20,12 @@ static ng_tensor *clip_parameter(const ng_named_tensor *parameter) { return para
 /* Of each parameter what is measured: its fresh gradient, or itself. */
 typedef ng_tensor *measured(const ng_named_tensor *parameter);
 
-static norm norm_without_overflow(ng_module *module, measured *of)
+static norm norm_without_overflow(ng_module *module, measured *measure)
 {
     norm n = {0, 0};
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
-        const ng_tensor *g = of(&parameter);
+        const ng_tensor *g = measure(&parameter);
         for (int64_t j = 0; g && j < g->size && isfinite(n.most); j++) {
             const double size = fabs(ng_tensor_load(g, j));
             if (!(size <= n.most)) n.most = size;
@@ -34,7 +34,7 @@ static norm norm_without_overflow(ng_module *module, measured *of)
     if (n.most == 0 || !isfinite(n.most)) return (norm){n.most, 1};
     double squares = 0;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
-        const ng_tensor *g = of(&parameter);
+        const ng_tensor *g = measure(&parameter);
         for (int64_t j = 0; g && j < g->size; j++) {
             const double scaled = ng_tensor_load(g, j) / n.most;
             squares += scaled * scaled;
@@ -43,16 +43,16 @@ static norm norm_without_overflow(ng_module *module, measured *of)
     return (norm){n.most, sqrt(squares)};
 }
 
-static norm norm_of(ng_module *module, measured *of)
+static norm norm_of(ng_module *module, measured *measure)
 {
     double squares = 0;
     ng_named_tensor parameter;
     for (int i = 0; ng_module_parameter(module, i, &parameter); i++) {
-        const ng_tensor *g = of(&parameter);
+        const ng_tensor *g = measure(&parameter);
         if (g) squares += ng_kernels_for(g->dtype)->dot(g->data, g->data, g->size);
     }
     const bool in_range = squares > 1e-280 && squares < HUGE_VAL;
-    return in_range ? (norm){1, sqrt(squares)} : norm_without_overflow(module, of);
+    return in_range ? (norm){1, sqrt(squares)} : norm_without_overflow(module, measure);
 }
 
 double ng_grad_norm(ng_module *module)
