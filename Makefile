@@ -66,9 +66,8 @@ EXAMPLES := $(STEPS) $(MORE)
 # Files in examples/ that are yours: compiled with the warnings that a user would choose.
 YOURS    := $(filter-out $(foreach name,[1-6]_* quickstart gradcheck,\
               $(patsubst examples/%.c,$(PROGRAMS)/%,$(wildcard examples/$(name).c))),$(STEPS))
-CLAIMS   := $(filter-out lab,$(basename $(notdir $(sort $(wildcard examples/claims/*.c)))))
+CLAIMS   := $(basename $(notdir $(sort $(wildcard examples/claims/*.c))))
 EXPERIMENTS := $(CLAIMS:%=$(PROGRAMS)/%)
-LAB      := $(OUT)/examples/claims/lab.o
 CASES    := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/cases/*.c)))
 VERSION  := $(subst $() ,.,$(strip $(shell sed -n 's/^.define NG_VERSION_[A-Z]* *//p' include/normgrad/core.h)))
 # What programs are compatible with: MAJOR, and before 1.0 MAJOR.MINOR.
@@ -137,7 +136,7 @@ include $(PARTS)
 
 ## all: the library, static and shared, and the examples
 all: $(STATIC) $(SHARED) $(EXAMPLES) $(EXPERIMENTS) $(WITH_MPI)
-$(filter-out $(TABLES),$(OBJECTS)) $(LAB) $(CASES): $(OUT)/%.o: %.c Makefile | $$(@D)/
+$(filter-out $(TABLES),$(OBJECTS)) $(CASES): $(OUT)/%.o: %.c Makefile | $$(@D)/
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
 $(TABLES): $(TABLE).c Makefile | $$(@D)/
@@ -153,7 +152,7 @@ $(SHARED): $(OBJECTS)
 $(STEPS): $(PROGRAMS)/%: examples/%.c
 $(YOURS): WARNINGS = -Wall -Wextra
 $(MORE): $(PROGRAMS)/%: examples/more/%.c
-$(EXPERIMENTS): $(PROGRAMS)/%: examples/claims/%.c $(LAB)
+$(EXPERIMENTS): $(PROGRAMS)/%: examples/claims/%.c
 $(PROGRAMS)/gradcheck $(PROGRAMS)/gradcheck_error: $(CASES)
 $(EXAMPLES) $(EXPERIMENTS): $(STATIC) | $(PROGRAMS)/ $(OUT)/examples/
 	$(call say,LINK $@)
@@ -161,6 +160,7 @@ $(EXAMPLES) $(EXPERIMENTS): $(STATIC) | $(PROGRAMS)/ $(OUT)/examples/
 ## demo: trains on the digits with each norm and draws build/convergence.svg and .png
 demo: needs-gnuplot $(PROGRAMS)/digits
 	$(Q)$(PROGRAMS)/digits --out $(BUILD)/convergence
+	$(Q)LC_ALL=C.UTF-8 gnuplot -c plots/convergence.gp $(BUILD)/convergence
 ## clean: removes everything that was built
 clean:
 	rm -rf $(BUILD)
@@ -175,4 +175,4 @@ help:
 .PHONY: deps needs-check needs-gnuplot $(TOOLS) all demo clean help FORCE
 FORCE:
 
--include $(wildcard $(OUT)/src/*/*.d $(OUT)/tests/*.d $(OUT)/tests/*/*.d $(OUT)/examples/*.d $(OUT)/examples/claims/*.d)
+-include $(wildcard $(OUT)/src/*/*.d $(OUT)/tests/*.d $(OUT)/tests/*/*.d $(OUT)/examples/*.d)

@@ -1,7 +1,7 @@
 /* Checks the gradients of every op and layer at first and second order, and tests the checker with
  * deliberately wrong gradients. */
 #include "../tests/cases/cases.h"
-#include "more/options.h"
+#include "more/harness.h"
 #include <ctype.h>
 #include <limits.h>
 #include <unistd.h>
@@ -16,13 +16,13 @@ static const char usage[] =
     "that are constant by definition. Then checks wrong gradients and reports whether each one "
     "was\n"
     "caught.\n";
-static const char examples[] =
-    "Exit status: 0 if all gradients are right and all faults were caught, 1 if not, 2 if an\n"
-    "option is wrong.\n"
-    "\n"
-    "examples:\n"
-    "  gradcheck --only layer_norm\n"
-    "  gradcheck --fast --order 1 --seed 7\n";
+enum { ONLY, ORDER, FAST, SEED };
+static option rows[] = {
+    [ONLY] = {"only", "check what has X in its name: layer_norm finds LayerNorm too", .text = ""},
+    [ORDER] = {"order", "1: gradients; 2: also gradients of gradients", .normal = 2, .most = 2},
+    [FAST] = {"fast", "check cases along random directions only", .is_switch = true},
+    [SEED] = {"seed", "seed of inputs, cotangents and directions", .zero = true},
+    {0}};
 
 typedef struct {
     const char *only;
@@ -501,27 +501,10 @@ static void plant_faults(const options *chosen, totals *sum)
 
 /* ---- Options ------------------------------------------------------------------------------- */
 
-static options parse_options(int argc, char **argv)
-{
-    options o = {.order = 2};
-    int seed = 0;
-    const program_option known[] = {
-        OPTION_TEXT("only", "NAME",
-                    "check what has NAME in its name: layer_norm finds LayerNorm too", &o.only),
-        OPTION_COUNT("order", "1|2", "1: gradients; 2: also gradients of gradients", &o.order, 1,
-                     2),
-        OPTION_SWITCH("fast", "check cases along random directions only", &o.fast),
-        OPTION_COUNT("seed", "N", "seed of inputs, cotangents and directions", &seed, 0, INT_MAX)};
-    refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), examples));
-    if (!o.only) o.only = "";
-    o.seed = (uint64_t)seed;
-    return o;
-}
-
 static int conclude(const options *chosen, const totals *sum)
 {
     if (sum->cases + sum->faults == 0) {
-        complain("no case or fault has \"%s\" in its name", chosen->only);
+        complain(line_of("no case or fault has \"%s\" in its name", chosen->only));
         return 2;
     }
     bool ok = sum->wrong_cases == 0 && sum->missed == 0;
@@ -541,12 +524,13 @@ static int conclude(const options *chosen, const totals *sum)
 
 int main(int argc, char **argv)
 {
-    program_begin(argv);
-    const options chosen = parse_options(argc, argv);
+    begin_program(argc, argv, usage, rows, NULL);
+    const options chosen = {get_text(ONLY), get_whole(ORDER), get_number(FAST) > 0,
+                            (uint64_t)get_number(SEED)};
     totals sum = {0};
     on_terminal = isatty(STDOUT_FILENO);
     check_table("Ops", op_case, &chosen, &sum);
     check_table("Layers", layer_case, &chosen, &sum);
     plant_faults(&chosen, &sum);
-    return program_end(conclude(&chosen, &sum));
+    return end_program(conclude(&chosen, &sum));
 }

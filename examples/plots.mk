@@ -14,8 +14,9 @@ plots: $(RESULTS) $(OUT)/plots/digits.log
 ## plots-quick: the same, so small that the figures mean nothing, in build/: a smoke run
 plots-quick: $(CLAIMS:%=$(OUT)/plots-quick/%.log)
 
-# $(call experiment,options): runs one; on failure shows what it printed.
-experiment = @echo '  RUN  $<'; $< --out $(@D)/$(1) > $@.new 2>&1 || { cat $@.new; exit 1; }; mv $@.new $@
+# $(call experiment,options): runs one, and draws its data as it says; on failure shows what it printed.
+experiment = @echo '  RUN  $<'; { $< --out $(@D)/$(1) && sed -n 's/.*To draw it: //p' $@.new | LC_ALL=C.UTF-8 sh -e; } > $@.new 2>&1 || \
+    { cat $@.new; exit 1; }; mv $@.new $@
 $(RESULTS): $(OUT)/plots/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots/
 	$(call experiment, --verdicts $(@:.log=.tsv))
 $(OUT)/plots/digits.log: $(PROGRAMS)/digits FORCE | needs-gnuplot $(OUT)/plots/

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum { STEPS, DRAWS, EPOCHS };
-static lab_size sizes[] = {
+static option sizes[] = {
     [STEPS] = {"steps", "steps by batch size; five times as many if fully connected", .normal = 600,
                .quick = 20},
     [DRAWS] = {"draws", "batches of each size whose gradients are compared", .normal = 150,
@@ -95,12 +95,12 @@ static double error_of(void *context, double rate, uint64_t seed)
     ng_dataset_split_new(all, LEARNED, seed, &train, &test);
     ng_module *net = network_of(s, seed);
     ng_tape *tape = ng_tape_new();
-    const int epoch = LEARNED / s->batch, steps = lab_whole(STEPS) * (s->convolutional ? 1 : 5);
+    const int epoch = LEARNED / s->batch, steps = get_whole(STEPS) * (s->convolutional ? 1 : 5);
     ng_optimizer *sgd =
         ng_sgd_new(net, .lr = rate, .momentum = 0.9,
                    .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .steps = steps));
     ng_batch b;
-    for (int step = 0; step < steps && lab_goes_on(); step++) {
+    for (int step = 0; step < steps && still_works(); step++) {
         if (step % epoch == 0) ng_dataset_shuffle(train, (uint64_t)step);
         ng_dataset_batch(train, tape, step % epoch, s->batch, &b);
         ng_tensor *loss = ng_cross_entropy(tape, logits_of(s, net, tape, b.x), b.y);
@@ -111,7 +111,7 @@ static double error_of(void *context, double rate, uint64_t seed)
     ng_dataset_batch(test, tape, 0, ng_dataset_count(test), &b);
     const ng_tensor *guess = ng_argmax(tape, logits_of(s, net, tape, b.x));
     double wrong = 0;
-    for (int64_t k = 0; lab_goes_on() && k < b.size; k++)
+    for (int64_t k = 0; still_works() && k < b.size; k++)
         wrong += 100.0 * (ng_get(guess, k) != ng_get(b.y, k)) / (double)b.size;
     ng_optimizer_free(sgd), ng_tape_free(tape), ng_module_free(net);
     ng_dataset_free(all), ng_dataset_free(train), ng_dataset_free(test);
@@ -122,15 +122,15 @@ static double error_of(void *context, double rate, uint64_t seed)
 static const double *growth_of(int which)
 {
     setting s = settings[which];
-    lab_curves *curves = lab_curves_new("batch", "%s", s.name);
+    curve_set *curves = new_curves("batch", "%s", s.name);
     double rate = 0.1, *errors[BATCHES];
     for (int i = 0; i < BATCHES; i++) {
         s.batch = batches[i], errors[i] = lab_numbers(lab_seeds());
-        lab_progress(which * BATCHES + i, 20, "%s, batch %d", s.name, s.batch);
+        show_progress(which * BATCHES + i, 20, "%s, batch %d", s.name, s.batch);
         rate = lab_best_rate(rate, error_of, &s);
         for (int seed = 0; seed < lab_seeds(); seed++) {
             errors[i][seed] = error_of(&s, rate, lab_seed(seed));
-            lab_log(curves, seed, "error rate", s.batch, errors[i][seed], rate);
+            log_curves(curves, seed, "error rate", s.batch, errors[i][seed], rate);
         }
     }
     return lab_less(errors[BATCHES - 1], errors[0]);
@@ -161,7 +161,7 @@ enum {
 };
 static ng_module *make_ghosts(int64_t n) { return ng_batch_norm_new(n, .ghost = GHOST); }
 static const lab_norm ghosts = {"BatchNorm, ghosts of 8", make_ghosts};
-static const lab_norm *const kinds[KINDS] = {&lab_batch_norm, &lab_layer_norm, &ghosts};
+static const lab_norm *const kinds[KINDS] = {&lab_norms[LAB_BATCH], &lab_norms[LAB_LAYER], &ghosts};
 
 typedef struct {
     ng_module *net;
@@ -176,7 +176,7 @@ static void gradient_of(measured_net *n, ng_tensor *x, ng_tensor *y, double *g)
                                     ng_module_find(n->net, "3.weight")};
     ng_tensor *gradients[MATRICES];
     ng_gradients(n->tape, &loss, 1, weights, MATRICES, gradients);
-    lab_goes_on();
+    still_works();
     for (int m = 0; m < MATRICES; m++)
         for (int64_t i = 0; i < ng_size(gradients[m]); i++) *g++ = ng_get(gradients[m], i);
     ng_tape_reset(n->tape);
@@ -188,12 +188,12 @@ typedef struct {
 
 static noise noise_of(measured_net *n, ng_dataset *data, int size, ng_rng *rng, const double *whole)
 {
-    const int draws = lab_whole(DRAWS);
+    const int draws = get_whole(DRAWS);
     double *sum = lab_numbers(n->count), *g = lab_numbers(n->count);
     double squares = 0, of_mean = 0, of_whole = 0, off = 0;
     ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(size, 64));
     ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(size));
-    for (int d = 0; d < draws && lab_goes_on(); d++) {
+    for (int d = 0; d < draws && still_works(); d++) {
         for (int64_t i = 0; i < size; i++) {
             const int64_t k = ng_rng_below(rng, ng_dataset_count(data));
             memcpy(ng_data_f32(x) + i * 64, ng_data_f32(ng_dataset_x(data)) + k * 64,
@@ -219,7 +219,7 @@ static void measure_noise(int kind, uint64_t seed, noise at[POWERS])
 {
     ng_dataset *train, *rest;
     lab_digits(seed, 0, &train, &rest);
-    const lab_norm *trained = kind == GHOST_KIND ? &lab_batch_norm : kinds[kind];
+    const lab_norm *trained = kind == GHOST_KIND ? &lab_norms[LAB_BATCH] : kinds[kind];
     measured_net n = {lab_network(trained, HIDDEN, 2, seed), ng_tape_new(), 0};
     ng_optimizer *sgd = ng_sgd_new(n.net, .lr = 0.1);
     lab_train_epoch(n.net, sgd, n.tape, train, 64, 0);
@@ -229,7 +229,7 @@ static void measure_noise(int kind, uint64_t seed, noise at[POWERS])
     gradient_of(&n, ng_dataset_x(train), ng_dataset_y(train), whole);
     if (kind == GHOST_KIND) {
         ng_module *net = lab_network(&ghosts, HIDDEN, 2, 0);
-        if (ng_module_copy(net, n.net)) lab_goes_on();
+        if (ng_module_copy(net, n.net)) still_works();
         ng_module_free(n.net);
         n.net = net;
     }
@@ -243,18 +243,18 @@ static void judge_noise(void)
 {
     double *variance[KINDS][POWERS], *off[KINDS];
     for (int kind = 0; kind < KINDS; kind++) {
-        lab_curves *curves = lab_curves_new("size", "noise, %s", kinds[kind]->name);
+        curve_set *curves = new_curves("size", "noise, %s", kinds[kind]->name);
         off[kind] = lab_numbers(lab_seeds());
         for (int i = 0; i < POWERS; i++) variance[kind][i] = lab_numbers(lab_seeds());
         for (int seed = 0; seed < lab_seeds(); seed++) {
             noise at[POWERS] = {{0, 0}};
-            lab_progress(SETTINGS * BATCHES + kind + (double)seed / lab_seeds(), 20, "noise, %s",
-                         kinds[kind]->name);
+            show_progress(SETTINGS * BATCHES + kind + (double)seed / lab_seeds(), 20, "noise, %s",
+                          kinds[kind]->name);
             measure_noise(kind, lab_seed(seed), at);
             off[kind][seed] = at[0].off;
             for (int i = kind == GHOST_KIND ? 3 : 0; i < POWERS; i++) {
                 variance[kind][i][seed] = at[i].variance;
-                lab_log(curves, seed, "variance off", 4 << i, at[i].variance, at[i].off);
+                log_curves(curves, seed, "variance off", 4 << i, at[i].variance, at[i].off);
             }
         }
     }
@@ -300,7 +300,7 @@ static void make_shards(const ng_dataset *data, bool sorted, ng_dataset **shards
         ng_tensor_free(part_x), ng_tensor_free(part_y);
     }
     free(x), free(y);
-    lab_goes_on();
+    still_works();
 }
 
 /* A worker's running statistics, kept here while another worker's are in the network. */
@@ -322,7 +322,7 @@ static void swap_statistics(ng_module *net, statistics *s)
 static void step_apart(ng_module *net, ng_tape *tape, const ng_batch *parts, statistics *own,
                        int workers)
 {
-    for (int k = 0; k < workers && lab_goes_on(); k++) {
+    for (int k = 0; k < workers && still_works(); k++) {
         swap_statistics(net, &own[k]);
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, parts[k].x), parts[k].y);
         if (ng_backward(tape, ng_mul_scalar(tape, loss, 1.0 / workers))) return;
@@ -337,7 +337,7 @@ static void step_together(ng_module *net, ng_tape *tape, const ng_batch *parts, 
     for (int k = 0; k < workers; k++) x[k] = parts[k].x, y[k] = parts[k].y;
     ng_tensor *logits = ng_forward(net, tape, ng_concat(tape, x, workers, 0));
     ng_tensor *labels = ng_concat(tape, y, workers, 0);
-    if (ng_backward(tape, ng_cross_entropy(tape, logits, labels))) lab_goes_on();
+    if (ng_backward(tape, ng_cross_entropy(tape, logits, labels))) still_works();
 }
 
 /* Returns the accuracy on the validation images, the mean over the workers' statistics. */
@@ -345,15 +345,15 @@ static double accuracy_of(bool own_statistics, int workers, ng_dataset **shards,
                           ng_dataset *validate, uint64_t seed)
 {
     const int64_t part = SHARED / workers;
-    ng_module *net = lab_network(&lab_batch_norm, UNITS, 2, seed);
+    ng_module *net = lab_network(&lab_norms[LAB_BATCH], UNITS, 2, seed);
     ng_optimizer *adam = ng_adam_new(net, .lr = 3e-3);
     ng_tape *tape = ng_tape_new();
     statistics own[MOST_WORKERS] = {{{NULL}}};
     for (int k = 0; k < workers; k++) swap_statistics(net, &own[k]);
-    for (int epoch = 0; epoch < lab_whole(EPOCHS); epoch++) {
+    for (int epoch = 0; epoch < get_whole(EPOCHS); epoch++) {
         for (int k = 0; k < workers; k++)
             ng_dataset_shuffle(shards[k], (uint64_t)(epoch * workers + k));
-        for (int i = 0; i < ng_dataset_count(shards[0]) / part && lab_goes_on(); i++) {
+        for (int i = 0; i < ng_dataset_count(shards[0]) / part && still_works(); i++) {
             ng_batch parts[MOST_WORKERS];
             for (int k = 0; k < workers; k++) ng_dataset_batch(shards[k], tape, i, part, &parts[k]);
             if (own_statistics)
@@ -368,7 +368,7 @@ static double accuracy_of(bool own_statistics, int workers, ng_dataset **shards,
     const int views = own_statistics ? workers : 1;
     for (int k = 0; k < views; k++) {
         if (own_statistics) swap_statistics(net, &own[k]);
-        accuracy += 100 * lab_evaluate(net, tape, validate).accuracy / views;
+        accuracy += 100 * ng_evaluate(net, validate).accuracy / views;
         if (own_statistics) swap_statistics(net, &own[k]);
     }
     for (int i = 0; i < MOST_WORKERS * BUFFERS; i++)
@@ -384,12 +384,12 @@ static void judge_workers(void)
     for (int i = 0; i < 4 * COUNTS; i++)
         accuracy[i / 2 / COUNTS][i / COUNTS % 2][i % COUNTS] = lab_numbers(lab_seeds());
     for (int sorted = 0; sorted < 2; sorted++) {
-        lab_curves *curves = lab_curves_new("workers", "%s", names[sorted]);
+        curve_set *curves = new_curves("workers", "%s", names[sorted]);
         for (int seed = 0; seed < lab_seeds(); seed++) {
             ng_dataset *train, *validate, *shards[MOST_WORKERS];
             lab_digits(lab_seed(seed), 0, &train, &validate);
-            lab_progress(17.5 - sorted + 1.25 * seed / lab_seeds() + 2 * sorted, 20, "%s, seed %d",
-                         names[sorted], seed + 1);
+            show_progress(17.5 - sorted + 1.25 * seed / lab_seeds() + 2 * sorted, 20, "%s, seed %d",
+                          names[sorted], seed + 1);
             for (int i = 0; i < COUNTS; i++) {
                 double now[2];
                 for (int own = 0; own < 2; own++) {
@@ -398,7 +398,7 @@ static void judge_workers(void)
                         accuracy_of(own, workers_of(i), shards, validate, lab_seed(seed));
                     for (int k = 0; k < workers_of(i); k++) ng_dataset_free(shards[k]);
                 }
-                lab_log(curves, seed, "combined own", workers_of(i), now[0], now[1]);
+                log_curves(curves, seed, "combined own", workers_of(i), now[0], now[1]);
             }
             ng_dataset_free(train), ng_dataset_free(validate);
         }
@@ -422,8 +422,8 @@ static void judge_workers(void)
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    lab_data("digits; %d steps by batch size; %d draws; workers: %d epochs", lab_whole(STEPS),
-             lab_whole(DRAWS), lab_whole(EPOCHS));
+    lab_data("digits; %d steps by batch size; %d draws; workers: %d epochs", get_whole(STEPS),
+             get_whole(DRAWS), get_whole(EPOCHS));
     judge_errors();
     judge_noise();
     judge_workers();

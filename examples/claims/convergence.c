@@ -3,7 +3,7 @@
 #include "lab.h"
 
 enum { WIDTH, BATCH, STEPS, EPOCHS, PASSES, PLAYERS, MOST_PASSES = 1000 };
-static lab_size sizes[] = {
+static option sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 64, .quick = 32},
     [BATCH] = {"batch", "samples per step", .normal = 64, .quick = 16},
     [STEPS] = {"steps", "most steps to the loss", .normal = 800, .quick = 40},
@@ -51,21 +51,21 @@ typedef struct {
 
 /* Returns the steps until the mean loss of a window is below 0.1; Inf if it is not reached. Logs
  * these means, unless curves is NULL. */
-static double steps_to_loss(const kind *k, double rate, uint64_t seed, lab_curves *curves,
+static double steps_to_loss(const kind *k, double rate, uint64_t seed, curve_set *curves,
                             int curve_seed)
 {
     ng_dataset *data, *rest;
     double losses[WINDOW] = {0}, sum = 0, found = HUGE_VAL;
     lab_digits(seed, 0, &data, &rest);
-    ng_module *net = lab_network(lab_norms[k->norm], lab_whole(WIDTH), DEPTH, seed);
+    ng_module *net = lab_network(&lab_norms[k->norm], get_whole(WIDTH), DEPTH, seed);
     lab_he_weights(net, seed);
     ng_optimizer *o = k->optimizer ? ng_adam_new(net, .lr = rate) : ng_sgd_new(net, .lr = rate);
     ng_tape *tape = ng_tape_new();
-    const int batches = LAB_DIGITS / lab_whole(BATCH);
-    for (int step = 0; step < lab_whole(STEPS) && isinf(found) && isfinite(sum); step++) {
+    const int batches = LAB_DIGITS / get_whole(BATCH);
+    for (int step = 0; step < get_whole(STEPS) && isinf(found) && isfinite(sum); step++) {
         ng_batch batch;
         if (step % batches == 0) ng_dataset_shuffle(data, (uint64_t)step);
-        ng_dataset_batch(data, tape, step % batches, lab_whole(BATCH), &batch);
+        ng_dataset_batch(data, tape, step % batches, get_whole(BATCH), &batch);
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
         const double value = ng_item(loss);
         sum += (value - losses[step % WINDOW]) / WINDOW;
@@ -74,10 +74,10 @@ static double steps_to_loss(const kind *k, double rate, uint64_t seed, lab_curve
         if (ng_backward(tape, loss) || ng_optimizer_step(o)) break;
         ng_tape_reset(tape);
     }
-    if (curves) lab_log(curves, curve_seed, "steps rate", k->norm, found, rate);
+    if (curves) log_curves(curves, curve_seed, "steps rate", k->norm, found, rate);
     ng_tape_free(tape), ng_optimizer_free(o), ng_module_free(net);
     ng_dataset_free(data), ng_dataset_free(rest);
-    lab_goes_on();
+    still_works();
     return found;
 }
 
@@ -90,17 +90,17 @@ static void measure_steps(int optimizer)
 {
     const int seeds = lab_seeds();
     double *steps[NORMS];
-    lab_curves *curves = lab_curves_new("norm", "steps, %s", optimizers[optimizer]);
+    curve_set *curves = new_curves("norm", "steps, %s", optimizers[optimizer]);
     for (int norm = 0; norm < NORMS; norm++) {
         kind k = {optimizer, norm};
-        lab_progress(0.05 * (optimizer * NORMS + norm), 1, "steps, %s, %s", optimizers[optimizer],
-                     lab_norms[norm]->name);
+        show_progress(0.05 * (optimizer * NORMS + norm), 1, "steps, %s, %s", optimizers[optimizer],
+                      lab_norms[norm].name);
         const double rate = lab_best_rate(optimizer ? 0.004 : 0.25, tuning_steps, &k);
         steps[norm] = lab_numbers(seeds);
         for (int seed = 0; seed < seeds; seed++)
             steps[norm][seed] = steps_to_loss(&k, rate, lab_seed(seed), curves, seed);
-        if (norm > 0 && (optimizer == 0 || lab_norms[norm] == &lab_batch_norm))
-            lab_judge((lab_part){lab_norms[norm]->name, lab_quotients(steps[norm], steps[0]),
+        if (norm > 0 && (optimizer == 0 || &lab_norms[norm] == &lab_norms[LAB_BATCH]))
+            lab_judge((lab_part){lab_norms[norm].name, lab_quotients(steps[norm], steps[0]),
                                  .side = LAB_BELOW, .threshold = 0.9},
                       "steps to a loss of 0.1, %s, own rates, as a share of no norm's",
                       optimizers[optimizer]);
@@ -115,13 +115,13 @@ static double rate_of(int i) { return 0.004 * pow(2, 0.5 * i); }
 
 static bool trains(const lab_norm *norm, int depth, double rate, uint64_t seed, ng_dataset *data)
 {
-    ng_module *net = lab_network(norm, lab_whole(WIDTH), depth, seed);
+    ng_module *net = lab_network(norm, get_whole(WIDTH), depth, seed);
     lab_he_weights(net, seed);
     ng_optimizer *sgd = ng_sgd_new(net, .lr = rate);
     ng_tape *tape = ng_tape_new();
     double loss = 0;
-    for (int epoch = 0; epoch < lab_whole(EPOCHS) && isfinite(loss); epoch++)
-        loss = lab_train_epoch(net, sgd, tape, data, lab_whole(BATCH), (uint64_t)epoch);
+    for (int epoch = 0; epoch < get_whole(EPOCHS) && isfinite(loss); epoch++)
+        loss = lab_train_epoch(net, sgd, tape, data, get_whole(BATCH), (uint64_t)epoch);
     ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
     return loss < log(10) / 2;
 }
@@ -129,24 +129,24 @@ static bool trains(const lab_norm *norm, int depth, double rate, uint64_t seed, 
 static void measure_rates(int depth)
 {
     double *highest[NORMS];
-    lab_curves *curves = lab_curves_new("norm", "highest rate, %d layers", depths[depth]);
+    curve_set *curves = new_curves("norm", "highest rate, %d layers", depths[depth]);
     for (int norm = 0; norm < NORMS; norm++) {
         highest[norm] = lab_numbers(lab_seeds());
         for (int seed = 0; seed < lab_seeds(); seed++) {
             ng_dataset *data, *rest;
             int i = RATES - 1;
-            lab_progress(0.4 + 0.25 * depth + 0.06 * (norm + (double)seed / lab_seeds()), 1,
-                         "rates, %d layers, %s", depths[depth], lab_norms[norm]->name);
+            show_progress(0.4 + 0.25 * depth + 0.06 * (norm + (double)seed / lab_seeds()), 1,
+                          "rates, %d layers, %s", depths[depth], lab_norms[norm].name);
             lab_digits(lab_seed(seed), 0, &data, &rest);
             while (i > 0 &&
-                   !trains(lab_norms[norm], depths[depth], rate_of(i), lab_seed(seed), data))
+                   !trains(&lab_norms[norm], depths[depth], rate_of(i), lab_seed(seed), data))
                 i--;
             highest[norm][seed] = rate_of(i);
-            lab_log(curves, seed, "rate", norm, rate_of(i));
+            log_curves(curves, seed, "rate", norm, rate_of(i));
             ng_dataset_free(data), ng_dataset_free(rest);
         }
         if (norm > 0)
-            lab_judge((lab_part){lab_norms[norm]->name, lab_quotients(highest[norm], highest[0]),
+            lab_judge((lab_part){lab_norms[norm].name, lab_quotients(highest[norm], highest[0]),
                                  .side = LAB_ABOVE, .threshold = 1},
                       "highest rate that trains, %d layers, as a multiple of no norm's",
                       depths[depth]);
@@ -165,7 +165,7 @@ typedef struct {
 
 static ng_module *make_team(bool norm, uint64_t seed)
 {
-    const int players = lab_whole(PLAYERS);
+    const int players = get_whole(PLAYERS);
     ng_module *net = ng_sequential_from(NULL, 0);
     for (int layer = 0; layer < 2; layer++) {
         ng_sequential_add(net, ng_linear_new(layer == 0 ? FEATURES : players, players));
@@ -202,14 +202,14 @@ static ng_dataset *make_situations(int inputs, uint64_t seed)
  * late), and the swinging. Inf for a team that diverges. */
 static double play(const team *t, double rate, uint64_t seed, double *late, double *swinging)
 {
-    const int passes = lab_whole(PASSES);
+    const int passes = get_whole(PASSES);
     double shift = 0, miss = 0;
     ng_dataset *situations = make_situations(t->inputs, seed);
     ng_module *net = make_team(t->norm, seed);
     ng_optimizer *descent = ng_sgd_new(net, .lr = rate);
     ng_tape *tape = ng_tape_new();
     *swinging = 0;
-    for (int pass = 0; pass < passes && lab_goes_on(); pass++) {
+    for (int pass = 0; pass < passes && still_works(); pass++) {
         ng_batch all;
         ng_dataset_batch(situations, tape, 0, SITUATIONS, &all);
         ng_tensor *error = ng_sub(tape, ng_forward(net, tape, all.x), all.y);
@@ -237,26 +237,26 @@ static double tuning_miss(void *context, double rate, uint64_t seed)
 
 static void measure_team(int inputs)
 {
-    const int seeds = lab_seeds(), passes = lab_whole(PASSES);
+    const int seeds = lab_seeds(), passes = get_whole(PASSES);
     double *swinging[2], *miss[2], *late = lab_numbers((int64_t)seeds * passes), rate = 0;
-    lab_progress(0.97, 1, "the team, %s", input_names[inputs]);
+    show_progress(0.97, 1, "the team, %s", input_names[inputs]);
     for (int norm = 0; norm < 2; norm++) {
         team t = {norm, inputs};
         if (!norm) rate = lab_best_rate(ldexp(1, -9), tuning_miss, &t);
         swinging[norm] = lab_numbers(seeds), miss[norm] = lab_numbers(seeds);
-        lab_curves *curves = lab_curves_new("pass", "team, %s, %s", input_names[inputs],
-                                            norm ? "LayerNorm" : "no norm");
+        curve_set *curves =
+            new_curves("pass", "team, %s, %s", input_names[inputs], norm ? "LayerNorm" : "no norm");
         int shown = 0; /* the seed with the median swinging */
         for (int seed = 0; seed < seeds; seed++)
             miss[norm][seed] =
                 play(&t, rate, lab_seed(seed), late + seed * passes, &swinging[norm][seed]);
-        const double median = lab_median(swinging[norm]);
+        const double median = lab_median(swinging[norm], lab_seeds());
         for (int seed = 1; seed < seeds; seed++)
             if (fabs(swinging[norm][seed] - median) < fabs(swinging[norm][shown] - median))
                 shown = seed;
         for (int i = 0; i < seeds * passes; i++)
-            lab_log(curves, i / passes, "late shown rate", i % passes + 1, late[i],
-                    late[shown * passes + i % passes], rate);
+            log_curves(curves, i / passes, "late shown rate", i % passes + 1, late[i],
+                       late[shown * passes + i % passes], rate);
     }
     for (int seed = 0; seed < seeds; seed++)
         if (isinf(swinging[0][seed]) && isinf(swinging[1][seed]))
@@ -271,8 +271,8 @@ static void measure_team(int inputs)
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    lab_data("64-%d x layers-10, ReLU, batch %d; team %d-%d-%d-1", lab_whole(WIDTH),
-             lab_whole(BATCH), FEATURES, lab_whole(PLAYERS), lab_whole(PLAYERS));
+    lab_data("64-%d x layers-10, ReLU, batch %d; team %d-%d-%d-1", get_whole(WIDTH),
+             get_whole(BATCH), FEATURES, get_whole(PLAYERS), get_whole(PLAYERS));
     for (int optimizer = 0; optimizer < OPTIMIZERS; optimizer++) measure_steps(optimizer);
     for (int depth = 0; depth < DEPTHS; depth++) measure_rates(depth);
     for (int inputs = 0; inputs < INPUTS; inputs++) measure_team(inputs);

@@ -3,7 +3,7 @@
 #include "lab.h"
 
 enum { WIDTH, EPOCHS };
-static lab_size sizes[] = {
+static option sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 100, .quick = 32},
     [EPOCHS] = {"epochs", "passes over the data", .normal = 20, .quick = 2},
     {0}};
@@ -85,8 +85,8 @@ static ng_module *linear(int64_t in, int64_t out)
 /* Returns (Linear, norm, sigmoid) x 3, Linear. */
 static ng_module *network(int kind, uint64_t seed)
 {
-    const int64_t width = lab_whole(WIDTH);
-    const lab_norm *norm = lab_norms[kind == NOISY ? BATCH_NORM : kind];
+    const int64_t width = get_whole(WIDTH);
+    const lab_norm *norm = &lab_norms[kind == NOISY ? BATCH_NORM : kind];
     ng_module *net = ng_sequential_from(NULL, 0);
     for (int i = 0; i < HIDDEN; i++) {
         ng_sequential_add(net, linear(i == 0 ? 64 : width, width));
@@ -108,13 +108,15 @@ static void look_at_inputs(ng_module *net, int inputs, ng_tape *tape, ng_dataset
     ng_batch all;
     const bool was = ng_tape_set_recording(tape, false);
     ng_dataset_batch(data, tape, 0, ng_dataset_count(data), &all);
-    const ng_tensor *x = lab_forward_part(net, 0, inputs, tape, all.x);
-    const int64_t width = lab_whole(WIDTH);
-    double *of_unit = lab_numbers(all.size);
-    for (int64_t unit = 0; unit < width && lab_goes_on(); unit++) {
-        for (int64_t i = 0; i < all.size; i++) of_unit[i] = ng_get(x, i * width + unit);
-        for (int p = 0; p < PERCENTS; p++)
-            percentiles[unit * PERCENTS + p] = lab_percentile(of_unit, all.size, percents[p]);
+    ng_tensor *x = lab_forward_part(net, 0, inputs, tape, all.x);
+    const int64_t width = get_whole(WIDTH);
+    const ng_tensor *sorted = ng_sort(tape, x, .axes = NG_AXES(0));
+    for (int64_t i = 0; i < width * PERCENTS && still_works(); i++) {
+        const int64_t unit = i / PERCENTS;
+        const double at = percents[i % PERCENTS] / 100 * (double)(all.size - 1);
+        const int64_t below = (int64_t)at, above = below + (at > (double)below);
+        const double part = at - (double)below, value = ng_at(sorted, below, unit);
+        percentiles[i] = (1 - part) * value + part * ng_at(sorted, above, unit);
     }
     ng_tape_set_recording(tape, was), ng_tape_reset(tape);
 }
@@ -122,11 +124,11 @@ static void look_at_inputs(ng_module *net, int inputs, ng_tape *tape, ng_dataset
 /* Returns the mean move of a unit's percentiles between two measurements, in the median. */
 static double move_of(const double *before, const double *after)
 {
-    const int width = lab_whole(WIDTH);
+    const int width = get_whole(WIDTH);
     double *moves = lab_numbers(width);
     for (int i = 0; i < width * PERCENTS; i++)
         moves[i / PERCENTS] += fabs(after[i] - before[i]) / (double)PERCENTS;
-    return lab_percentile(moves, width, 50);
+    return lab_median(moves, width);
 }
 
 /* Returns the highest less the lowest loss of the batch along its gradient. */
@@ -143,7 +145,7 @@ static double range_of(ng_module *net, ng_tape *tape, const ng_batch *batch, dou
     }
     ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y);
     ng_gradients(tape, &loss, 1, parameters, count, gradients);
-    lab_goes_on();
+    still_works();
     for (int i = 0; i < POINTS; i++) {
         const double step = rate * 0.5 * pow(8, (double)i / (POINTS - 1));
         const bool was = ng_tape_set_recording(tape, false);
@@ -169,7 +171,7 @@ typedef struct {
 /* What it logs: drift and loss by epoch, the range by step, and by epoch the percentiles of the
  * first seed's first unit. */
 typedef struct {
-    lab_curves *epochs, *ranges, *unit;
+    curve_set *epochs, *ranges, *unit;
 } logs;
 
 /* Trains. Unless `to` is NULL, measures drift and range, and logs them. */
@@ -180,33 +182,33 @@ static outcome train(int kind, double rate, uint64_t seed, int index, const logs
     ng_module *net = network(kind, seed);
     ng_optimizer *sgd = ng_sgd_new(net, .lr = rate);
     ng_tape *tape = ng_tape_new();
-    const int per_layer = kind == PLAIN ? 2 : kind == NOISY ? 4 : 3, epochs = lab_whole(EPOCHS);
+    const int per_layer = kind == PLAIN ? 2 : kind == NOISY ? 4 : 3, epochs = get_whole(EPOCHS);
     const int steps = LAB_DIGITS / BATCH, inputs = HIDDEN * per_layer - 1;
-    const int64_t count = (int64_t)lab_whole(WIDTH) * PERCENTS;
+    const int64_t count = (int64_t)get_whole(WIDTH) * PERCENTS;
     double *before = lab_numbers(count), *after = lab_numbers(count);
     double *ranges = lab_numbers(epochs * (steps / EVERY + 1));
     int looks = 0;
     outcome o = {0, 0, 0};
-    for (int epoch = 0; epoch <= epochs && lab_goes_on(); epoch++) {
+    for (int epoch = 0; epoch <= epochs && still_works(); epoch++) {
         noise_now = (seed + 1) * 1000000000 + (uint64_t)epoch;
         if (to) look_at_inputs(net, inputs, tape, rest, after);
         if (to && epoch > 0) {
             o.drift += move_of(before, after);
-            lab_log(to->epochs, index, "drift loss rate", epoch, o.drift, o.loss, rate);
+            log_curves(to->epochs, index, "drift loss rate", epoch, o.drift, o.loss, rate);
         }
         if (to && index == 0)
-            lab_log(to->unit, 0, "p15 p50 p85", epoch, after[0], after[1], after[2]);
+            log_curves(to->unit, 0, "p15 p50 p85", epoch, after[0], after[1], after[2]);
         for (int64_t i = 0; i < count; i++) before[i] = after[i];
         if (epoch == epochs) break;
         ng_dataset_shuffle(data, (uint64_t)epoch);
         o.loss = 0;
-        for (int step = 0; step < steps && lab_goes_on(); step++) {
+        for (int step = 0; step < steps && still_works(); step++) {
             ng_batch batch;
             noise_now = (seed + 1) * 1000000000 + (uint64_t)(epoch * steps + step) * 10000;
             ng_dataset_batch(data, tape, step, BATCH, &batch);
             if (to && step % EVERY == 0) {
                 ranges[looks] = range_of(net, tape, &batch, rate);
-                lab_log(to->ranges, index, "range", epoch * steps + step, ranges[looks]);
+                log_curves(to->ranges, index, "range", epoch * steps + step, ranges[looks]);
                 looks++;
             }
             ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
@@ -215,7 +217,7 @@ static outcome train(int kind, double rate, uint64_t seed, int index, const logs
             ng_tape_reset(tape);
         }
     }
-    o.range = lab_percentile(ranges, looks, 50);
+    o.range = lab_median(ranges, looks);
     ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
     ng_dataset_free(data), ng_dataset_free(rest);
     return o;
@@ -233,13 +235,13 @@ static double *drifts[KINDS], *ranges[KINDS], *losses[KINDS];
 
 static void measure(int kind, double rate)
 {
-    const logs to = {lab_curves_new("epoch", "%s", names[kind]),
-                     lab_curves_new("step", "range, %s", names[kind]),
-                     lab_curves_new("epoch", "a unit, %s", names[kind])};
+    const logs to = {new_curves("epoch", "%s", names[kind]),
+                     new_curves("step", "range, %s", names[kind]),
+                     new_curves("epoch", "a unit, %s", names[kind])};
     drifts[kind] = lab_numbers(lab_seeds()), ranges[kind] = lab_numbers(lab_seeds());
     losses[kind] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
-        lab_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g", names[kind], rate);
+        show_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g", names[kind], rate);
         const outcome o = train(kind, rate, lab_seed(seed), seed, &to);
         drifts[kind][seed] = o.drift, ranges[kind][seed] = o.range, losses[kind][seed] = o.loss;
     }
@@ -256,10 +258,10 @@ static void judge(int kind, int base, double *const of[KINDS], lab_side side, co
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    lab_progress(0, 1, "rates without a norm");
+    show_progress(0, 1, "rates without a norm");
     const double rate = lab_best_rate(1, tuning_loss, NULL);
-    lab_data("64-%d-%d-%d-10, sigmoids, batches of %d, gradient descent at %g", lab_whole(WIDTH),
-             lab_whole(WIDTH), lab_whole(WIDTH), BATCH, rate);
+    lab_data("64-%d-%d-%d-10, sigmoids, batches of %d, gradient descent at %g", get_whole(WIDTH),
+             get_whole(WIDTH), get_whole(WIDTH), BATCH, rate);
     for (int kind = 0; kind < KINDS; kind++) measure(kind, rate);
     for (int kind = BATCH_NORM; kind <= RMS_NORM; kind++) {
         judge(kind, PLAIN, drifts, LAB_BELOW, "drift of a unit's inputs");

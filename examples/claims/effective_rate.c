@@ -3,7 +3,7 @@
 #include "lab.h"
 
 enum { WIDTH, STEPS, LONG };
-static lab_size sizes[] = {
+static option sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 32},
     [STEPS] = {"steps", "steps of the runs at several scales", .normal = 200, .quick = 20},
     [LONG] = {"long", "steps of the runs to equilibrium", .normal = 3000, .quick = 60},
@@ -68,7 +68,7 @@ typedef struct {
  * decay. */
 static run begin(const lab_norm *norm, uint64_t seed, double scale, double rate, double decay)
 {
-    run r = {.net = lab_network(norm, lab_whole(WIDTH), LAYERS, seed), .tape = ng_tape_new()};
+    run r = {.net = lab_network(norm, get_whole(WIDTH), LAYERS, seed), .tape = ng_tape_new()};
     lab_digits(seed, 0, &r.train, &r.rest);
     ng_module_to(r.net, NG_F64);
     r.sgd = ng_sgd_new(r.net, .lr = BASE_RATE);
@@ -84,7 +84,7 @@ static run begin(const lab_norm *norm, uint64_t seed, double scale, double rate,
         ng_optimizer_scale_lr(r.sgd, name, 0); /* a bias must stay 0 */
     }
     ng_tape_reset(r.tape);
-    lab_goes_on();
+    still_works();
     return r;
 }
 
@@ -113,11 +113,11 @@ static double descend(run *r)
 
 static void measure_scales(int norm)
 {
-    const int steps = lab_whole(STEPS);
+    const int steps = get_whole(STEPS);
     double *apart = lab_numbers(steps), *worst = lab_numbers(lab_seeds());
-    lab_curves *curves = lab_curves_new("step", "%s", norms[norm].name);
+    curve_set *curves = new_curves("step", "%s", norms[norm].name);
     for (int seed = 0; seed < lab_seeds(); seed++) {
-        for (int k = 0; k < SCALES && lab_goes_on(); k++) {
+        for (int k = 0; k < SCALES && still_works(); k++) {
             const double s = scales[k], decay = PRODUCT / BASE_RATE;
             run first = begin(&norms[norm], lab_seed(seed), 1, BASE_RATE, decay);
             run other = begin(&norms[norm], lab_seed(seed), s, BASE_RATE * s * s, decay / (s * s));
@@ -128,7 +128,7 @@ static void measure_scales(int norm)
             }
             end(&first), end(&other);
         }
-        for (int i = 0; i < steps; i++) lab_log(curves, seed, "apart", i, apart[i]);
+        for (int i = 0; i < steps; i++) log_curves(curves, seed, "apart", i, apart[i]);
     }
     const bool coincide = norms[norm].make;
     lab_judge(
@@ -150,11 +150,11 @@ static double squared(const double *w, int64_t count)
 /* Sets the second matrix's mean squared angle and rate / |w|^2 in each of LOOKS parts. */
 static void turn(int norm, double rate, uint64_t seed, double *angles, double *effective)
 {
-    const int part = lab_whole(LONG) < LOOKS ? 1 : lab_whole(LONG) / LOOKS;
+    const int part = get_whole(LONG) < LOOKS ? 1 : get_whole(LONG) / LOOKS;
     run r = begin(&norms[norm], seed, 1, rate, PRODUCT / rate);
     const int64_t count = ng_size(r.weights[1]);
     double *before = lab_numbers(count), *w = ng_data_f64(r.weights[1]);
-    for (int i = 0; i < part * LOOKS && lab_goes_on(); i++) {
+    for (int i = 0; i < part * LOOKS && still_works(); i++) {
         for (int64_t k = 0; k < count; k++) before[k] = w[k];
         descend(&r);
         double both = 0;
@@ -178,20 +178,20 @@ static void measure_turning(int norm)
 {
     double *last[RATES];
     for (int k = 0; k < RATES; k++) {
-        lab_curves *curves = lab_curves_new("step", "%s, rate %g", norms[norm].name, rates[k]);
+        curve_set *curves = new_curves("step", "%s, rate %g", norms[norm].name, rates[k]);
         double *angle = lab_numbers(lab_seeds());
         last[k] = lab_numbers(lab_seeds());
         for (int seed = 0; seed < lab_seeds(); seed++) {
-            lab_progress(NORMS + ((norm - 1) * RATES + k) * 2 + 2.0 * seed / lab_seeds(),
-                         NORMS + 6 * RATES, "%s, rate %g", norms[norm].name, rates[k]);
+            show_progress(NORMS + ((norm - 1) * RATES + k) * 2 + 2.0 * seed / lab_seeds(),
+                          NORMS + 6 * RATES, "%s, rate %g", norms[norm].name, rates[k]);
             double angles[LOOKS] = {0}, effective[LOOKS] = {0};
             turn(norm, rates[k], lab_seed(seed), angles, effective);
             angle[seed] = sqrt(at_the_end(angles) / (2 * PRODUCT));
             last[k][seed] = at_the_end(effective);
             for (int i = 0; i < LOOKS; i++) {
-                const double step = (i + 0.5) * lab_whole(LONG) / (double)LOOKS;
-                lab_log(curves, seed, "angle effective theory", step, sqrt(angles[i]), effective[i],
-                        sqrt(2 * PRODUCT));
+                const double step = (i + 0.5) * get_whole(LONG) / (double)LOOKS;
+                log_curves(curves, seed, "angle effective theory", step, sqrt(angles[i]),
+                           effective[i], sqrt(2 * PRODUCT));
             }
         }
         lab_judge(
@@ -206,10 +206,10 @@ static void measure_turning(int norm)
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    lab_data("64-%d-%d-10, batches of %d, rate times decay %g", lab_whole(WIDTH), lab_whole(WIDTH),
+    lab_data("64-%d-%d-10, batches of %d, rate times decay %g", get_whole(WIDTH), get_whole(WIDTH),
              BATCH, PRODUCT);
     for (int norm = 0; norm < NORMS; norm++) {
-        lab_progress(norm, NORMS + 6 * RATES, "%s, scales", norms[norm].name);
+        show_progress(norm, NORMS + 6 * RATES, "%s, scales", norms[norm].name);
         measure_scales(norm);
     }
     for (int norm = 1; norm < NORMS; norm++) measure_turning(norm);

@@ -151,7 +151,7 @@ static void take_gradients(moved_norm *norm, uint64_t seed)
     ng_tensor *gradients[CASE_INPUTS];
     ng_gradients(norm->tape, &y, 1, norm->inputs, norm->count, gradients,
                  .cotangents = &norm->cotangent);
-    for (int i = 0; i < norm->count && lab_goes_on(); i++)
+    for (int i = 0; i < norm->count && still_works(); i++)
         norm->gradients[i] = ng_copy_new(gradients[i], NG_F64);
     ng_tape_reset(norm->tape);
 }
@@ -190,7 +190,7 @@ static void sweep_norm(const char *name, bool in_float, uint64_t seed, double *e
     for (int i = 0; i < norm.count; i++) ng_require_grad(norm.inputs[i]);
     take_gradients(&norm, seed);
     ng_tape_set_recording(norm.tape, false);
-    for (int i = 0; i < SWEEP_STEPS && lab_goes_on(); i++)
+    for (int i = 0; i < SWEEP_STEPS && still_works(); i++)
         errors[i] = median_error(&norm, sweep_step(i));
     for (int i = 0; i < norm.count; i++)
         ng_tensor_free(norm.inputs[i]), ng_tensor_free(norm.gradients[i]);
@@ -209,7 +209,7 @@ static double slope_between(const double *errors, int n, double per_decade, doub
         if (step < from || step > to) continue;
         x[count] = log10(step), y[count++] = log10(errors[i]);
     }
-    return lab_fit(x, y, count).slope;
+    return lab_slope(x, y, count);
 }
 
 /* Writes the block of one precision and sets found[finding][run]. A run is a norm with a seed. */
@@ -217,15 +217,15 @@ static void measure_differences(bool in_float, double *found[FINDINGS])
 {
     const int runs = SWEPT_NORMS * lab_seeds();
     const double best = cbrt(in_float ? (double)FLT_EPSILON : DBL_EPSILON);
-    lab_curves *curves = lab_curves_new("step", in_float ? "float" : "double");
-    for (int run = 0; run < runs && lab_goes_on(); run++) {
+    curve_set *curves = new_curves("step", in_float ? "float" : "double");
+    for (int run = 0; run < runs && still_works(); run++) {
         const char *norm = swept_norms[run / lab_seeds()];
         double errors[SWEEP_STEPS] = {0};
         int lowest = 0;
-        lab_progress(0.4 * (in_float + (double)run / runs), 1, "%s", norm);
+        show_progress(0.4 * (in_float + (double)run / runs), 1, "%s", norm);
         sweep_norm(norm, in_float, lab_seed(run % lab_seeds()), errors);
         for (int i = 0; i < SWEEP_STEPS; i++) {
-            lab_log(curves, run, "error", sweep_step(i), errors[i]);
+            log_curves(curves, run, "error", sweep_step(i), errors[i]);
             if (errors[i] < errors[lowest]) lowest = i;
         }
         if (!in_float)
@@ -256,11 +256,11 @@ static double contracted(const gradient_case *spec, ng_tensor **inputs, ng_tenso
     if (slope) {
         ng_gradients(tape, &sum, 1, moved, count, gradients);
         *slope = 0;
-        for (int i = 0; i < count && lab_goes_on(); i++)
+        for (int i = 0; i < count && still_works(); i++)
             *slope += ng_item(ng_sum(tape, ng_mul(tape, gradients[i], directions[i])));
     }
     ng_tensor_free(cotangent), ng_tape_free(tape);
-    lab_goes_on();
+    still_works();
     return value;
 }
 
@@ -273,8 +273,8 @@ static double taylor_step(int index) { return pow(10, -index / 4.0); }
 
 /* Logs the remainders of one run, relative to the slope, and sets found[RIGHT or WRONG][run]. */
 static void measure_remainders(const gradient_case *spec, ng_tensor **inputs, int count,
-                               uint64_t seed, lab_curves *curves[GRADIENTS],
-                               double *found[FINDINGS], int run)
+                               uint64_t seed, curve_set *curves[GRADIENTS], double *found[FINDINGS],
+                               int run)
 {
     double remainders[GRADIENTS][STEPS];
     ng_tensor *directions[CASE_INPUTS];
@@ -288,7 +288,7 @@ static void measure_remainders(const gradient_case *spec, ng_tensor **inputs, in
         const double change = contracted(spec, inputs, directions, count, h, seed, NULL) - base;
         for (int g = 0; g < GRADIENTS; g++) {
             remainders[g][s] = fabs(change - h * gradients[g].factor * slope) / fabs(slope);
-            lab_log(curves[g], run, "remainder", h, remainders[g][s]);
+            log_curves(curves[g], run, "remainder", h, remainders[g][s]);
         }
     }
     for (int g = 0; g < GRADIENTS; g++)
@@ -300,10 +300,9 @@ static void measure_remainders(const gradient_case *spec, ng_tensor **inputs, in
 static void measure_taylor(double *found[FINDINGS])
 {
     const int runs = SWEPT_NORMS * lab_seeds();
-    lab_curves *curves[GRADIENTS];
-    for (int g = 0; g < GRADIENTS; g++)
-        curves[g] = lab_curves_new("step", "%s", gradients[g].block);
-    for (int run = 0; run < runs && lab_goes_on(); run++) {
+    curve_set *curves[GRADIENTS];
+    for (int g = 0; g < GRADIENTS; g++) curves[g] = new_curves("step", "%s", gradients[g].block);
+    for (int run = 0; run < runs && still_works(); run++) {
         const gradient_case *spec = swept_case(swept_norms[run / lab_seeds()]);
         const uint64_t seed = lab_seed(run % lab_seeds());
         ng_tensor *inputs[CASE_INPUTS];

@@ -3,7 +3,7 @@
 #include "lab.h"
 
 enum { WIDTH, DEPTH, EPOCHS };
-static lab_size sizes[] = {
+static option sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 64, .quick = 32},
     [DEPTH] = {"depth", "hidden layers", .normal = 8, .quick = 3},
     [EPOCHS] = {"epochs", "passes over the data", .normal = 6, .quick = 1},
@@ -96,12 +96,12 @@ static double train(const lab_norm *kind, double rate, uint64_t seed, double *lo
 {
     ng_dataset *data, *rest;
     lab_digits(seed, 0, &data, &rest);
-    ng_module *net = lab_network(kind, lab_whole(WIDTH), lab_whole(DEPTH), seed);
+    ng_module *net = lab_network(kind, get_whole(WIDTH), get_whole(DEPTH), seed);
     lab_he_weights(net, seed);
     ng_optimizer *sgd = ng_sgd_new(net, .lr = rate);
     ng_tape *tape = ng_tape_new();
     double loss = 0;
-    for (int epoch = 0; epoch < lab_whole(EPOCHS); epoch++) {
+    for (int epoch = 0; epoch < get_whole(EPOCHS); epoch++) {
         loss = lab_train_epoch(net, sgd, tape, data, 64, (uint64_t)epoch);
         if (isnan(loss)) loss = HUGE_VAL;
         if (losses) losses[epoch] = loss;
@@ -120,19 +120,19 @@ static double *last[KINDS];
 
 static void measure(int kind)
 {
-    const int epochs = lab_whole(EPOCHS);
+    const int epochs = get_whole(EPOCHS);
     lab_norm context = kinds[kind];
-    lab_progress(kind, KINDS, "%s, rates", context.name);
+    show_progress(kind, KINDS, "%s, rates", context.name);
     const double rate = lab_best_rate(0.1, tuning_loss, &context);
     double *losses = lab_numbers(epochs);
-    lab_curves *curves = lab_curves_new("epoch", "%s", context.name);
+    curve_set *curves = new_curves("epoch", "%s", context.name);
     last[kind] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
-        lab_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g, seed %d", context.name,
-                     rate, seed + 1);
+        show_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g, seed %d",
+                      context.name, rate, seed + 1);
         last[kind][seed] = train(&context, rate, lab_seed(seed), losses);
         for (int epoch = 0; epoch < epochs; epoch++)
-            lab_log(curves, seed, "loss rate", epoch + 1, losses[epoch], rate);
+            log_curves(curves, seed, "loss rate", epoch + 1, losses[epoch], rate);
     }
 }
 
@@ -145,8 +145,8 @@ static void judge(const char *norm, int kind, int with, lab_part part, const cha
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    lab_data("64-(%d)x%d-10, ReLU, %d epochs", lab_whole(WIDTH), lab_whole(DEPTH),
-             lab_whole(EPOCHS));
+    lab_data("64-(%d)x%d-10, ReLU, %d epochs", get_whole(WIDTH), get_whole(DEPTH),
+             get_whole(EPOCHS));
     for (int kind = 0; kind < KINDS; kind++) measure(kind);
     judge("LayerNorm", ROW_SCALE, ROW_CENTRE, (lab_part){.side = LAB_BELOW, .threshold = 1},
           "scaling alone over centring alone, by the features");

@@ -1,8 +1,8 @@
-/* The frame of all experiments: options, progress, networks for the digits, statistics over seeds,
- * the .dat file, the figure, and a verdict on each part of the claim.
+/* The frame of all experiments: options, networks for the digits, statistics over seeds, and a
+ * verdict on each part of the claim.
  *
  *     enum { WIDTH, EPOCHS };
- *     static lab_size sizes[] = {
+ *     static option sizes[] = {
  *         [WIDTH] = {"width", "features of each hidden layer", .normal = 128, .quick = 32},
  *         [EPOCHS] = {"epochs", "passes over the data", .normal = 30, .quick = 3},
  *         {0}};
@@ -10,12 +10,12 @@
  *     int main(int argc, char **argv)
  *     {
  *         lab_begin(argc, argv, &(lab_experiment){.id = "example", ..., .sizes = sizes});
- *         lab_data("loss by epoch; network 64-%d-10", lab_whole(WIDTH));
- *         lab_curves *curves = lab_curves_new("epoch", "%s", "LayerNorm");
- *         for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
- *             lab_progress(seed, lab_seeds(), "seed %d", seed);
+ *         lab_data("loss by epoch; network 64-%d-10", get_whole(WIDTH));
+ *         curve_set *c = new_curves("epoch", "%s", "LayerNorm");
+ *         for (int seed = 0; seed < lab_seeds() && still_works(); seed++) {
+ *             show_progress(seed, lab_seeds(), "seed %d", seed);
  *             ...
- *             lab_log(curves, seed, "loss", epoch, loss);
+ *             log_curves(c, seed, "loss", epoch, loss);
  *         }
  *         lab_judge((lab_part){"LayerNorm", losses, .side = LAB_BELOW, .threshold = 1}, "loss");
  *         return lab_end();
@@ -25,20 +25,9 @@
 #ifndef CLAIMS_LAB_H
 #define CLAIMS_LAB_H
 
-#include <math.h>
-#include <normgrad.h>
+#include "../more/harness.h"
 
-/* ---- The experiment ----------------------------------------------------------------------- */
-
-/* A numeric setting of the experiment, which is also its option --NAME. */
-typedef struct {
-    const char *name, *meaning;
-    double normal, quick; /* the default, and the default with --quick (0: the same) */
-    bool fraction;        /* need not be a whole number */
-    int least, most;      /* the range (0: 1, 1e9) */
-    int multiple;         /* the value must be a multiple of this (0: 1) */
-    double value;         /* in this run; set by lab_begin */
-} lab_size;
+/* ---- The experiment ---- */
 
 typedef struct {
     const char *id;     /* name of the claim and of the files */
@@ -49,77 +38,34 @@ typedef struct {
     const char *figure; /* drawn by plots/FIGURE.gp; default: id */
     const char *dtype;  /* of the computation; default: float32 */
     int seeds, quick_seeds;
-    lab_size *sizes; /* ends with a size without a name; NULL: none */
+    option *sizes; /* numbers, read by get_whole and get_number; NULL: none */
 } lab_experiment;
 
-/* Reads the options and prints the opening. Exits on --help and on a wrong option. */
-void lab_begin(int argc, char **argv, const lab_experiment *experiment);
+enum { LAB_SEEDS, LAB_SEED, LAB_OUT, LAB_THREADS, LAB_QUICK, LAB_VERDICTS };
+static option lab_options[] = {
+    [LAB_SEEDS] = {"seeds", "runs of each kind", .most = MOST_SEEDS},
+    [LAB_SEED] = {"seed", "first seed", .zero = true},
+    [LAB_OUT] = {"out", "prefix of the .dat, in build/ without it", .text = ""},
+    [LAB_THREADS] = {"threads", "threads of the kernels", .normal = 1, .most = NG_MOST_THREADS},
+    [LAB_QUICK] = {"quick", "smoke run: small, with meaningless results", .is_switch = true},
+    [LAB_VERDICTS] = {"verdicts", "write the verdicts to a file, tab-separated", .text = ""},
+    {0}};
 
-int lab_whole(int size);      /* returns the value of sizes[size] in this run */
-double lab_number(int size);  /* the same for a fraction */
-int lab_seeds(void);          /* returns the number of seeds, lab_seed(0), lab_seed(1)... */
-uint64_t lab_seed(int index); /* returns --seed + index */
+enum { MOST_PARTS = 64, LAB_TUNING_SEEDS = 3 };
 
-/* Tuning seeds, which are not scored: they choose hyperparameters such as the learning rate. */
-enum { LAB_TUNING_SEEDS = 3 };
-int lab_tuning_seeds(void); /* returns their number; 1 with --quick */
-uint64_t lab_tuning_seed(int index);
+/* Numbers that live until the program ends. */
+typedef struct number_block {
+    struct number_block *before;
+    double values[];
+} number_block;
 
-/* Returns a learning rate, `start` times a power of 2, at which the median over the tuning seeds of
- * score(context, rate, seed), a loss, is lower than at half and at twice the rate. It doubles or
- * halves the rate from `start` as long as the loss improves, so there is no edge of a grid. NaN
- * counts as Inf. With --quick it returns `start`. */
-double lab_best_rate(double start, double score(void *context, double rate, uint64_t seed),
-                     void *context);
-
-/* Shows the progress (`done` of `total`) and the current task. */
-void lab_progress(double done, double total, const char *format, ...) NG_PRINTF(3, 4);
-
-/* Returns true, or ends the program with the library's error if there is one. For loops. */
-bool lab_goes_on(void);
-
-/* Returns `count` zeros that live until the program ends. */
-double *lab_numbers(int64_t count);
-
-/* Returns the numbers of a text file of the project, `columns` in each line but those with #, and
- * sets how many lines there are. They live until the program ends. */
-double *lab_table(const char *name, int columns, int *rows);
-
-/* ---- The data file ------------------------------------------------------------------------
- *
- * PREFIX.dat has a first line with its content, the seeds, the dtype and the version, then blocks,
- * two blank lines apart. Each block has a name (for gnuplot's `index`) and a line of column names.
- * An incomplete file is never written. */
-void lab_data(const char *format, ...) NG_PRINTF(1, 2);
-void lab_block(const char *name, const char *columns);
-void lab_put(const double *values, int count); /* one row; NaN is written "?" (missing) */
-#define lab_row(...)                                                                               \
-    lab_put((const double[]){__VA_ARGS__}, (int)(sizeof(double[]){__VA_ARGS__} / sizeof(double)))
-
-/* A block of curves, which each seed logs. The first column has the name `x`; `format` gives the
- * block's name. A series has the columns of ng_history_summary_new: NAME is the median over the
- * seeds, NAME_low and NAME_high are the quartiles, NAME_min and NAME_max the extremes. The last
- * column, seeds, is how many have logged there. Blocks of curves follow the others in the file. */
-typedef struct lab_curves lab_curves;
-lab_curves *lab_curves_new(const char *x, const char *format, ...) NG_PRINTF(2, 3);
-
-/* Logs values of the seed with this index at x, one for each series:
- *     lab_log(curves, seed, "loss rate", epoch, loss, rate); */
-void lab_log_values(lab_curves *curves, int seed, const char *series, double x,
-                    const double *values);
-#define lab_log(curves, seed, series, x, ...)                                                      \
-    lab_log_values(curves, seed, series, x, (const double[]){__VA_ARGS__})
-
-/* ---- The verdicts -------------------------------------------------------------------------
- *
- * A claim has parts, usually one for each norm and setting. A part measures one number for each
- * seed, such as a norm's accuracy less that of no norm from the same split and weights. The effect
- * is the median of these numbers. Its interval, from the sign test, assumes no distribution and
- * contains the true median with probability 1 - 0.05 / m for each of m parts, so with 95 % for all
- * parts together. A part claims that the effect is above or below a threshold, or within a distance
- * of a value. The part holds if the whole interval satisfies this, fails if none of it does, and is
- * inconclusive otherwise, also if there are too few seeds for an interval: it needs 6 for one part,
- * 9 for 12. */
+/* A part of a claim measures one number for each seed, such as a norm's accuracy less that of no
+ * norm from the same split and weights. The effect is the median of these numbers. Its interval,
+ * from the sign test, assumes no distribution and contains the true median with probability
+ * 1 - 0.05 / m for each of m parts, so with 95 % for all parts together. A part claims that the
+ * effect is above or below a threshold, or within a distance of a value. The part holds if the whole
+ * interval satisfies this, fails if none of it does, and is inconclusive otherwise, also if there
+ * are too few seeds for an interval: it needs 6 for one part, 9 for 12. */
 typedef enum { LAB_ABOVE, LAB_BELOW, LAB_WITHIN } lab_side;
 
 typedef struct {
@@ -131,86 +77,403 @@ typedef struct {
     double around; /* LAB_WITHIN: the value that the effect should be near */
 } lab_part;
 
-/* Adds a part. `format` gives its name: what is compared, where and in which unit, in at most 100
- * characters ("steps to 95 %, Adam, own rates, as a share of no norm's"). */
-void lab_judge(lab_part part, const char *format, ...) NG_PRINTF(2, 3);
+static struct {
+    const lab_experiment *experiment;
+    line prefix;
+    time_t began;
+    number_block *numbers; /* the last; all that lab_numbers returned */
+    lab_part parts[MOST_PARTS];
+    char names[MOST_PARTS][104];
+    int part_count;
+} lab;
 
-/* Writes the data, draws the figure, and prints the rule and a table of the parts. Writes the parts
- * to --verdicts FILE, as tab-separated lines of id, part, norm, effect, low, high, n, threshold,
- * verdict. Returns the exit status, which does not depend on the verdicts. */
-int lab_end(void);
+static inline bool lab_quick(void) { return lab_options[LAB_QUICK].value > 0; }
+static inline int lab_seeds(void) { return (int)lab_options[LAB_SEEDS].value; }
+static inline uint64_t lab_seed(int i)
+{
+    return (uint64_t)lab_options[LAB_SEED].value + (uint64_t)i;
+}
 
-/* ---- Numbers ------------------------------------------------------------------------------ */
+/* Tuning seeds, which are not scored: they choose hyperparameters such as the learning rate. */
+static inline int lab_tuning_seeds(void) { return lab_quick() ? 1 : LAB_TUNING_SEEDS; }
+static inline uint64_t lab_tuning_seed(int i) { return lab_seed(MOST_SEEDS + i); }
 
-/* Percentiles of the values that are not NaN, interpolated; Inf counts as largest. */
-double lab_percentile(const double *values, int64_t count, double percent);
-double lab_median(const double *values); /* over the seeds */
+/* Returns the text with its lines broken between words at 90 columns. */
+static inline line broken(line text)
+{
+    char *begin = text.text, *space = NULL;
+    for (char *at = begin; *at; at++) {
+        if (*at == ' ') space = at;
+        if (at - begin >= 90 && space) *space = '\n', begin = space + 1, space = NULL;
+        if (*at == '\n') begin = at + 1, space = NULL;
+    }
+    return text;
+}
 
-/* The least-squares line y = slope x + offset. Points that are not finite are left out. */
-typedef struct {
-    double slope, offset;
-} lab_line;
-lab_line lab_fit(const double *x, const double *y, int count);
+/* Reads the options and prints the opening. Exits on --help and on a wrong option. */
+static inline void lab_begin(int argc, char **argv, const lab_experiment *e)
+{
+    static option none[] = {{0}};
+    const char *slash = strrchr(argv[0], '/');
+    const line usage =
+        broken(line_of("usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\nThe rule: %s\n",
+                       slash ? slash + 1 : argv[0], e->claim, e->source, e->method, e->rule));
+    option *sizes = e->sizes ? e->sizes : none;
+    lab.experiment = e;
+    lab.began = time(NULL);
+    lab_options[LAB_SEEDS].normal = e->seeds, lab_options[LAB_SEEDS].quick = e->quick_seeds;
+    begin_program(argc, argv, usage.text, sizes, lab_options);
+    for (option *o = sizes; o->name && lab_quick(); o++)
+        if (o->quick > 0) o->value = o->quick;
+    if (lab_quick()) lab_options[LAB_SEEDS].value = lab_options[LAB_SEEDS].quick;
+    lab.prefix = choose_prefix(lab_options[LAB_OUT].text, e->figure ? e->figure : e->id);
+    const char *verdicts = lab_options[LAB_VERDICTS].text;
+    if (*verdicts) choose_prefix(verdicts, "");
+    ng_set_threads((int)lab_options[LAB_THREADS].value);
+    puts(broken(line_of("%s\n(%s)\n\n%s", e->claim, e->source, e->method)).text);
+    fflush(stdout);
+}
+
+/* Begins PREFIX.dat with its content, the seeds, the dtype and the version. */
+#define lab_data(...) lab_begin_data(line_of(__VA_ARGS__))
+static inline void lab_begin_data(line what)
+{
+    const unsigned long long first = lab_seed(0), last = lab_seed(lab_seeds() - 1);
+    const char *dtype = lab.experiment->dtype ? lab.experiment->dtype : "float32";
+    if (last > first)
+        begin_data("%s; seeds %llu to %llu; %s", what.text, first, last, dtype);
+    else
+        begin_data("%s; seed %llu; %s", what.text, first, dtype);
+}
+
+/* ---- Numbers ---- */
+
+/* Returns `count` zeros that live until the program ends. */
+static inline double *lab_numbers(int64_t count)
+{
+    number_block *block = calloc(1, sizeof *block + (size_t)count * sizeof(double));
+    if (!block) give_up(EXIT_FAILURE, line_of("out of memory"));
+    block->before = lab.numbers, lab.numbers = block;
+    return block->values;
+}
+
+/* Returns the numbers of a text file of the project, `columns` in each line but those with #, and
+ * sets how many lines there are. They live until the program ends. */
+static inline double *lab_table(const char *name, int columns, int *rows)
+{
+    enum { MOST_ROWS = 10000 };
+    FILE *file = fopen(find_file("tests/golden", name).text, "r");
+    double *numbers = lab_numbers((int64_t)MOST_ROWS * columns);
+    char row[1024];
+    for (*rows = 0; file && *rows < MOST_ROWS && fgets(row, sizeof row, file);) {
+        char *at = row;
+        if (*at == '#') continue;
+        for (int i = 0; i < columns; i++) numbers[*rows * columns + i] = strtod(at, &at);
+        ++*rows;
+    }
+    if (file) fclose(file);
+    return numbers;
+}
+
+/* Returns the values that are not NaN, in order, and sets how many there are. */
+static inline double *lab_sorted(const double *values, int64_t count, int *kept)
+{
+    double *sorted = lab_numbers(count > 0 ? count : 1);
+    *kept = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!isnan(values[i])) sorted[(*kept)++] = values[i];
+    median_of(sorted, *kept);
+    return sorted;
+}
+
+/* Returns the median of the values that are not NaN; Inf counts as largest. */
+static inline double lab_median(const double *values, int64_t count)
+{
+    int kept;
+    double *sorted = lab_sorted(values, count, &kept);
+    return median_of(sorted, kept);
+}
+
+/* Returns the slope of the least-squares line. Points that are not finite are left out. */
+static inline double lab_slope(const double *x, const double *y, int count)
+{
+    double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+    for (int i = 0; i < count; i++) {
+        if (!isfinite(x[i]) || !isfinite(y[i])) continue;
+        n++, sx += x[i], sy += y[i], sxx += x[i] * x[i], sxy += x[i] * y[i];
+    }
+    return (n * sxy - sx * sy) / (n * sxx - sx * sx);
+}
 
 /* Returns values[i] / base[i] for each seed, and 1 where both are infinite (neither reached the
  * target). For parts that compare two kinds. */
-const double *lab_quotients(const double *values, const double *base);
+static inline const double *lab_quotients(const double *values, const double *base)
+{
+    double *quotients = lab_numbers(lab_seeds());
+    for (int i = 0; i < lab_seeds(); i++)
+        quotients[i] = isinf(values[i]) && isinf(base[i]) ? 1 : values[i] / base[i];
+    return quotients;
+}
 
 /* Returns values[i] - base[i] for each seed. */
-const double *lab_less(const double *values, const double *base);
+static inline const double *lab_less(const double *values, const double *base)
+{
+    double *less = lab_numbers(lab_seeds());
+    for (int i = 0; i < lab_seeds(); i++) less[i] = values[i] - base[i];
+    return less;
+}
 
-/* ---- Digits ------------------------------------------------------------------------------- */
+/* ---- The verdicts ---- */
 
-/* A norm over features. `make` is NULL for no norm. */
+/* Adds a part. The name says: what is compared, where and in which unit, in at most 100
+ * characters ("steps to 95 %, Adam, own rates, as a share of no norm's"). */
+NG_PRINTF(2, 3)
+static inline void lab_judge(lab_part part, const char *name, ...)
+{
+    if (lab.part_count == MOST_PARTS) give_up(EXIT_FAILURE, line_of("more than 64 parts"));
+    va_list list;
+    va_start(list, name);
+    vsnprintf(lab.names[lab.part_count], sizeof *lab.names, name, list);
+    va_end(list);
+    if (part.count == 0) part.count = lab_seeds();
+    part.values = lab_sorted(part.values, part.count, &part.count);
+    lab.parts[lab.part_count++] = part;
+}
+
+/* Returns `below` such that the median of the distribution lies between sorted[below] and
+ * sorted[count - 1 - below] of `count` sorted values, with an error probability of at most
+ * `missed`: the narrowest interval of the sign test. The probability that the median is outside is
+ * twice the chance of at most `below` heads in `count` tosses of a coin. -1 if there are too few
+ * values. */
+static inline int median_interval(int count, double missed)
+{
+    double exactly = ldexp(1, 1 - count), chance = 0; /* twice P(k heads), twice P(at most k) */
+    int below = -1;
+    for (int k = 0; 2 * k < count; k++) {
+        chance += exactly;
+        if (chance > missed) break;
+        below = k;
+        exactly *= (double)(count - k) / (k + 1);
+    }
+    return below;
+}
+
+/* Returns whether the claim is true for this value. */
+static inline bool lab_claimed(const lab_part *part, double value)
+{
+    return part->side == LAB_ABOVE   ? value > part->threshold
+           : part->side == LAB_BELOW ? value < part->threshold
+                                     : fabs(value - part->around) <= part->threshold;
+}
+
+/* Prints a part's row of the table, and to `file` its line. */
+static inline void lab_print_verdict(const lab_part *part, const char *name, FILE *file)
+{
+    const int n = part->count, below = median_interval(n, 0.05 / lab.part_count);
+    const int end = below < 0 ? 0 : below;
+    const double none = (double)NAN, *sorted = part->values;
+    const double effect = lab_median(sorted, n);
+    const double low = n ? sorted[end] : none, high = n ? sorted[n - 1 - end] : none;
+    const bool first = lab_claimed(part, low), last = lab_claimed(part, high);
+    const bool within = part->side == LAB_WITHIN;
+    const bool around = within && (low < part->around) != (high < part->around);
+    const char *verdict = below < 0 || first != last ? "inconclusive"
+                          : first                    ? "holds"
+                          : around                   ? "inconclusive"
+                                                     : "fails";
+    const line threshold =
+        within ? line_of("%.4g +- %.2g", part->around, part->threshold)
+               : line_of("%c %.4g", part->side == LAB_ABOVE ? '>' : '<', part->threshold);
+    printf("%-12s  %10.4g  %-23s %3d  %-15s %s%s%s\n", verdict, effect,
+           line_of("%.4g to %.4g", low, high).text, n, threshold.text, part->norm ? part->norm : "",
+           part->norm ? ": " : "", name);
+    fprintf(file, "%s\t%s\t%s\t%.6g\t%.6g\t%.6g\t%d\t%s\t%s\n", lab.experiment->id, name,
+            part->norm ? part->norm : "-", effect, low, high, n, threshold.text, verdict);
+}
+
+/* Writes the data, and prints the rule and a table of the parts. Writes the parts to --verdicts, as
+ * lines of id, part, norm, effect, low, high, n, threshold, verdict. Returns the exit status, which
+ * does not depend on the verdicts. */
+static inline int lab_end(void)
+{
+    const lab_experiment *e = lab.experiment;
+    char *lines = NULL;
+    size_t size = 0;
+    show_progress(1, 1, "done");
+    end_data(lab.prefix.text);
+    printf("Data: %s.dat. To draw it: gnuplot -c plots/%s.gp %s\n", lab.prefix.text,
+           e->figure ? e->figure : e->id, lab.prefix.text);
+    puts(broken(line_of("%.0f s. The rule: %s", difftime(time(NULL), lab.began), e->rule)).text);
+    printf("\n%-12s  %10s  %-23s %3s  %-15s %s\n", "verdict", "effect", "95 % of all parts", "n",
+           "claimed", "part");
+    FILE *file = open_memstream(&lines, &size);
+    if (!file) give_up(EXIT_FAILURE, line_of("out of memory"));
+    for (int i = 0; i < lab.part_count; i++) lab_print_verdict(&lab.parts[i], lab.names[i], file);
+    fclose(file);
+    const char *verdicts = lab_options[LAB_VERDICTS].text;
+    if (*verdicts) ng_file_write(verdicts, lines, (int64_t)size);
+    free(lines);
+    return end_program(EXIT_SUCCESS);
+}
+
+/* ---- Tuning ---- */
+
+typedef double lab_score(void *context, double rate, uint64_t seed);
+
+static inline double lab_median_score(double rate, lab_score *score, void *context)
+{
+    double scores[LAB_TUNING_SEEDS];
+    for (int i = 0; i < lab_tuning_seeds() && still_works(); i++) {
+        scores[i] = score(context, rate, lab_tuning_seed(i));
+        if (isnan(scores[i])) scores[i] = HUGE_VAL;
+    }
+    return lab_median(scores, lab_tuning_seeds());
+}
+
+/* Returns a learning rate, `start` times a power of 2, at which the median over the tuning seeds of
+ * score(context, rate, seed), a loss, is lower than at half and at twice the rate. It doubles or
+ * halves the rate from `start` as long as the loss improves, so there is no edge of a grid. NaN
+ * counts as Inf. With --quick it returns `start`. */
+static inline double lab_best_rate(double start, lab_score *score, void *context)
+{
+    static const double ways[] = {2, 0.5};
+    if (lab_quick()) return start;
+    double best = start, lowest = lab_median_score(start, score, context);
+    for (int i = 0; i < 2 && best == start; i++) {
+        for (bool better = true; better;) {
+            const double reached = lab_median_score(best * ways[i], score, context);
+            better = reached < lowest;
+            if (better) lowest = reached, best *= ways[i];
+        }
+    }
+    return best;
+}
+
+/* ---- Networks and data ---- */
+
+static inline ng_module *lab_batch_norm(int64_t n) { return ng_batch_norm_new(n); }
+
+/* A norm over features; the maker of "no norm" is NULL. */
 typedef struct {
     const char *name;
-    ng_module *(*make)(int64_t features);
+    ng_norm_maker *make;
 } lab_norm;
-extern const lab_norm lab_no_norm, lab_batch_norm, lab_layer_norm, lab_rms_norm;
-extern const lab_norm *const lab_norms[4]; /* these, in this order */
+enum { LAB_NONE, LAB_BATCH, LAB_LAYER, LAB_RMS, LAB_NORMS };
+static const lab_norm lab_norms[LAB_NORMS] = {{"no norm", NULL},
+                                              {"BatchNorm", lab_batch_norm},
+                                              {"LayerNorm", ng_norm_layer},
+                                              {"RMSNorm", ng_norm_rms}};
 
-/* Returns all 1797 images, x (count, 64) with pixels in 0..1; the caller frees them. Only lab.c
- * reads files, since it knows the program's path, from which they are found. */
-ng_dataset *lab_all_digits(void);
+/* Returns all 1797 images, x (count, 64) with pixels in 0..1; the caller frees them. */
+static inline ng_dataset *lab_all_digits(void)
+{
+    return ng_dataset_read_csv(find_file("examples/data", "digits.csv").text, .scale = 1.0 / 16);
+}
 
-/* Splits the digits into LAB_DIGITS for training and 360 for validation; the caller frees both. If
- * 0 < few < LAB_DIGITS, only `few` of the training images are kept. */
+/* Splits `all` into `most` samples, of which `few` are kept if that is not 0, and the others. Frees
+ * `all`; the caller frees both parts. */
+static inline void lab_split(ng_dataset *all, int64_t most, uint64_t seed, int64_t few,
+                             ng_dataset **train, ng_dataset **validate)
+{
+    ng_dataset_split_new(all, most, seed, train, validate);
+    if (few > 0 && few < most) {
+        ng_dataset *whole = *train, *rest = NULL;
+        ng_dataset_split_new(whole, few, seed, train, &rest);
+        ng_dataset_free(whole), ng_dataset_free(rest);
+    }
+    ng_dataset_free(all);
+    still_works();
+}
+
+/* Splits the digits into LAB_DIGITS, or `few` of them, for training and 360 for validation. */
 enum { LAB_DIGITS = 1437 };
-void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **validate);
-
-/* Returns 64 - (Linear, norm, ReLU) x depth - 10 with weights drawn from `seed`. */
-ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t seed);
-
-/* The same with another activation instead of ReLU, ng_tanh_new for example. */
-ng_module *lab_network_of(const lab_norm *norm, ng_module *activation(void), int64_t width,
-                          int depth, uint64_t seed);
-
-/* Draws every weight matrix from N(0, 2 / fan_in) and sets biases to 0, the usual choice for ReLU
- * without a norm. He et al. 2015. */
-void lab_he_weights(ng_module *net, uint64_t seed);
-
-/* Returns the output of the children `from` to `to` - 1 for x, a part of the forward pass. */
-ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_tape *tape, ng_tensor *x);
-
-/* Trains for one pass in batches, in an order given by `epoch`, without a last batch of one sample.
- * Returns the mean of the batches' losses. */
-double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train,
-                       int64_t batch, uint64_t epoch);
-
-/* Mean cross-entropy and fraction of right answers in eval mode, without recording. The network is
- * in train mode afterwards. */
-typedef struct {
-    double loss, accuracy;
-} lab_score;
-lab_score lab_evaluate(ng_module *net, ng_tape *tape, ng_dataset *data);
-
-/* ---- Text --------------------------------------------------------------------------------- */
+static inline void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **validate)
+{
+    lab_split(lab_all_digits(), LAB_DIGITS, seed, few, train, validate);
+}
 
 /* Splits the characters of examples/data/opticks.txt into windows of `context` that do not overlap:
  * int64 ids x and y (count, context), where y is one character further. Seven of eight windows, or
- * `few` of these, are for training and the others for validation; the caller frees both. Returns
- * the number of distinct characters. */
-int lab_text(uint64_t seed, int64_t context, int64_t few, ng_dataset **train,
-             ng_dataset **validate);
+ * `few` of these, are for training and the others for validation. Returns the number of distinct
+ * characters. */
+static inline int lab_text(uint64_t seed, int64_t context, int64_t few, ng_dataset **train,
+                           ng_dataset **validate)
+{
+    letters t = read_letters(find_file("examples/data", "opticks.txt").text);
+    const int64_t windows = (t.count - 1) / context;
+    ng_tensor *x = ng_zeros_new(NG_I64, NG_SHAPE(windows, context));
+    ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(windows, context));
+    for (int64_t i = 0; still_works() && i < windows * context; i++) {
+        ng_data_i64(x)[i] = t.id[t.bytes[i]];
+        ng_data_i64(y)[i] = t.id[t.bytes[i + 1]];
+    }
+    lab_split(ng_dataset_from(x, y), windows * 7 / 8, seed, few, train, validate);
+    ng_tensor_free(x), ng_tensor_free(y);
+    free(t.bytes);
+    return t.vocabulary;
+}
+
+/* Returns 64 - (Linear, norm, activation) x depth - 10 with weights drawn from `seed`. */
+static inline ng_module *lab_network_of(const lab_norm *norm, ng_module *activation(void),
+                                        int64_t width, int depth, uint64_t seed)
+{
+    ng_module *net = ng_sequential_from(NULL, 0);
+    for (int i = 0; i < depth; i++) {
+        ng_sequential_add(net, ng_linear_new(i == 0 ? 64 : width, width));
+        if (norm->make) ng_sequential_add(net, norm->make(width));
+        ng_sequential_add(net, activation());
+    }
+    ng_sequential_add(net, ng_linear_new(depth == 0 ? 64 : width, 10));
+    ng_module_init(net, seed);
+    still_works();
+    return net;
+}
+
+static inline ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t seed)
+{
+    return lab_network_of(norm, ng_relu_new, width, depth, seed);
+}
+
+/* Draws every weight matrix from N(0, 2 / fan_in) and sets biases to 0, the usual choice for ReLU
+ * without a norm. He et al. 2015. */
+static inline void lab_he_weights(ng_module *net, uint64_t seed)
+{
+    ng_rng rng = ng_rng_seeded(seed);
+    ng_named_tensor p;
+    for (int i = 0; ng_module_parameter(net, i, &p); i++) {
+        const char *last = strrchr(p.name, '.');
+        if (ng_rank(p.tensor) == 2) ng_fill_init(p.tensor, NG_INIT_KAIMING_NORMAL, 0, &rng);
+        if (last && strcmp(last, ".bias") == 0) ng_fill(p.tensor, 0);
+    }
+    still_works();
+}
+
+/* Returns the output of the children `from` to `to` - 1 for x, a part of the forward pass. */
+static inline ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_tape *tape,
+                                          ng_tensor *x)
+{
+    for (int i = from; i < to; i++) x = ng_forward(ng_module_child(net, i), tape, x);
+    return x;
+}
+
+/* Trains for one pass in batches, in an order given by `epoch`, without a last batch of one sample.
+ * Returns the mean of the batches' losses. */
+static inline double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape,
+                                     ng_dataset *train, int64_t batch, uint64_t epoch)
+{
+    const bool single = ng_dataset_count(train) % batch == 1; /* BatchNorm cannot train on one */
+    double sum = 0, seen = 0;
+    ng_batch b;
+    ng_dataset_shuffle(train, epoch);
+    for (int i = 0; ng_dataset_batch(train, tape, i, batch, &b, .drop_last = single); i++) {
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
+        if (ng_backward(tape, loss) || ng_optimizer_step(optimizer)) break;
+        sum += ng_item(loss) * (double)b.size;
+        seen += (double)b.size;
+        ng_tape_reset(tape);
+    }
+    still_works();
+    return sum / seen;
+}
 
 #endif

@@ -3,10 +3,9 @@
 #include "lab.h"
 
 enum { LENGTH, WIDTH };
-static lab_size sizes[] = {
-    [LENGTH] = {"length", "positions of a sequence", .normal = 16, .quick = 4},
-    [WIDTH] = {"width", "features", .normal = 32},
-    {0}};
+static option sizes[] = {[LENGTH] = {"length", "positions of a sequence", .normal = 16, .quick = 4},
+                         [WIDTH] = {"width", "features", .normal = 32},
+                         {0}};
 
 static const lab_experiment experiment = {
     .id = "leak",
@@ -43,7 +42,7 @@ static const struct {
  * another one. */
 static void measure(int kind, uint64_t seed, double *size, double *others)
 {
-    const int64_t length = lab_whole(LENGTH), width = lab_whole(WIDTH);
+    const int64_t length = get_whole(LENGTH), width = get_whole(WIDTH);
     ng_rng rng = ng_rng_seeded(seed);
     ng_module *net =
         ng_transformer_block_new(width, HEADS, .norm = kinds[kind].make, .causal = true);
@@ -67,7 +66,7 @@ static void measure(int kind, uint64_t seed, double *size, double *others)
             for (int64_t s = 0; s < length; s++) others[t] = fmax(others[t], ng_at(lengths, i, s));
         ng_tensor_free(drawn), ng_tensor_free(to);
         ng_tape_reset(tape);
-        lab_goes_on();
+        still_works();
     }
     ng_tape_free(tape), ng_module_free(net);
 }
@@ -76,7 +75,7 @@ static void measure(int kind, uint64_t seed, double *size, double *others)
  * the largest at any position: the larger of the two, or the smaller if `least`. */
 static double share_of(const double *size, const double *others, bool least)
 {
-    const int length = lab_whole(LENGTH);
+    const int length = get_whole(LENGTH);
     double after = 0, elsewhere = 0;
     for (int t = 0; t < length; t++) {
         double largest = 0;
@@ -89,20 +88,20 @@ static double share_of(const double *size, const double *others, bool least)
 
 static void measure_kind(int kind)
 {
-    const int length = lab_whole(LENGTH);
+    const int length = get_whole(LENGTH);
     const bool leaks = kinds[kind].leaks;
     double *size = lab_numbers(length * length), *others = lab_numbers(length);
     double *first = lab_numbers(length * length), *shares = lab_numbers(lab_seeds());
-    for (int seed = 0; seed < lab_seeds() && lab_goes_on(); seed++) {
-        lab_progress(kind * lab_seeds() + seed, KINDS * lab_seeds(), "%s, seed %d",
-                     kinds[kind].name, seed + 1);
+    for (int seed = 0; seed < lab_seeds() && still_works(); seed++) {
+        show_progress(kind * lab_seeds() + seed, KINDS * lab_seeds(), "%s, seed %d",
+                      kinds[kind].name, seed + 1);
         measure(kind, lab_seed(seed), size, others);
         shares[seed] = share_of(size, others, leaks);
         for (int i = 0; i < length * length && seed == 0; i++) first[i] = size[i];
     }
-    lab_block(kinds[kind].name, "output input size");
+    put_block(kinds[kind].name, "output input size");
     for (int t = 0; t < length; t++)
-        for (int s = 0; s < length; s++) lab_row(t, s, first[t * length + s]);
+        for (int s = 0; s < length; s++) put_row(t, s, first[t * length + s]);
     lab_judge((lab_part){kinds[kind].norm, shares, .side = leaks ? LAB_ABOVE : LAB_BELOW,
                          .threshold = leaks ? 1e-3 : 1e-12},
               "gradient to later positions and other sequences, share of the largest%s",
@@ -112,8 +111,8 @@ static void measure_kind(int kind)
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    lab_data("causal block, width %d, %d heads, %d positions", lab_whole(WIDTH), HEADS,
-             lab_whole(LENGTH));
+    lab_data("causal block, width %d, %d heads, %d positions", get_whole(WIDTH), HEADS,
+             get_whole(LENGTH));
     for (int kind = 0; kind < KINDS; kind++) measure_kind(kind);
     return lab_end();
 }

@@ -116,7 +116,7 @@ static void differentiate(int norm, int seed, double *derivatives)
         value = ng_dot(tape, ng_gradient(tape, value, x, .record = true), in[1]);
         derivatives[k] = ng_item(value);
     }
-    lab_goes_on();
+    still_works();
     ng_tape_free(tape);
     for (int which = 0; which < 3; which++) ng_tensor_free(in[which]);
 }
@@ -139,12 +139,12 @@ int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
     int rows;
-    const double *table = lab_table("tests/golden/order_three.txt", FIELDS, &rows);
+    const double *table = lab_table("order_three.txt", FIELDS, &rows);
     lab_data("derivatives along a line, %d x %d; PyTorch 2.6", ROWS, COLUMNS);
     for (int norm = 0; norm < NORMS; norm++) {
         double *most = lab_numbers(lab_seeds()), *low = lab_numbers(lab_seeds());
         double *third = lab_numbers(lab_seeds());
-        lab_curves *curves = lab_curves_new("order", "%s", names[norm]);
+        curve_set *curves = new_curves("order", "%s", names[norm]);
         for (int seed = 0; seed < lab_seeds(); seed++) {
             double own[ORDERS];
             long double right[ORDERS];
@@ -158,8 +158,8 @@ int main(int argc, char **argv)
                 if (k < 2) low[seed] = fmax(low[seed], theirs);
                 if (k == 2) third[seed] = theirs;
                 /* An error of 0 has no place on a logarithmic axis. */
-                lab_log(curves, seed, "normgrad pytorch", k + 1, fmax(ours, 1e-17),
-                        fmax(theirs, 1e-17));
+                log_curves(curves, seed, "normgrad pytorch", k + 1, fmax(ours, 1e-17),
+                           fmax(theirs, 1e-17));
             }
         }
         judge(norm, most, true, "orders 1 to 4, normgrad");

@@ -3,7 +3,7 @@
 #include "lab.h"
 
 enum { ROWS, WIDTH, OUTLIER };
-static lab_size sizes[] = {
+static option sizes[] = {
     [ROWS] = {"rows", "random rows for each point", .normal = 128, .quick = 32},
     [WIDTH] = {"width", "features of the rows whose mean varies", .normal = 128},
     [OUTLIER] = {"outlier", "outlier of the rows whose mean varies, in deviations", .normal = 10},
@@ -28,7 +28,7 @@ static const lab_experiment outliers = {
     .sizes = sizes};
 
 enum { NORMS = 2, WIDTHS = 3, OUTLIERS = 13, MEANS = 11 };
-static const lab_norm *const norms[NORMS] = {&lab_layer_norm, &lab_rms_norm};
+static const lab_norm *const norms[NORMS] = {&lab_norms[LAB_LAYER], &lab_norms[LAB_RMS]};
 static const double widths[WIDTHS] = {8, 128, 2048};
 static const double means[MEANS] = {0, 0.5, 1, 1.5, 2, 3, 4, 5, 7, 10, 30};
 static double outlier_at(int index) { return pow(10, index / 4.0); } /* 1 to 1000 */
@@ -87,7 +87,7 @@ static double change_of_row(const float *before, const float *after, const float
 static double change_in_rows(const lab_norm *norm, int64_t n, double mean, double size,
                              uint64_t seed)
 {
-    const int64_t rows = lab_whole(ROWS);
+    const int64_t rows = get_whole(ROWS);
     double change = 0;
     ng_rng rng = ng_rng_seeded(seed);
     ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(rows, n), mean, 1, &rng);
@@ -96,7 +96,7 @@ static double change_in_rows(const lab_norm *norm, int64_t n, double mean, doubl
     ng_tape *tape = ng_tape_new();
     ng_tensor *before = ng_forward(layer, tape, x);
     ng_tensor *after = ng_forward(layer, tape, with_outlier(tape, x, at, size));
-    lab_goes_on();
+    still_works();
     for (int64_t row = 0; row < rows; row++)
         change += change_of_row(ng_data_f32(before) + row * n, ng_data_f32(after) + row * n,
                                 ng_data_f32(at.mask) + row * n, n) /
@@ -117,17 +117,17 @@ static changes measure_rows(const char *block, int count, double (*x_of)(int), i
                             bool means_vary)
 {
     changes c = {.count = count};
-    lab_curves *curves = lab_curves_new("x", "%s", block);
+    curve_set *curves = new_curves("x", "%s", block);
     for (int i = 0; i < count; i++) {
         const double x = c.x[i] = x_of(i);
-        const double mean = means_vary ? x : 0, size = means_vary ? lab_whole(OUTLIER) : x;
+        const double mean = means_vary ? x : 0, size = means_vary ? get_whole(OUTLIER) : x;
         for (int k = 0; k < NORMS; k++) {
             c.of[k][i] = lab_numbers(lab_seeds());
             for (int seed = 0; seed < lab_seeds(); seed++)
                 c.of[k][i][seed] = change_in_rows(norms[k], width, mean, size, lab_seed(seed));
         }
         for (int seed = 0; seed < lab_seeds(); seed++)
-            lab_log(curves, seed, "layer rms", x, c.of[0][i][seed], c.of[1][i][seed]);
+            log_curves(curves, seed, "layer rms", x, c.of[0][i][seed], c.of[1][i][seed]);
     }
     return c;
 }
@@ -140,14 +140,14 @@ static const double *shares_of(const changes *c, double from, double to)
         for (int i = 0; i < c->count; i++)
             each[i] = c->x[i] >= from && c->x[i] <= to ? c->of[1][i][seed] / c->of[0][i][seed]
                                                        : (double)NAN;
-        shares[seed] = lab_percentile(each, c->count, 50);
+        shares[seed] = lab_median(each, c->count);
     }
     return shares;
 }
 
 static void judge_rows(const changes *c, double from, double to, const char *name, double number)
 {
-    const lab_part part = {lab_rms_norm.name, shares_of(c, from, to), .side = LAB_BELOW,
+    const lab_part part = {lab_norms[LAB_RMS].name, shares_of(c, from, to), .side = LAB_BELOW,
                            .threshold = 0.9};
     lab_judge(part, "change in rows of %s %g, as a share of LayerNorm's", name, number);
 }
@@ -157,17 +157,17 @@ static double mean_at(int index) { return means[index]; }
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &outliers);
-    lab_data("width %d and an outlier of %d deviations where the mean varies", lab_whole(WIDTH),
-             lab_whole(OUTLIER));
+    lab_data("width %d and an outlier of %d deviations where the mean varies", get_whole(WIDTH),
+             get_whole(OUTLIER));
 
     for (int i = 0; i < WIDTHS; i++) {
         char block[32];
         snprintf(block, sizeof block, "width %g", widths[i]);
-        lab_progress(i, WIDTHS + 1, "rows of width %g", widths[i]);
+        show_progress(i, WIDTHS + 1, "rows of width %g", widths[i]);
         const changes c = measure_rows(block, OUTLIERS, outlier_at, (int64_t)widths[i], false);
         judge_rows(&c, 3, HUGE_VAL, "mean 0, width", widths[i]);
     }
-    const changes c = measure_rows("mean", MEANS, mean_at, lab_whole(WIDTH), true);
+    const changes c = measure_rows("mean", MEANS, mean_at, get_whole(WIDTH), true);
     for (double mean = 1; mean <= 10; mean = mean == 1 ? 3 : mean + 7)
         judge_rows(&c, mean, mean, "mean", mean);
 

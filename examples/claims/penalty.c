@@ -1,14 +1,13 @@
 /* Critics with a gradient penalty by norm: the share of an output's gradient that belongs to other
  * points of the batch, and the accuracy of the Wasserstein distance. */
-#include "../more/penalty.h"
 #include "lab.h"
 
 enum { WIDTH, STEPS };
 enum { KINDS = 5, POINTS = 16, BATCH = 64, MANY = 2048, LOOKS = 20 };
-static lab_size sizes[] = {[WIDTH] = {"width", "features of each hidden layer", .normal = 32},
-                           [STEPS] = {"steps", "steps of Adam, a multiple of 20", .normal = 600,
-                                      .quick = 40, .multiple = LOOKS},
-                           {0}};
+static option sizes[] = {[WIDTH] = {"width", "features of each hidden layer", .normal = 32},
+                         [STEPS] = {"steps", "steps of Adam, a multiple of 20", .normal = 600,
+                                    .quick = 40, .multiple = LOOKS},
+                         {0}};
 
 static const lab_experiment experiment = {
     .id = "penalty",
@@ -46,6 +45,38 @@ static const struct {
                   {"BatchNorm, batches apart", ng_norm_batch, true, true}};
 static const double weight = 10;
 
+/* ---- Points and the penalty ---- */
+
+static const double circle_deviation = 0.05;
+
+/* Points (count, 2) of eight Gaussians on a circle of radius 1. */
+static ng_tensor *draw_circle(ng_tape *tape, ng_dtype dtype, int64_t count)
+{
+    ng_tensor *eighth = ng_floor(tape, ng_uniform(tape, dtype, NG_SHAPE(count, 1), 0, 8));
+    ng_tensor *angle = ng_mul_scalar(tape, eighth, acos(-1) / 4);
+    ng_tensor *center = ng_concat(tape, NG_TENSORS(ng_cos(tape, angle), ng_sin(tape, angle)), 1);
+    return ng_add(tape, center, ng_normal(tape, dtype, NG_SHAPE(count, 2), 0, circle_deviation));
+}
+
+/* Points (count, 2) on the lines between those of a and of b, at random places. They are leaves, so
+ * that gradients with respect to them exist. */
+static ng_tensor *points_between(ng_tape *tape, ng_tensor *a, ng_tensor *b)
+{
+    ng_tensor *share = ng_uniform(tape, ng_dtype_of(a), NG_SHAPE(ng_dim(a, 0), 1), 0, 1);
+    ng_tensor *way = ng_mul(tape, share, ng_sub(tape, b, a));
+    return ng_variable(tape, ng_add(tape, a, way));
+}
+
+/* Records the mean of (|d critic(v) / d v| - 1)^2 over random points v between those of a and of
+ * b. */
+static ng_tensor *gradient_penalty(ng_module *critic, ng_tape *tape, ng_tensor *a, ng_tensor *b)
+{
+    ng_tensor *v = points_between(tape, a, b);
+    ng_tensor *slope = ng_gradient(tape, ng_forward(critic, tape, v), v, .record = true);
+    ng_tensor *length = ng_norm(tape, slope, .axes = NG_AXES(1));
+    return ng_mean(tape, ng_square(tape, ng_add_scalar(tape, length, -1)));
+}
+
 static const char *norm_of(int kind)
 {
     return kinds[kind].mixes ? "BatchNorm" : kind == 0 ? NULL : kinds[kind].name;
@@ -53,13 +84,13 @@ static const char *norm_of(int kind)
 
 static ng_module *make_critic(int kind, uint64_t seed)
 {
-    const int64_t width = lab_whole(WIDTH);
+    const int64_t width = get_whole(WIDTH);
     ng_module *net =
         ng_sequential_new(ng_linear_new(2, width), kinds[kind].make(width), ng_silu_new(),
                           ng_linear_new(width, width), kinds[kind].make(width), ng_silu_new(),
                           ng_linear_new(width, 1));
     ng_module_init(net, seed);
-    lab_goes_on();
+    still_works();
     return net;
 }
 
@@ -88,7 +119,7 @@ static double measure_shares(int kind, uint64_t seed, double *size)
         largest = fmax(largest, sqrt((all - own) / all));
     }
     ng_tape_free(tape), ng_module_free(critic);
-    lab_goes_on();
+    still_works();
     return largest;
 }
 
@@ -128,11 +159,11 @@ static double train(int kind, double rate, uint64_t seed, double *looks)
     ng_module *critic = make_critic(kind, seed);
     ng_optimizer *adam =
         ng_adam_new(critic, .lr = rate, .beta1 = 0.5, .beta2 = 0.9,
-                    .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .steps = lab_whole(STEPS)));
+                    .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .steps = get_whole(STEPS)));
     ng_tape *tape = ng_tape_new();
     ng_tape_seed(tape, seed);
-    const int part = lab_whole(STEPS) / LOOKS;
-    for (int step = 0; step < part * LOOKS && lab_goes_on(); step++) {
+    const int part = get_whole(STEPS) / LOOKS;
+    for (int step = 0; step < part * LOOKS && still_works(); step++) {
         ng_tensor *near = draw_circle(tape, NG_F32, BATCH);
         ng_tensor *far = ng_mul_scalar(tape, draw_circle(tape, NG_F32, BATCH), 2);
         ng_tensor *gained = distance_of(critic, tape, near, far, kinds[kind].apart);
@@ -143,7 +174,7 @@ static double train(int kind, double rate, uint64_t seed, double *looks)
     }
     const double distance = measured_distance(critic, tape);
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(critic);
-    lab_goes_on();
+    still_works();
     return fabs(distance - 1);
 }
 
@@ -158,28 +189,28 @@ static void measure(int kind)
 {
     double *size = lab_numbers(POINTS * POINTS), *first = lab_numbers(POINTS * POINTS);
     double *share = lab_numbers(lab_seeds()), *error = lab_numbers(lab_seeds());
-    lab_curves *curves = lab_curves_new("step", "distance, %s", kinds[kind].name);
+    curve_set *curves = new_curves("step", "distance, %s", kinds[kind].name);
     const bool mixes = kinds[kind].mixes;
     const char *suffix = kind == 0 ? ", no norm" : kinds[kind].apart ? ", batches apart" : "";
     for (int seed = 0; seed < lab_seeds(); seed++)
         share[seed] = measure_shares(kind, lab_seed(seed), seed == 0 ? first : size);
     if (!kinds[kind].apart) {
-        lab_block(kinds[kind].name, "output point size");
-        for (int i = 0; i < POINTS * POINTS; i++) lab_row(i / POINTS, i % POINTS, first[i]);
+        put_block(kinds[kind].name, "output point size");
+        for (int i = 0; i < POINTS * POINTS; i++) put_row(i / POINTS, i % POINTS, first[i]);
         lab_judge((lab_part){norm_of(kind), share, .side = mixes ? LAB_ABOVE : LAB_BELOW,
                              .threshold = mixes ? 0.1 : 1e-12},
                   "gradient to other points, share of an output's%s", suffix);
     }
-    lab_progress(kind, KINDS, "%s, rates", kinds[kind].name);
+    show_progress(kind, KINDS, "%s, rates", kinds[kind].name);
     const double rate = lab_best_rate(2e-3, tuning_error, &kind);
     for (int seed = 0; seed < lab_seeds(); seed++) {
-        lab_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g, seed %d",
-                     kinds[kind].name, rate, seed + 1);
+        show_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g, seed %d",
+                      kinds[kind].name, rate, seed + 1);
         double looks[LOOKS] = {0};
         error[seed] = train(kind, rate, lab_seed(seed), looks);
         for (int i = 0; i < LOOKS; i++)
-            lab_log(curves, seed, "distance rate", (i + 1) * (lab_whole(STEPS) / LOOKS), looks[i],
-                    rate);
+            log_curves(curves, seed, "distance rate", (i + 1) * (get_whole(STEPS) / LOOKS),
+                       looks[i], rate);
     }
     lab_judge(
         (lab_part){norm_of(kind), error, .side = mixes ? LAB_ABOVE : LAB_BELOW, .threshold = 0.1},
@@ -189,8 +220,8 @@ static void measure(int kind)
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    lab_data("critic 2-%d-%d-1, %d steps of Adam, penalty %g", lab_whole(WIDTH), lab_whole(WIDTH),
-             lab_whole(STEPS), weight);
+    lab_data("critic 2-%d-%d-1, %d steps of Adam, penalty %g", get_whole(WIDTH), get_whole(WIDTH),
+             get_whole(STEPS), weight);
     for (int kind = 0; kind < KINDS; kind++) measure(kind);
     return lab_end();
 }

@@ -6,7 +6,7 @@
 
 enum { WIDTH, LAYERS, STEPS, DEEPEST, DRAWS };
 enum { CONTEXT = 16, BATCH = 8, HELD_OUT = 64, LOOKS = 20, MOST_DEPTHS = 8 };
-static lab_size sizes[] = {
+static option sizes[] = {
     [WIDTH] = {"width", "features, in two heads", .normal = 16},
     [LAYERS] = {"layers", "blocks that are trained", .normal = 24, .quick = 6, .multiple = 3},
     [STEPS] = {"steps", "of Adam", .normal = 300, .quick = 20, .multiple = LOOKS},
@@ -60,7 +60,7 @@ static run begin(int kind, int width, int layers, uint64_t seed)
     r.net = ng_transformer_new(vocabulary, .dim = width, .heads = 2, .layers = layers,
                                .length = CONTEXT, .placement = kinds[kind].placement);
     ng_module_init(r.net, seed);
-    lab_goes_on();
+    still_works();
     return r;
 }
 
@@ -68,7 +68,7 @@ static void end(run *r)
 {
     ng_tape_free(r->tape), ng_module_free(r->net);
     ng_dataset_free(r->text), ng_dataset_free(r->rest);
-    lab_goes_on();
+    still_works();
 }
 
 static ng_tensor *loss_of(run *r, int index)
@@ -83,7 +83,7 @@ static ng_tensor *loss_of(run *r, int index)
 static double last_gradient(int kind, int depth, uint64_t seed)
 {
     char name[64];
-    run r = begin(kind, 2 * lab_whole(WIDTH), depth, seed);
+    run r = begin(kind, 2 * get_whole(WIDTH), depth, seed);
     snprintf(name, sizeof name, "blocks.%d.feed_forward.out_weight", depth - 1);
     ng_tensor *loss = loss_of(&r, 0);
     const double length =
@@ -94,18 +94,18 @@ static double last_gradient(int kind, int depth, uint64_t seed)
 
 static void measure_slopes(int kind)
 {
-    const int draws = lab_whole(DRAWS);
+    const int draws = get_whole(DRAWS);
     double *slopes = lab_numbers(draws);
-    lab_curves *curves = lab_curves_new("depth", "%s, gradient", kinds[kind].name);
+    curve_set *curves = new_curves("depth", "%s, gradient", kinds[kind].name);
     for (int seed = 0; seed < draws; seed++) {
         double x[MOST_DEPTHS], y[MOST_DEPTHS];
         int count = 0;
-        for (int depth = 2; depth <= lab_whole(DEEPEST); depth *= 2) {
+        for (int depth = 2; depth <= get_whole(DEEPEST); depth *= 2) {
             const double gradient = last_gradient(kind, depth, lab_seed(seed));
             x[count] = log(depth), y[count++] = log(gradient);
-            lab_log(curves, seed, "gradient", depth, gradient);
+            log_curves(curves, seed, "gradient", depth, gradient);
         }
-        slopes[seed] = lab_fit(x, y, count).slope;
+        slopes[seed] = lab_slope(x, y, count);
     }
     lab_judge((lab_part){NULL, slopes, .count = draws, .side = LAB_WITHIN, .threshold = 0.25,
                          .around = kind == PRE ? -0.5 : 0},
@@ -124,7 +124,7 @@ static double loss_without(run *r, int left_out)
     for (int i = 0; ng_module_child(r->net, i); i++) {
         ng_module *part = ng_module_child(r->net, i);
         const bool blocks = strcmp(ng_module_child_name(r->net, i), "blocks") == 0;
-        for (int k = 0; blocks && k < lab_whole(LAYERS); k++)
+        for (int k = 0; blocks && k < get_whole(LAYERS); k++)
             if (k != left_out) x = ng_forward(ng_module_child(part, k), r->tape, x);
         if (!blocks) x = ng_forward(part, r->tape, x);
     }
@@ -138,14 +138,14 @@ static double loss_without(run *r, int left_out)
  * each of LOOKS parts, and `rises` to each block's contribution. */
 static double train(int kind, double rate, uint64_t seed, double *looks, double *rises)
 {
-    const int steps = lab_whole(STEPS);
-    run r = begin(kind, lab_whole(WIDTH), lab_whole(LAYERS), seed);
+    const int steps = get_whole(STEPS);
+    run r = begin(kind, get_whole(WIDTH), get_whole(LAYERS), seed);
     ng_optimizer *adam =
         ng_adam_new(r.net, .lr = rate, .beta2 = 0.98,
                     .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .warmup = steps / 10,
                                             .steps = steps, .floor = 0.1));
     const int batches = (int)(ng_dataset_count(r.text) / BATCH);
-    for (int step = 0; step < steps && lab_goes_on(); step++) {
+    for (int step = 0; step < steps && still_works(); step++) {
         if (step % batches == 0) ng_dataset_shuffle(r.text, seed + (uint64_t)step);
         ng_tensor *loss = loss_of(&r, step % batches);
         if (ng_backward(r.tape, loss)) break;
@@ -156,9 +156,9 @@ static double train(int kind, double rate, uint64_t seed, double *looks, double 
     }
     ng_dataset *few, *others;
     ng_dataset_split_new(r.rest, 512, seed, &few, &others);
-    const double loss = lab_evaluate(r.net, r.tape, few).loss;
+    const double loss = ng_evaluate(r.net, few).loss;
     const double whole = loss_without(&r, -1);
-    for (int i = 0; rises && i < lab_whole(LAYERS); i++) rises[i] = loss_without(&r, i) - whole;
+    for (int i = 0; rises && i < get_whole(LAYERS); i++) rises[i] = loss_without(&r, i) - whole;
     ng_dataset_free(few), ng_dataset_free(others), ng_optimizer_free(adam);
     end(&r);
     return loss;
@@ -174,24 +174,24 @@ static double *losses[KINDS], *shares[KINDS];
 
 static void measure(int kind)
 {
-    const int layers = lab_whole(LAYERS);
+    const int layers = get_whole(LAYERS);
     double *rises = lab_numbers(layers);
-    lab_curves *by_step = lab_curves_new("step", "%s, training", kinds[kind].name);
-    lab_curves *by_block = lab_curves_new("block", "%s, contributions", kinds[kind].name);
-    lab_progress(kind, KINDS, "%s, rates", kinds[kind].name);
+    curve_set *by_step = new_curves("step", "%s, training", kinds[kind].name);
+    curve_set *by_block = new_curves("block", "%s, contributions", kinds[kind].name);
+    show_progress(kind, KINDS, "%s, rates", kinds[kind].name);
     const double rate = lab_best_rate(4e-3, tuning_loss, &kind);
     losses[kind] = lab_numbers(lab_seeds()), shares[kind] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
         double looks[LOOKS] = {0}, all = 0, last = 0;
-        lab_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g", kinds[kind].name,
-                     rate);
+        show_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g", kinds[kind].name,
+                      rate);
         losses[kind][seed] = train(kind, rate, lab_seed(seed), looks, rises);
         for (int i = 0; i < LOOKS; i++)
-            lab_log(by_step, seed, "loss rate validation",
-                    (i + 0.5) * lab_whole(STEPS) / (double)LOOKS, looks[i], rate,
-                    losses[kind][seed]);
+            log_curves(by_step, seed, "loss rate validation",
+                       (i + 0.5) * get_whole(STEPS) / (double)LOOKS, looks[i], rate,
+                       losses[kind][seed]);
         for (int i = 0; i < layers; i++) {
-            lab_log(by_block, seed, "rise", i + 1, rises[i]);
+            log_curves(by_block, seed, "rise", i + 1, rises[i]);
             all += rises[i];
             if (i >= layers - layers / 3) last += rises[i];
         }
@@ -203,7 +203,7 @@ static void judge_loss(int here, int there, lab_side side, double threshold)
 {
     lab_judge((lab_part){NULL, lab_less(losses[here], losses[there]), .side = side,
                          .threshold = threshold},
-              "validation loss of %d blocks, %s less %s, own rates, nats", lab_whole(LAYERS),
+              "validation loss of %d blocks, %s less %s, own rates, nats", get_whole(LAYERS),
               kinds[here].name, kinds[there].name);
 }
 
@@ -218,7 +218,7 @@ int main(int argc, char **argv)
     lab_begin(argc, argv, &experiment);
     lab_data("Newton's Opticks; %d blocks of %d features, context %d, batches of %d, %d steps of "
              "Adam",
-             lab_whole(LAYERS), lab_whole(WIDTH), CONTEXT, BATCH, lab_whole(STEPS));
+             get_whole(LAYERS), get_whole(WIDTH), CONTEXT, BATCH, get_whole(STEPS));
     measure_slopes(PRE), measure_slopes(POST);
     for (int kind = 0; kind < KINDS; kind++) measure(kind);
     judge_loss(POST, PRE, LAB_ABOVE, 0.1);

@@ -4,10 +4,10 @@
 #include <string.h>
 
 enum { WIDTH, LAYERS, STEPS };
-static lab_size sizes[] = {[WIDTH] = {"width", "features", .normal = 32},
-                           [LAYERS] = {"layers", "blocks", .normal = 2},
-                           [STEPS] = {"steps", "of Adam", .normal = 300, .quick = 20},
-                           {0}};
+static option sizes[] = {[WIDTH] = {"width", "features", .normal = 32},
+                         [LAYERS] = {"layers", "blocks", .normal = 2},
+                         [STEPS] = {"steps", "of Adam", .normal = 300, .quick = 20},
+                         {0}};
 
 static const lab_experiment experiment = {
     .id = "qk_norm",
@@ -48,7 +48,7 @@ static ng_module *child(ng_module *of, const char *name)
 /* Returns queries (part 0) or keys (1) of an attention of x, by heads: (N, heads, T, d). */
 static ng_tensor *heads_of(ng_module *attention, ng_tape *tape, ng_tensor *x, int64_t part)
 {
-    const int64_t width = lab_whole(WIDTH), n = ng_dim(x, 0);
+    const int64_t width = get_whole(WIDTH), n = ng_dim(x, 0);
     ng_tensor *qkv = ng_linear(tape, x, ng_module_find(attention, "in_weight"),
                                ng_module_find(attention, "in_bias"));
     ng_tensor *own = ng_slice(tape, qkv, -1, part * width, (part + 1) * width);
@@ -62,11 +62,11 @@ static ng_tensor *heads_of(ng_module *attention, ng_tape *tape, ng_tensor *x, in
 static double largest_logit(ng_module *net, ng_tape *tape, ng_tensor *ids)
 {
     const bool was = ng_tape_set_recording(tape, false);
-    const double scale = 1 / sqrt((double)lab_whole(WIDTH) / (double)HEADS);
+    const double scale = 1 / sqrt((double)get_whole(WIDTH) / (double)HEADS);
     ng_tensor *x =
         ng_forward(child(net, "positions"), tape, ng_forward(child(net, "embedding"), tape, ids));
     double largest = 0;
-    for (int i = 0; i < lab_whole(LAYERS); i++) {
+    for (int i = 0; i < get_whole(LAYERS); i++) {
         ng_module *block = ng_module_child(child(net, "blocks"), i);
         ng_module *attention = child(block, "attention");
         ng_tensor *h = ng_forward(child(block, "attention_norm"), tape, x);
@@ -90,16 +90,16 @@ static outcome train(int kind, double rate, uint64_t seed)
 {
     ng_dataset *text, *rest;
     ng_batch batch;
-    const int vocabulary = lab_text(seed, CONTEXT, 0, &text, &rest), steps = lab_whole(STEPS);
-    ng_module *net = ng_transformer_new(vocabulary, .dim = lab_whole(WIDTH), .heads = HEADS,
-                                        .layers = lab_whole(LAYERS), .length = CONTEXT,
+    const int vocabulary = lab_text(seed, CONTEXT, 0, &text, &rest), steps = get_whole(STEPS);
+    ng_module *net = ng_transformer_new(vocabulary, .dim = get_whole(WIDTH), .heads = HEADS,
+                                        .layers = get_whole(LAYERS), .length = CONTEXT,
                                         .qk_norm = kinds[kind].norm);
     ng_module_init(net, seed);
     ng_optimizer *adam =
         ng_adam_new(net, .lr = rate, .beta2 = 0.98, .schedule = NG_SCHEDULE(.warmup = steps / 10));
     ng_tape *tape = ng_tape_new();
     const int batches = (int)(ng_dataset_count(text) / BATCH);
-    for (int step = 0; step < steps && lab_goes_on(); step++) {
+    for (int step = 0; step < steps && still_works(); step++) {
         if (step % batches == 0) ng_dataset_shuffle(text, seed + (uint64_t)step);
         ng_dataset_batch(text, tape, step % batches, BATCH, &batch);
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
@@ -108,12 +108,12 @@ static outcome train(int kind, double rate, uint64_t seed)
     }
     ng_dataset *few, *others;
     ng_dataset_split_new(rest, 128, seed, &few, &others);
-    outcome o = {lab_evaluate(net, tape, few).loss, 0};
+    outcome o = {ng_evaluate(net, few).loss, 0};
     ng_dataset_batch(few, tape, 0, 32, &batch);
     o.logit = largest_logit(net, tape, batch.x);
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
     ng_dataset_free(text), ng_dataset_free(rest), ng_dataset_free(few), ng_dataset_free(others);
-    lab_goes_on();
+    still_works();
     return o;
 }
 
@@ -123,17 +123,17 @@ static double *losses[KINDS][RATES], *logits[KINDS][RATES];
 
 static void measure(int kind)
 {
-    lab_curves *curves = lab_curves_new("rate", "%s", kinds[kind].name);
+    curve_set *curves = new_curves("rate", "%s", kinds[kind].name);
     for (int i = 0; i < RATES; i++) {
         losses[kind][i] = lab_numbers(lab_seeds()), logits[kind][i] = lab_numbers(lab_seeds());
         for (int seed = 0; seed < lab_seeds(); seed++) {
-            lab_progress((kind * RATES + i) * lab_seeds() + seed, KINDS * RATES * lab_seeds(),
-                         "%s, rate %g, seed %d", kinds[kind].name, rate_at(i), seed + 1);
+            show_progress((kind * RATES + i) * lab_seeds() + seed, KINDS * RATES * lab_seeds(),
+                          "%s, rate %g, seed %d", kinds[kind].name, rate_at(i), seed + 1);
             const outcome o = train(kind, rate_at(i), lab_seed(seed));
             losses[kind][i][seed] = isnan(o.loss) ? HUGE_VAL : o.loss;
             logits[kind][i][seed] = isnan(o.logit) ? HUGE_VAL : o.logit;
-            lab_log(curves, seed, "logit loss", rate_at(i), logits[kind][i][seed],
-                    losses[kind][i][seed]);
+            log_curves(curves, seed, "logit loss", rate_at(i), logits[kind][i][seed],
+                       losses[kind][i][seed]);
         }
     }
 }
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
     lab_begin(argc, argv, &experiment);
     lab_data("Newton's Opticks; %d blocks of %d features, context %d, batches of %d, %d steps of "
              "Adam",
-             lab_whole(LAYERS), lab_whole(WIDTH), CONTEXT, BATCH, lab_whole(STEPS));
+             get_whole(LAYERS), get_whole(WIDTH), CONTEXT, BATCH, get_whole(STEPS));
     for (int kind = 0; kind < KINDS; kind++) measure(kind);
     for (int kind = 0; kind < KINDS; kind++) judge(kind);
     return lab_end();

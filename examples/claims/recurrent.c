@@ -1,10 +1,9 @@
 /* LayerNorm in the cell of an LSTM: the number of steps until it learns, by the length of the
  * sequence. */
-#include "../more/adding.h"
 #include "lab.h"
 
 enum { HIDDEN, STEPS, SHORTEST };
-static lab_size sizes[] = {
+static option sizes[] = {
     [HIDDEN] = {"hidden", "features of the LSTM's state", .normal = 24, .quick = 8},
     [STEPS] = {"steps", "most steps of Adam", .normal = 1500, .quick = 50},
     [SHORTEST] = {"shortest", "shortest sequence; the longest is 4 times as long", .normal = 10,
@@ -41,13 +40,32 @@ typedef struct {
     int64_t length;
 } task;
 
+/* Fills x (batch, length, 2) with numbers from [0, 1) and their marks, one mark in each half, and
+ * sums (batch, 1) with the answers. */
+static void draw_sums(ng_tensor *x, ng_tensor *sums, ng_rng *rng)
+{
+    const int64_t length = ng_dim(x, 1);
+    float *at = ng_data_f32(x), *sum = ng_data_f32(sums);
+    if (!at || !sum) return;
+    for (int64_t n = 0; n < ng_dim(x, 0); n++, at += 2 * length) {
+        const int64_t first = ng_rng_below(rng, length / 2);
+        const int64_t second = length / 2 + ng_rng_below(rng, length / 2);
+        for (int64_t t = 0; t < length; t++) {
+            at[2 * t] = (float)ng_rng_uniform(rng);
+            at[2 * t + 1] = t == first || t == second;
+        }
+        sum[n] = at[2 * first] + at[2 * second];
+    }
+    ng_touch(x), ng_touch(sums);
+}
+
 /* Trains. Returns the steps until the target, or all steps, and sets the error of every LOOK steps,
  * unless NULL. */
 static double train(const task *t, double rate, uint64_t seed, double *errors)
 {
     ng_module *net =
-        ng_sequential_new(ng_lstm_new(2, lab_whole(HIDDEN), .norm = kinds[t->kind].norm),
-                          ng_linear_new(lab_whole(HIDDEN), 1));
+        ng_sequential_new(ng_lstm_new(2, get_whole(HIDDEN), .norm = kinds[t->kind].norm),
+                          ng_linear_new(get_whole(HIDDEN), 1));
     ng_module_init(net, seed);
     ng_optimizer *adam = ng_adam_new(net, .lr = rate);
     ng_tape *tape = ng_tape_new();
@@ -56,7 +74,7 @@ static double train(const task *t, double rate, uint64_t seed, double *errors)
     ng_rng rng = ng_rng_seeded(seed);
     double error = 0;
     int step = 0;
-    while (step < lab_whole(STEPS) && lab_goes_on()) {
+    while (step < get_whole(STEPS) && still_works()) {
         draw_sums(x, sums, &rng);
         ng_tensor *last = ng_slice(tape, ng_forward(net, tape, x), 1, t->length - 1, t->length);
         ng_tensor *loss = ng_mse(tape, ng_reshape(tape, last, NG_SHAPE(BATCH, 1)), sums);
@@ -72,7 +90,7 @@ static double train(const task *t, double rate, uint64_t seed, double *errors)
     }
     ng_tensor_free(x), ng_tensor_free(sums), ng_tape_free(tape);
     ng_optimizer_free(adam), ng_module_free(net);
-    lab_goes_on();
+    still_works();
     return step;
 }
 
@@ -85,39 +103,39 @@ static double *steps[KINDS][LENGTHS];
 
 static void measure(int kind, int index)
 {
-    const int looks = lab_whole(STEPS) / LOOK;
-    task t = {kind, (int64_t)lab_whole(SHORTEST) << 2 * index};
-    lab_progress(kind * LENGTHS + index, KINDS * LENGTHS, "%s, %d numbers, rates", kinds[kind].name,
-                 (int)t.length);
+    const int looks = get_whole(STEPS) / LOOK;
+    task t = {kind, (int64_t)get_whole(SHORTEST) << 2 * index};
+    show_progress(kind * LENGTHS + index, KINDS * LENGTHS, "%s, %d numbers, rates",
+                  kinds[kind].name, (int)t.length);
     const double rate = lab_best_rate(8e-3, tuning_steps, &t);
     double *errors = lab_numbers(looks);
     const char *name = kinds[kind].name;
-    lab_curves *by_step = lab_curves_new("step", "%s, %d", name, (int)t.length);
-    lab_curves *by_length = lab_curves_new("length", "%s, %d, steps", name, (int)t.length);
+    curve_set *by_step = new_curves("step", "%s, %d", name, (int)t.length);
+    curve_set *by_length = new_curves("length", "%s, %d, steps", name, (int)t.length);
     steps[kind][index] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
-        lab_progress(kind * LENGTHS + index + (double)seed / lab_seeds(), KINDS * LENGTHS,
-                     "%s, %d numbers, rate %g, seed %d", kinds[kind].name, (int)t.length, rate,
-                     seed + 1);
+        show_progress(kind * LENGTHS + index + (double)seed / lab_seeds(), KINDS * LENGTHS,
+                      "%s, %d numbers, rate %g, seed %d", kinds[kind].name, (int)t.length, rate,
+                      seed + 1);
         for (int look = 0; look < looks; look++) errors[look] = 0.5 * enough; /* after the end */
         steps[kind][index][seed] = train(&t, rate, lab_seed(seed), errors);
         for (int look = 0; look < looks; look++)
-            lab_log(by_step, seed, "error", (look + 1) * LOOK, errors[look]);
-        lab_log(by_length, seed, "steps rate", (double)t.length, steps[kind][index][seed], rate);
+            log_curves(by_step, seed, "error", (look + 1) * LOOK, errors[look]);
+        log_curves(by_length, seed, "steps rate", (double)t.length, steps[kind][index][seed], rate);
     }
 }
 
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    lab_data("adding problem, LSTM with %d features, batches of %d", lab_whole(HIDDEN), BATCH);
+    lab_data("adding problem, LSTM with %d features, batches of %d", get_whole(HIDDEN), BATCH);
     for (int kind = 0; kind < KINDS; kind++) {
         for (int i = 0; i < LENGTHS; i++) measure(kind, i);
         for (int i = 0; i < LENGTHS && kind > 0; i++)
             lab_judge((lab_part){kinds[kind].name, lab_quotients(steps[kind][i], steps[0][i]),
                                  .side = LAB_BELOW, .threshold = 1},
                       "steps to learn sums in %d numbers, own rates, as a share of no norm's",
-                      lab_whole(SHORTEST) << 2 * i);
+                      get_whole(SHORTEST) << 2 * i);
     }
     return lab_end();
 }

@@ -3,7 +3,7 @@
 #include "lab.h"
 
 enum { WIDTH, IMAGES, STEPS, BATCH };
-static lab_size sizes[] = {
+static option sizes[] = {
     [WIDTH] = {"width", "features of both hidden layers", .normal = 128},
     [IMAGES] = {"images", "for training", .normal = 200, .least = 50, .most = 1700},
     [STEPS] = {"steps", "training steps", .normal = 1000, .quick = 200},
@@ -37,17 +37,17 @@ static ng_module *make_dropout(int64_t features)
 static const lab_norm dropout = {"dropout", make_dropout};
 static const char *const measures[MEASURES] = {"at equal training loss", "after equal training"};
 
-static const lab_norm *kind_at(int i) { return i < NORMS ? lab_norms[i] : &dropout; }
+static const lab_norm *kind_at(int i) { return i < NORMS ? &lab_norms[i] : &dropout; }
 
 /* Returns the training loss at which the validation loss is logged: 1, 0.56, 0.32 ... 0.0032. */
 static double level_of(int i) { return pow(10, -0.25 * i); }
 
 /* Sets the gaps by measure; NaN where the training loss is not reached. */
-static void run(int kind, int index, ng_dataset *train, ng_dataset *validate, lab_curves *curves,
+static void run(int kind, int index, ng_dataset *train, ng_dataset *validate, curve_set *curves,
                 double *gaps[MEASURES])
 {
     const uint64_t seed = lab_seed(index);
-    ng_module *net = lab_network(kind_at(kind), lab_whole(WIDTH), 2, seed);
+    ng_module *net = lab_network(kind_at(kind), get_whole(WIDTH), 2, seed);
     lab_he_weights(net, seed);
     ng_optimizer *adam = ng_adam_new(net, .lr = 1e-3);
     ng_tape *tape = ng_tape_new();
@@ -55,52 +55,52 @@ static void run(int kind, int index, ng_dataset *train, ng_dataset *validate, la
     int64_t looked = 0;
     int level = 0; /* the next level */
     gaps[0][index] = (double)NAN;
-    for (uint64_t epoch = 0; ng_optimizer_steps(adam) < lab_whole(STEPS); epoch++) {
-        lab_train_epoch(net, adam, tape, train, lab_whole(BATCH), epoch);
+    for (uint64_t epoch = 0; ng_optimizer_steps(adam) < get_whole(STEPS); epoch++) {
+        lab_train_epoch(net, adam, tape, train, get_whole(BATCH), epoch);
         if (ng_optimizer_steps(adam) < looked + LOOK) continue;
         looked = ng_optimizer_steps(adam);
-        const double loss = lab_evaluate(net, tape, train).loss;
+        const double loss = ng_evaluate(net, train).loss;
         if (level == LEVELS || !(loss < level_of(level))) continue;
-        const double validation = lab_evaluate(net, tape, validate).loss;
+        const double validation = ng_evaluate(net, validate).loss;
         for (; level < LEVELS && loss < level_of(level); level++) {
-            lab_log(curves, index, "validation", level_of(level), validation);
+            log_curves(curves, index, "validation", level_of(level), validation);
             if (level == RULE_LEVEL) gaps[0][index] = validation - loss;
         }
     }
-    gaps[1][index] = lab_evaluate(net, tape, validate).loss - lab_evaluate(net, tape, train).loss;
+    gaps[1][index] = ng_evaluate(net, validate).loss - ng_evaluate(net, train).loss;
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
 }
 
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    lab_data("64-%d-%d-10, ReLU, %d images, %d steps of Adam, batches of %d", lab_whole(WIDTH),
-             lab_whole(WIDTH), lab_whole(IMAGES), lab_whole(STEPS), lab_whole(BATCH));
+    lab_data("64-%d-%d-10, ReLU, %d images, %d steps of Adam, batches of %d", get_whole(WIDTH),
+             get_whole(WIDTH), get_whole(IMAGES), get_whole(STEPS), get_whole(BATCH));
     const int seeds = lab_seeds();
     ng_dataset *all = lab_all_digits();
     double *gaps[KINDS][MEASURES];
-    lab_curves *curves[KINDS];
+    curve_set *curves[KINDS];
     for (int kind = 0; kind < KINDS; kind++) {
-        curves[kind] = lab_curves_new("train", "%s", kind_at(kind)->name);
+        curves[kind] = new_curves("train", "%s", kind_at(kind)->name);
         for (int m = 0; m < MEASURES; m++) gaps[kind][m] = lab_numbers(seeds);
     }
     for (int seed = 0; seed < seeds; seed++) {
         ng_dataset *train, *validate;
-        ng_dataset_split_new(all, lab_whole(IMAGES), lab_seed(seed), &train, &validate);
-        for (int kind = 0; kind < KINDS && lab_goes_on(); kind++) {
-            lab_progress(seed * KINDS + kind, seeds * KINDS, "seed %d, %s", seed + 1,
-                         kind_at(kind)->name);
+        ng_dataset_split_new(all, get_whole(IMAGES), lab_seed(seed), &train, &validate);
+        for (int kind = 0; kind < KINDS && still_works(); kind++) {
+            show_progress(seed * KINDS + kind, seeds * KINDS, "seed %d, %s", seed + 1,
+                          kind_at(kind)->name);
             run(kind, seed, train, validate, curves[kind], gaps[kind]);
         }
         ng_dataset_free(train), ng_dataset_free(validate);
     }
     ng_dataset_free(all);
     for (int m = 0; m < MEASURES; m++) {
-        lab_curves *shares = lab_curves_new("kind", "gap %s", measures[m]);
+        curve_set *shares = new_curves("kind", "gap %s", measures[m]);
         for (int kind = 1; kind < KINDS; kind++) {
             const double *share = lab_quotients(gaps[kind][m], gaps[0][m]);
             for (int seed = 0; seed < seeds; seed++)
-                lab_log(shares, seed, "share", kind, share[seed]);
+                log_curves(shares, seed, "share", kind, share[seed]);
             lab_judge((lab_part){kind < NORMS ? kind_at(kind)->name : NULL, share,
                                  .side = LAB_BELOW, .threshold = kind < NORMS ? 0.9 : 1},
                       "gap %s, as a share of no norm's%s", measures[m],

@@ -7,7 +7,7 @@
 
 enum { STEPS, BATCH };
 enum { WIDTH = 64, HEADS = 4, LAYERS = 2, CONTEXT = 32 };
-static lab_size sizes[] = {
+static option sizes[] = {
     [STEPS] = {"steps", "of Adam", .normal = 100, .quick = 5, .most = 100},
     [BATCH] = {"batch", "windows of 32 characters in a step", .normal = 8, .most = 1000},
     {0}};
@@ -54,15 +54,15 @@ static void train(uint64_t seed, double *losses)
     begin_like_pytorch(net, seed);
     ng_optimizer *adam = ng_adam_new(net, .lr = 0.02);
     ng_tape *tape = ng_tape_new();
-    const int64_t size = lab_whole(BATCH), batches = ng_dataset_count(text) / size;
-    for (int step = 0; step < lab_whole(STEPS) && lab_goes_on(); step++) {
+    const int64_t size = get_whole(BATCH), batches = ng_dataset_count(text) / size;
+    for (int step = 0; step < get_whole(STEPS) && still_works(); step++) {
         ng_dataset_batch(text, tape, step % batches, size, &batch);
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
         if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
         losses[step] = ng_item(loss);
         ng_tape_reset(tape);
     }
-    lab_goes_on();
+    still_works();
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
     ng_dataset_free(text), ng_dataset_free(rest);
 }
@@ -71,10 +71,10 @@ static void train(uint64_t seed, double *losses)
 #define OF_ITS_OWN "NORMGRAD_REPRODUCIBLE"
 static int print_losses(void)
 {
-    double *losses = lab_numbers(lab_whole(STEPS));
+    double *losses = lab_numbers(get_whole(STEPS));
     for (int seed = 0; seed < lab_seeds(); seed++) {
         train(lab_seed(seed), losses);
-        for (int step = 0; step < lab_whole(STEPS); step++) printf("loss %a\n", losses[step]);
+        for (int step = 0; step < get_whole(STEPS); step++) printf("loss %a\n", losses[step]);
     }
     return 0;
 }
@@ -95,7 +95,7 @@ static const struct {
                 [TWO_THREADS] = {"two threads", "avx2", ONE_THREAD, 40, 32, 2}};
 static int steps_of(int which)
 {
-    return runs[which].steps < lab_whole(STEPS) ? runs[which].steps : lab_whole(STEPS);
+    return runs[which].steps < get_whole(STEPS) ? runs[which].steps : get_whole(STEPS);
 }
 
 /* Starts a run. The runs share the machine's processors. */
@@ -117,13 +117,12 @@ static FILE *start(int which, const char *program)
 /* Returns the losses, one for each seed and step, or NULL if this machine cannot do the run. */
 static double *losses_of(int which, FILE *pipe)
 {
-    char line[128];
+    char row[128];
     const int count = lab_seeds() * steps_of(which);
     double *losses = lab_numbers(count);
     int found = 0;
-    while (pipe && fgets(line, sizeof line, pipe))
-        if (strncmp(line, "loss ", 5) == 0 && found < count)
-            losses[found++] = strtod(line + 5, NULL);
+    while (pipe && fgets(row, sizeof row, pipe))
+        if (strncmp(row, "loss ", 5) == 0 && found < count) losses[found++] = strtod(row + 5, NULL);
     const bool ended = pipe && pclose(pipe) == 0;
     return ended && found == count ? losses : NULL;
 }
@@ -144,14 +143,14 @@ static double loss_at(run r, int seed, int step)
  * seed. */
 static double *compare(const char *name, run r, run with, int steps)
 {
-    lab_curves *curves = lab_curves_new("step", "%s", name);
+    curve_set *curves = new_curves("step", "%s", name);
     double *most = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++)
         for (int step = 0; step < steps; step++) {
             const double loss = loss_at(r, seed, step), other = loss_at(with, seed, step);
             const double off = fabs(loss - other) / other;
             most[seed] = fmax(most[seed], off);
-            lab_log(curves, seed, "loss off", step + 1, loss, off);
+            log_curves(curves, seed, "loss off", step + 1, loss, off);
         }
     return most;
 }
@@ -161,12 +160,12 @@ int main(int argc, char **argv)
     lab_begin(argc, argv, &experiment);
     if (getenv(OF_ITS_OWN)) return print_losses();
     lab_data("Newton's Opticks; %d blocks, width %d, context %d, batch %d, Adam at 0.02", LAYERS,
-             WIDTH, CONTEXT, lab_whole(BATCH));
+             WIDTH, CONTEXT, get_whole(BATCH));
     run own[RUNS];
     FILE *pipes[RUNS];
     for (int which = 0; which < RUNS; which++) pipes[which] = start(which, argv[0]);
     for (int which = 0; which < RUNS; which++) {
-        lab_progress(which, RUNS, "%s", runs[which].name);
+        show_progress(which, RUNS, "%s", runs[which].name);
         own[which] = (run){losses_of(which, pipes[which]), steps_of(which), 1};
         const int with = own[runs[which].with].losses ? runs[which].with : which;
         if (!own[which].losses) {
@@ -182,13 +181,13 @@ int main(int argc, char **argv)
     enum { COLUMNS = 5, AT = 2, OTHERS = 2, TABLE_STEPS = 100 };
     static const char *const theirs[OTHERS] = {"AVX2", "two threads"};
     int rows;
-    const double *table = lab_table("tests/golden/reproducible.txt", COLUMNS, &rows);
+    const double *table = lab_table("reproducible.txt", COLUMNS, &rows);
     const run base = {table + AT, TABLE_STEPS * COLUMNS, COLUMNS};
     for (int i = 0; i < OTHERS; i++) {
         char name[64];
         snprintf(name, sizeof name, "PyTorch, %s", theirs[i]);
         const run r = {table + AT + 1 + i, TABLE_STEPS * COLUMNS, COLUMNS};
-        lab_judge((lab_part){NULL, compare(name, r, base, lab_whole(STEPS)), .side = LAB_ABOVE,
+        lab_judge((lab_part){NULL, compare(name, r, base, get_whole(STEPS)), .side = LAB_ABOVE,
                              .threshold = 1e-6},
                   "largest difference of a loss, %s, PyTorch 2.6", theirs[i]);
     }

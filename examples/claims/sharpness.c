@@ -2,7 +2,7 @@
 #include "lab.h"
 
 enum { WIDTH, IMAGES, STEPS };
-static lab_size sizes[] = {
+static option sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 32, .quick = 16},
     [IMAGES] = {"images", "images, all of them in every step", .normal = 200, .quick = 50,
                 .most = LAB_DIGITS},
@@ -69,16 +69,16 @@ static void begin(descent *d, const lab_norm *norm, uint64_t seed, bool squared)
     ng_rng rng = ng_rng_seeded(seed);
     ng_named_tensor p;
     *d = (descent){.tape = ng_tape_new(), .squared = squared, .vector_count = squared ? 1 : VALUES};
-    d->net = lab_network_of(norm, squared ? ng_tanh_new : ng_relu_new, lab_whole(WIDTH),
+    d->net = lab_network_of(norm, squared ? ng_tanh_new : ng_relu_new, get_whole(WIDTH),
                             squared ? 2 : 3, seed);
-    lab_digits(seed, lab_whole(IMAGES), &d->data, &d->rest);
+    lab_digits(seed, get_whole(IMAGES), &d->data, &d->rest);
     d->sgd = ng_sgd_new(d->net, .lr = squared ? edge_rate : level_rate);
     while (d->parameter_count < PARAMETERS && ng_module_parameter(d->net, d->parameter_count, &p))
         d->parameters[d->parameter_count++] = p.tensor;
     for (int k = 0; k < d->vector_count; k++)
         for (int i = 0; i < d->parameter_count; i++)
             d->vectors[k][i] = ng_normal_new(NG_F32, ng_shape_of(d->parameters[i]), 0, 1, &rng);
-    lab_goes_on();
+    still_works();
 }
 
 /* Takes a step. Returns the loss before it. */
@@ -86,7 +86,7 @@ static double step_on(descent *d)
 {
     ng_tensor *loss = loss_of(d);
     const double value = ng_item(loss);
-    if (ng_backward(d->tape, loss) || ng_optimizer_step(d->sgd)) lab_goes_on();
+    if (ng_backward(d->tape, loss) || ng_optimizer_step(d->sgd)) still_works();
     ng_tape_reset(d->tape);
     return value;
 }
@@ -117,7 +117,7 @@ static double eigenvalue_of(descent *d, int index, int iterations)
     for (int k = 0; k < iterations; k++) {
         ng_tensor *v[PARAMETERS];
         ng_hvp(d->tape, loss_of(d), d->parameters, d->parameter_count, d->vectors[index], v);
-        lab_goes_on(); /* ends the program if H v failed, so v is new */
+        still_works(); /* ends the program if H v failed, so v is new */
         for (int known = 0; known < index; known++) {
             const double along = product_of(d, v, d->vectors[known]);
             for (int i = 0; i < d->parameter_count; i++)
@@ -127,7 +127,7 @@ static double eigenvalue_of(descent *d, int index, int iterations)
         for (int i = 0; i < d->parameter_count; i++)
             ng_copy_values(d->vectors[index][i], ng_mul_scalar(d->tape, v[i], 1 / size));
         ng_tape_reset(d->tape);
-        lab_goes_on();
+        still_works();
     }
     return size;
 }
@@ -138,30 +138,30 @@ static double *largest[NORMS];
 
 static void measure_level(int norm)
 {
-    lab_curves *curves = lab_curves_new("index", "%s at %g", lab_norms[norm]->name, level);
+    curve_set *curves = new_curves("index", "%s at %g", lab_norms[norm].name, level);
     double *over_tenth = lab_numbers(lab_seeds());
     largest[norm] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
         descent d;
-        lab_progress(norm * lab_seeds() + seed, 4 * NORMS * lab_seeds(), "%s, loss %g, seed %d",
-                     lab_norms[norm]->name, level, seed + 1);
-        begin(&d, lab_norms[norm], lab_seed(seed), false);
+        show_progress(norm * lab_seeds() + seed, 4 * NORMS * lab_seeds(), "%s, loss %g, seed %d",
+                      lab_norms[norm].name, level, seed + 1);
+        begin(&d, &lab_norms[norm], lab_seed(seed), false);
         for (int step = 0; step < MOST_STEPS && step_on(&d) > level; step++) continue;
         double values[VALUES], least = HUGE_VAL;
         for (int k = 0; k < VALUES; k++) {
             values[k] = eigenvalue_of(&d, k, ITERATIONS);
             largest[norm][seed] = fmax(largest[norm][seed], values[k]);
             least = fmin(least, values[k]);
-            lab_log(curves, seed, "value", k + 1, values[k]);
+            log_curves(curves, seed, "value", k + 1, values[k]);
         }
         over_tenth[seed] = largest[norm][seed] / least;
         end(&d);
     }
     if (norm == BATCH_NORM)
-        lab_judge((lab_part){lab_norms[norm]->name, over_tenth, .side = LAB_BELOW, .threshold = 4},
+        lab_judge((lab_part){lab_norms[norm].name, over_tenth, .side = LAB_BELOW, .threshold = 4},
                   "largest eigenvalue over the tenth, at a loss of %g", level);
     if (norm > 0)
-        lab_judge((lab_part){lab_norms[norm]->name, lab_quotients(largest[norm], largest[0]),
+        lab_judge((lab_part){lab_norms[norm].name, lab_quotients(largest[norm], largest[0]),
                              .side = norm == BATCH_NORM ? LAB_BELOW : LAB_ABOVE, .threshold = 0.5},
                   "largest eigenvalue at a loss of %g, as a share of no norm's", level);
 }
@@ -170,20 +170,21 @@ static void measure_level(int norm)
 
 static void measure_edge(int norm)
 {
-    const int looks = (lab_whole(STEPS) + LOOK - 1) / LOOK, last = looks < 4 ? 1 : looks / 4;
-    lab_curves *curves = lab_curves_new("step", "edge, %s", lab_norms[norm]->name);
+    const int looks = (get_whole(STEPS) + LOOK - 1) / LOOK, last = looks < 4 ? 1 : looks / 4;
+    curve_set *curves = new_curves("step", "edge, %s", lab_norms[norm].name);
     double *edges = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
         descent d;
-        lab_progress(NORMS * lab_seeds() + 3 * (norm * lab_seeds() + seed), 4 * NORMS * lab_seeds(),
-                     "%s, rate %g, seed %d", lab_norms[norm]->name, edge_rate, seed + 1);
-        begin(&d, lab_norms[norm], lab_seed(seed), true);
-        for (int step = 0; step < lab_whole(STEPS); step++) {
+        show_progress(NORMS * lab_seeds() + 3 * (norm * lab_seeds() + seed),
+                      4 * NORMS * lab_seeds(), "%s, rate %g, seed %d", lab_norms[norm].name,
+                      edge_rate, seed + 1);
+        begin(&d, &lab_norms[norm], lab_seed(seed), true);
+        for (int step = 0; step < get_whole(STEPS); step++) {
             const int look = step / LOOK;
             if (step % LOOK == 0) {
                 const double sharp =
                     eigenvalue_of(&d, 0, look ? NEXT_ITERATIONS : FIRST_ITERATIONS);
-                lab_log(curves, seed, "sharpness edge", step, sharp, 2 / edge_rate);
+                log_curves(curves, seed, "sharpness edge", step, sharp, 2 / edge_rate);
                 if (look >= looks - last) edges[seed] += sharp * edge_rate / 2 / last;
             }
             step_on(&d);
@@ -191,15 +192,15 @@ static void measure_edge(int norm)
         end(&d);
     }
     lab_judge(
-        (lab_part){lab_norms[norm]->name, edges, .side = LAB_WITHIN, .around = 1, .threshold = 0.1},
+        (lab_part){lab_norms[norm].name, edges, .side = LAB_WITHIN, .around = 1, .threshold = 0.1},
         "largest eigenvalue in the last quarter of training over 2 / rate");
 }
 
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    lab_data("64-(%d)x3-10, ReLU, and 64-(%d)x2-10, tanh; %d images", lab_whole(WIDTH),
-             lab_whole(WIDTH), lab_whole(IMAGES));
+    lab_data("64-(%d)x3-10, ReLU, and 64-(%d)x2-10, tanh; %d images", get_whole(WIDTH),
+             get_whole(WIDTH), get_whole(IMAGES));
     for (int norm = 0; norm < NORMS; norm++) measure_level(norm);
     for (int norm = 0; norm < NORMS; norm++) measure_edge(norm);
     return lab_end();

@@ -6,7 +6,7 @@
 enum { WIDTH, DEPTH, EPOCHS, WIDE, DEEP };
 enum { NORMS = 4, GAINS = 3, TIMES = 2, TANH_DEPTH = 6, SCALES = 4, ASKED = 2, OUTERMOST = 8 };
 enum { MOST_DEPTH = 100, PROBE = 256, BATCH = 64 };
-static lab_size sizes[] = {
+static option sizes[] = {
     [WIDTH] = {"width", "features of each hidden layer", .normal = 64, .quick = 32},
     [DEPTH] = {"depth", "hidden layers", .normal = 24, .quick = 10, .most = MOST_DEPTH},
     [EPOCHS] = {"epochs", "passes over the data", .normal = 10, .quick = 1},
@@ -56,7 +56,7 @@ static ng_module *make_network(const lab_norm *norm, ng_module *activation(void)
     for (int i = 0; ng_module_parameter(net, i, &p); i++)
         if (ng_rank(p.tensor) == 2 && ng_dim(p.tensor, 0) != 10)
             ng_fill_normal(p.tensor, 0, gain * sqrt(square / (double)ng_dim(p.tensor, 1)), &rng);
-    lab_goes_on();
+    still_works();
     return net;
 }
 
@@ -85,7 +85,7 @@ static look look_at(const lab_norm *norm, ng_module *net, int depth, ng_tape *ta
     for (int l = 0; l < depth; l++) {
         products[l] = ng_forward(ng_module_child(net, l * children), tape, x);
         x = lab_forward_part(net, l * children + 1, (l + 1) * children, tape, products[l]);
-        lab_goes_on();
+        still_works();
         seen.activation[l] = root_mean_square(x);
         for (int64_t i = 0; i < ng_size(x); i++)
             seen.saturated += (fabs(ng_get(x, i)) > 0.99) / ((double)ng_size(x) * depth);
@@ -93,7 +93,7 @@ static look look_at(const lab_norm *norm, ng_module *net, int depth, ng_tape *ta
     x = ng_forward(ng_module_child(net, depth * children), tape, x);
     ng_tensor *loss = ng_cross_entropy(tape, x, probe.y);
     ng_gradients(tape, &loss, 1, products, depth, gradients);
-    lab_goes_on();
+    still_works();
     for (int l = 0; l < depth; l++) seen.gradient[l] = root_mean_square(gradients[l]);
     ng_tape_reset(tape);
     return seen;
@@ -110,7 +110,7 @@ static double train(const lab_norm *norm, ng_module *net, int depth, double rate
     ng_optimizer *sgd = ng_sgd_new(net, .lr = rate);
     ng_tape *tape = ng_tape_new();
     if (seen) seen[0] = look_at(norm, net, depth, tape, rest);
-    for (int epoch = 0; epoch < lab_whole(EPOCHS); epoch++)
+    for (int epoch = 0; epoch < get_whole(EPOCHS); epoch++)
         loss = lab_train_epoch(net, sgd, tape, data, BATCH, (uint64_t)epoch);
     if (seen) seen[1] = look_at(norm, net, depth, tape, rest);
     ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
@@ -133,36 +133,35 @@ static double spread_of(const double *at, int depth)
 static void judge_spread(int norm, const double *spread, const char *what)
 {
     const bool none = norm == 0, gradients = what[0] == 'g';
-    lab_judge((lab_part){none ? NULL : lab_norms[norm]->name, spread,
-                         .side = none ? LAB_ABOVE : LAB_BELOW,
-                         .threshold = none        ? 1000
-                                      : gradients ? 30
-                                                  : 2},
-              "spread of the %s over the layers, %s", what,
-              none ? "at the start, no norm" : "trained");
+    lab_judge(
+        (lab_part){none ? NULL : lab_norms[norm].name, spread, .side = none ? LAB_ABOVE : LAB_BELOW,
+                   .threshold = none        ? 1000
+                                : gradients ? 30
+                                            : 2},
+        "spread of the %s over the layers, %s", what, none ? "at the start, no norm" : "trained");
 }
 
 /* The worse spread of small and large weights: the smallest without a norm, else the largest. */
 static void measure_layers(int norm)
 {
-    const int depth = lab_whole(DEPTH), seeds = lab_seeds();
+    const int depth = get_whole(DEPTH), seeds = lab_seeds();
     double *activations = lab_numbers(seeds), *gradients = lab_numbers(seeds);
     for (int gain = 0; gain < GAINS; gain++) {
-        lab_curves *curves[TIMES];
+        curve_set *curves[TIMES];
         for (int time = 0; time < TIMES; time++)
-            curves[time] = lab_curves_new("layer", "%s, %g, %s", lab_norms[norm]->name, gains[gain],
-                                          times[time]);
+            curves[time] =
+                new_curves("layer", "%s, %g, %s", lab_norms[norm].name, gains[gain], times[time]);
         for (int seed = 0; seed < seeds; seed++) {
             look seen[TIMES];
-            lab_progress(norm * GAINS + gain + (double)seed / seeds, 3 * NORMS * GAINS,
-                         "%s, weights times %g", lab_norms[norm]->name, gains[gain]);
-            ng_module *net = make_network(lab_norms[norm], ng_relu_new, lab_whole(WIDTH), depth, 2,
+            show_progress(norm * GAINS + gain + (double)seed / seeds, 3 * NORMS * GAINS,
+                          "%s, weights times %g", lab_norms[norm].name, gains[gain]);
+            ng_module *net = make_network(&lab_norms[norm], ng_relu_new, get_whole(WIDTH), depth, 2,
                                           gains[gain], lab_seed(seed));
-            train(lab_norms[norm], net, depth, RATE, lab_seed(seed), seen);
+            train(&lab_norms[norm], net, depth, RATE, lab_seed(seed), seen);
             for (int time = 0; time < TIMES; time++)
                 for (int l = 0; l < depth; l++)
-                    lab_log(curves[time], seed, "activation gradient", l + 1,
-                            seen[time].activation[l], seen[time].gradient[l]);
+                    log_curves(curves[time], seed, "activation gradient", l + 1,
+                               seen[time].activation[l], seen[time].gradient[l]);
             const look *asked = &seen[norm > 0];
             const double a = spread_of(asked->activation, depth);
             const double g = spread_of(asked->gradient, depth);
@@ -183,32 +182,32 @@ static void measure_layers(int norm)
 
 static void measure_growth(int norm)
 {
-    const int depth = lab_whole(DEEP), seeds = lab_seeds();
-    const bool of_batches = lab_norms[norm] == &lab_batch_norm;
+    const int depth = get_whole(DEEP), seeds = lab_seeds();
+    const bool of_batches = &lab_norms[norm] == &lab_norms[LAB_BATCH];
     const double pi = acos(-1), theory = of_batches ? pi / (pi - 1) : 1;
     double *growth = lab_numbers(seeds), layer[MOST_DEPTH], logarithm[MOST_DEPTH];
-    lab_curves *curves = lab_curves_new("layer", "%s, wide", lab_norms[norm]->name);
+    curve_set *curves = new_curves("layer", "%s, wide", lab_norms[norm].name);
     ng_tape *tape = ng_tape_new();
     for (int seed = 0; seed < seeds; seed++) {
         ng_dataset *data, *rest;
         lab_digits(lab_seed(seed), 0, &data, &rest);
-        lab_progress(NORMS + norm + (double)seed / seeds, 3 * NORMS, "%s, wide layers",
-                     lab_norms[norm]->name);
-        ng_module *net = make_network(lab_norms[norm], ng_relu_new, lab_whole(WIDE), depth, 2, 1,
+        show_progress(NORMS + norm + (double)seed / seeds, 3 * NORMS, "%s, wide layers",
+                      lab_norms[norm].name);
+        ng_module *net = make_network(&lab_norms[norm], ng_relu_new, get_whole(WIDE), depth, 2, 1,
                                       lab_seed(seed));
-        const look seen = look_at(lab_norms[norm], net, depth, tape, rest);
+        const look seen = look_at(&lab_norms[norm], net, depth, tape, rest);
         for (int l = 0; l < depth; l++) {
             layer[l] = -l, logarithm[l] = 2 * log(seen.gradient[l]);
-            lab_log(curves, seed, "square theory", l + 1,
-                    pow(seen.gradient[l] / seen.gradient[depth - 1], 2),
-                    pow(theory, depth - 1 - l));
+            log_curves(curves, seed, "square theory", l + 1,
+                       pow(seen.gradient[l] / seen.gradient[depth - 1], 2),
+                       pow(theory, depth - 1 - l));
         }
         growth[seed] =
-            exp(lab_fit(layer + OUTERMOST, logarithm + OUTERMOST, depth - 2 * OUTERMOST).slope);
+            exp(lab_slope(layer + OUTERMOST, logarithm + OUTERMOST, depth - 2 * OUTERMOST));
         ng_module_free(net), ng_dataset_free(data), ng_dataset_free(rest);
     }
     ng_tape_free(tape);
-    lab_judge((lab_part){lab_norms[norm]->name, growth, .side = LAB_WITHIN, .around = theory,
+    lab_judge((lab_part){lab_norms[norm].name, growth, .side = LAB_WITHIN, .around = theory,
                          .threshold = of_batches ? 0.02 : 0.05},
               "growth of the squared gradient a layer, wide layers");
 }
@@ -223,7 +222,7 @@ typedef struct {
 static double train_tanh(const kind *k, double rate, uint64_t seed, look seen[TIMES])
 {
     ng_module *net =
-        make_network(k->norm, ng_tanh_new, lab_whole(WIDTH), TANH_DEPTH, 1, k->scale, seed);
+        make_network(k->norm, ng_tanh_new, get_whole(WIDTH), TANH_DEPTH, 1, k->scale, seed);
     return train(k->norm, net, TANH_DEPTH, rate, seed, seen);
 }
 
@@ -237,21 +236,21 @@ static double *asked_loss[NORMS];
 static void measure_saturation(int norm)
 {
     const bool none = norm == 0;
-    const char *name = none ? NULL : lab_norms[norm]->name;
+    const char *name = none ? NULL : lab_norms[norm].name;
     double *share = lab_numbers(lab_seeds());
-    lab_curves *curves = lab_curves_new("scale", "%s, tanh", lab_norms[norm]->name);
+    curve_set *curves = new_curves("scale", "%s, tanh", lab_norms[norm].name);
     asked_loss[norm] = lab_numbers(lab_seeds());
     for (int i = 0; i < SCALES; i++) {
-        kind k = {lab_norms[norm], scales[i]};
-        lab_progress(2 * NORMS + norm + (double)i / SCALES, 3 * NORMS, "%s, tanh, weights times %g",
-                     k.norm->name, k.scale);
+        kind k = {&lab_norms[norm], scales[i]};
+        show_progress(2 * NORMS + norm + (double)i / SCALES, 3 * NORMS,
+                      "%s, tanh, weights times %g", k.norm->name, k.scale);
         const double rate = lab_best_rate(0.1, tuning_loss, &k);
         for (int seed = 0; seed < lab_seeds(); seed++) {
             look seen[TIMES];
             const double loss = train_tanh(&k, rate, lab_seed(seed), seen);
             if (i == ASKED) share[seed] = seen[1].saturated, asked_loss[norm][seed] = loss;
-            lab_log(curves, seed, "first last loss rate", k.scale, seen[0].saturated,
-                    seen[1].saturated, loss, rate);
+            log_curves(curves, seed, "first last loss rate", k.scale, seen[0].saturated,
+                       seen[1].saturated, loss, rate);
         }
     }
     lab_judge((lab_part){name, share, .side = none ? LAB_ABOVE : LAB_BELOW,
@@ -269,8 +268,8 @@ int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
     lab_data("64-(%d)x%d-10, ReLU, %d epochs at rate %g; %d layers of %d; %d layers of tanh",
-             lab_whole(WIDTH), lab_whole(DEPTH), lab_whole(EPOCHS), RATE, lab_whole(DEEP),
-             lab_whole(WIDE), TANH_DEPTH);
+             get_whole(WIDTH), get_whole(DEPTH), get_whole(EPOCHS), RATE, get_whole(DEEP),
+             get_whole(WIDE), TANH_DEPTH);
     for (int norm = 0; norm < NORMS; norm++) measure_layers(norm);
     for (int norm = 1; norm < NORMS; norm++) measure_growth(norm);
     for (int norm = 0; norm < NORMS; norm++) measure_saturation(norm);

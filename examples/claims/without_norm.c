@@ -5,12 +5,11 @@
 
 enum { WIDTH, LAYERS, STEPS };
 enum { CONTEXT = 16, BATCH = 8, HELD_OUT = 256, LOOKS = 8, SIZES = 4 };
-static lab_size sizes[] = {
-    [WIDTH] = {"width", "features", .normal = 32, .quick = 16, .multiple = 2},
-    [LAYERS] = {"layers", "blocks", .normal = 2, .quick = 1},
-    [STEPS] = {"steps", "training steps, a multiple of 8", .normal = 400, .quick = 16,
-               .multiple = LOOKS},
-    {0}};
+static option sizes[] = {[WIDTH] = {"width", "features", .normal = 32, .quick = 16, .multiple = 2},
+                         [LAYERS] = {"layers", "blocks", .normal = 2, .quick = 1},
+                         [STEPS] = {"steps", "training steps, a multiple of 8", .normal = 400,
+                                    .quick = 16, .multiple = LOOKS},
+                         {0}};
 static const int windows[SIZES] = {128, 256, 512, 5000};
 
 static const lab_experiment experiment = {
@@ -53,14 +52,14 @@ typedef struct {
 
 static ng_module *make_network(cell at, int vocabulary, uint64_t seed)
 {
-    ng_module *net = ng_transformer_new(vocabulary, .dim = lab_whole(WIDTH), .heads = 2,
-                                        .layers = lab_whole(LAYERS), .length = CONTEXT,
+    ng_module *net = ng_transformer_new(vocabulary, .dim = get_whole(WIDTH), .heads = 2,
+                                        .layers = get_whole(LAYERS), .length = CONTEXT,
                                         .norm = kinds[at.kind].make);
     ng_rng rng = ng_rng_seeded(seed);
     ng_module_init(net, seed);
     ng_fill_normal(ng_module_find(net, "embedding.weight"), 0, 1, &rng);
     ng_fill_normal(ng_module_find(net, "positions.weight"), 0, 1, &rng);
-    lab_goes_on();
+    still_works();
     return net;
 }
 
@@ -71,7 +70,7 @@ typedef struct {
 /* Returns the validation losses, Inf after divergence. */
 static outcome train(cell at, double rate, uint64_t seed)
 {
-    const int steps = lab_whole(STEPS), warmup = steps / 5;
+    const int steps = get_whole(STEPS), warmup = steps / 5;
     ng_dataset *text, *rest, *held_out, *unused;
     const int vocabulary = lab_text(seed, CONTEXT, windows[at.size], &text, &rest);
     ng_dataset_split_new(rest, HELD_OUT, seed, &held_out, &unused);
@@ -83,7 +82,7 @@ static outcome train(cell at, double rate, uint64_t seed)
                                             .steps = steps - warmup, .floor = 0.1));
     const int batches = (int)(ng_dataset_count(text) / BATCH);
     outcome o = {HUGE_VAL, HUGE_VAL};
-    for (int step = 0; step < steps && lab_goes_on(); step++) {
+    for (int step = 0; step < steps && still_works(); step++) {
         ng_batch batch;
         if (step % batches == 0) ng_dataset_shuffle(text, (uint64_t)step);
         ng_dataset_batch(text, tape, step % batches, BATCH, &batch);
@@ -94,13 +93,13 @@ static outcome train(cell at, double rate, uint64_t seed)
         if (ng_optimizer_step(adam)) break;
         ng_tape_reset(tape);
         if ((step + 1) % (steps / LOOKS) != 0) continue;
-        o.last = lab_evaluate(net, tape, held_out).loss;
+        o.last = ng_evaluate(net, held_out).loss;
         o.lowest = fmin(o.lowest, o.last);
     }
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
     ng_dataset_free(text), ng_dataset_free(rest);
     ng_dataset_free(held_out), ng_dataset_free(unused);
-    lab_goes_on();
+    still_works();
     return o;
 }
 
@@ -116,20 +115,20 @@ static double *last[KINDS][SIZES], *lowest[KINDS][SIZES]; /* by seed */
 static void measure(int kind)
 {
     cell at = {kind, SIZES - 1};
-    lab_progress(kind, KINDS, "%s, rates", kinds[kind].name);
+    show_progress(kind, KINDS, "%s, rates", kinds[kind].name);
     const double rate = lab_best_rate(8e-3, tuning_loss, &at);
-    lab_curves *curves = lab_curves_new("windows", "%s", kinds[kind].name);
+    curve_set *curves = new_curves("windows", "%s", kinds[kind].name);
     for (at.size = 0; at.size < SIZES; at.size++) {
         double *of_last = last[kind][at.size] = lab_numbers(lab_seeds());
         double *of_lowest = lowest[kind][at.size] = lab_numbers(lab_seeds());
-        lab_progress(kind + (at.size + 1) / ((double)SIZES + 1), KINDS, "%s, rate %g, %d windows",
-                     kinds[kind].name, rate, windows[at.size]);
+        show_progress(kind + (at.size + 1) / ((double)SIZES + 1), KINDS, "%s, rate %g, %d windows",
+                      kinds[kind].name, rate, windows[at.size]);
         for (int seed = 0; seed < lab_seeds(); seed++) {
             const outcome o = train(at, rate, lab_seed(seed));
             of_last[seed] = o.last, of_lowest[seed] = o.lowest;
-            lab_log(curves, seed, "rate last above lowest lowest_above", windows[at.size], rate,
-                    o.last, o.last - last[LAYER][at.size][seed], o.lowest,
-                    o.lowest - lowest[LAYER][at.size][seed]);
+            log_curves(curves, seed, "rate last above lowest lowest_above", windows[at.size], rate,
+                       o.last, o.last - last[LAYER][at.size][seed], o.lowest,
+                       o.lowest - lowest[LAYER][at.size][seed]);
         }
     }
 }
@@ -149,7 +148,7 @@ int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
     lab_data("Newton's Opticks; %d blocks, width %d, context %d, batch %d, %d steps of Adam",
-             lab_whole(LAYERS), lab_whole(WIDTH), CONTEXT, BATCH, lab_whole(STEPS));
+             get_whole(LAYERS), get_whole(WIDTH), CONTEXT, BATCH, get_whole(STEPS));
     for (int kind = 0; kind < KINDS; kind++) measure(kind);
     judge(NONE, SIZES - 1, true, (lab_part){.side = LAB_WITHIN, .threshold = 0.1});
     for (int kind = NONE + 1; kind < KINDS; kind++) {

@@ -1,412 +1,312 @@
 /* A transformer that learns to write text, character by character.
  *
- * Trains one network for each requested norm and placement, prints the losses, writes them to a
- * .dat file and prints a sample of the last network's text: build/examples/char_transformer
- * --help. 5_transformer.c is the same in 150 lines. */
-#include "characters.h"
-#include "norms.h"
-#include "training.h"
+ * Trains one network for each requested norm and placement, prints and draws the losses, and prints
+ * a sample of the last network's text: build/examples/char_transformer --help. 5_transformer.c is
+ * the same in 150 lines. */
+#include "harness.h"
+#include <signal.h>
 
-/* ---- Options ---- */
-
-/* The last three in the order of the library's enumerations. */
-static const char norm_list[] = "layer,rms,scale,tanh,batch,none";
+/* In the order of the library's enumerations, but for the norms. */
+static const char norms[] = "layer_norm,rms_norm,scale_norm,dynamic_tanh,derf,batch_norm,none";
 static const char placements[] = "pre,post,peri,deepnorm,hybrid,residual,scaled,mix";
-static const char position_list[] = "learned,rotary,none";
-static const char feed_forward_list[] = "gelu,gelu_tanh,relu,swiglu";
-enum { PLACEMENTS = 8, MOST_CURVES = NORMS * PLACEMENTS };
+static const char positions[] = "learned,rotary,none";
+static const char feed_forwards[] = "gelu,gelu_tanh,relu,swiglu";
 
-typedef struct {
-    bool norm[NORMS], placement[PLACEMENTS];
-    int positions, feed_forward;
-    int layers, width, heads, context, batch, steps, sample, seed;
-    double lr, dropout, temperature;
-    bool qk_norm;
-    char out[LONGEST_TEXT + 100];
-    const char *prompt;
-    training_options with;
-    char **files; /* arguments after the options */
-    int n_files;
-} options;
+enum {
+    NORM,
+    PLACEMENT,
+    POSITIONS,
+    FEED_FORWARD,
+    QK_NORM,
+    LAYERS,
+    WIDTH,
+    HEADS,
+    CONTEXT,
+    BATCH,
+    STEPS,
+    LR,
+    DROPOUT,
+    SEED,
+    SAMPLE,
+    TEMPERATURE,
+    PROMPT,
+    TEXT,
+    OUT,
+    CHECKPOINT,
+    RESUME,
+    LIVE,
+    WATCH
+};
+static option options[] = {
+    [NORM] = {"norm", "some", .text = "layer_norm", .choices = norms, .many = true},
+    [PLACEMENT] = {"placement", "some", .text = "pre", .choices = placements, .many = true},
+    [POSITIONS] = {"positions", "one", .text = "learned", .choices = positions},
+    [FEED_FORWARD] = {"feed-forward", "one", .text = "gelu", .choices = feed_forwards},
+    [QK_NORM] = {"qk-norm", "apply RMSNorm to each head of q and k", .is_switch = true},
+    [LAYERS] = {"layers", "blocks", .normal = 4, .most = 1000},
+    [WIDTH] = {"width", "features", .normal = 128, .most = 100000},
+    [HEADS] = {"heads", "attention heads, a divisor of width", .normal = 4, .most = 100000},
+    [CONTEXT] = {"context", "characters of context", .normal = 128, .most = 100000},
+    [BATCH] = {"batch", "sequences per step", .normal = 8, .most = 100000},
+    [STEPS] = {"steps", "training steps", .normal = 2000},
+    [LR] = {"lr", "highest learning rate", .normal = 1e-3, .fraction = true},
+    [DROPOUT] = {"dropout", "dropout probability of each branch", .fraction = true, .zero = true,
+                 .most = 0.99},
+    [SEED] = {"seed", "seed of weights and batches", .zero = true},
+    [SAMPLE] = {"sample", "characters of sample text to print", .normal = 500, .zero = true},
+    [TEMPERATURE] = {"temperature", "sampling temperature", .normal = 0.8, .fraction = true},
+    [PROMPT] = {"prompt", "beginning of the sample (a newline)", .text = "\n"},
+    [TEXT] = {"text", "file to learn (Newton's Opticks)", .text = ""},
+    [OUT] = {"out", "prefix of the .dat and .svg (build/char_transformer)", .text = ""},
+    [CHECKPOINT] = {"checkpoint", "save each training every few seconds and on Ctrl-C, in X.NAME",
+                    .text = ""},
+    [RESUME] = {"resume", "resume the trainings saved by --checkpoint", .is_switch = true},
+    [LIVE] = {"live", "redraw the curves: in a window, or in the terminal", .is_switch = true},
+    [WATCH] = {"watch", "draw the layers of each network in PREFIX-NAME-layers.svg",
+               .is_switch = true},
+    {0}};
 
-static const char usage[] =
-    "usage: char_transformer [options] [FILE...]\n"
-    "\n"
-    "Trains a transformer on the characters of the files, or of Newton's Opticks, and prints\n"
-    "a sample of its text. With several norms or placements it trains one network for each\n"
-    "pair of them and compares their losses.\n";
-
-static options parse_options(int argc, char **argv)
-{
-    options o = {.layers = 4,
-                 .width = 128,
-                 .heads = 4,
-                 .context = 128,
-                 .batch = 8,
-                 .steps = 2000,
-                 .sample = 500,
-                 .lr = 1e-3,
-                 .temperature = 0.8,
-                 .prompt = "\n"};
-    const char *out = NULL;
-    const program_option known[] = {
-        OPTION_LIST("norm", "LIST", "some of layer,rms,scale,tanh,batch,none (layer)", o.norm,
-                    norm_list),
-        OPTION_LIST("placement", "LIST",
-                    "some of pre,post,peri,deepnorm,hybrid,residual,scaled,mix (pre)", o.placement,
-                    placements),
-        OPTION_CHOICE("positions", "KIND", "learned, rotary or none (learned)", &o.positions,
-                      position_list),
-        OPTION_CHOICE("feed-forward", "F", "gelu, gelu_tanh, relu or swiglu (gelu)",
-                      &o.feed_forward, feed_forward_list),
-        OPTION_SWITCH("qk-norm", "apply RMSNorm to each head of q and k", &o.qk_norm),
-        OPTION_COUNT("layers", "N", "blocks", &o.layers, 1, 1000),
-        OPTION_COUNT("width", "N", "features", &o.width, 1, 100000),
-        OPTION_COUNT("heads", "N", "attention heads, a divisor of width", &o.heads, 1, 100000),
-        OPTION_COUNT("context", "N", "characters of context", &o.context, 1, 100000),
-        OPTION_COUNT("batch", "N", "sequences per step", &o.batch, 1, 100000),
-        OPTION_COUNT("steps", "N", "training steps", &o.steps, 1, 100000000),
-        OPTION_RATE("lr", "RATE", "highest learning rate", &o.lr),
-        OPTION_NUMBER("dropout", "P", "dropout probability of each branch (0)", &o.dropout, 0,
-                      0.99),
-        OPTION_COUNT("seed", "N", "seed of weights and batches", &o.seed, 0, 1000000000),
-        OPTION_COUNT("sample", "N", "characters of sample text to print", &o.sample, 0, 1000000),
-        OPTION_RATE("temperature", "T", "sampling temperature", &o.temperature),
-        OPTION_TEXT("prompt", "TEXT", "beginning of the sample (a newline)", &o.prompt),
-        OPTION_TEXT("out", "PREFIX", "prefix of the .dat (build/char_transformer)", &out),
-        TRAINING_OPTIONS(o.with)};
-    const int files = read_options(argc, argv, usage, OPTIONS(known), CTRL_C_HELP);
-    bool norm = false, placement = false;
-    for (int i = 0; i < NORMS; i++) norm = norm || o.norm[i];
-    for (int i = 0; i < PLACEMENTS; i++) placement = placement || o.placement[i];
-    if (!norm) o.norm[0] = true;
-    if (!placement) o.placement[0] = true;
-    choose_prefix(o.out, sizeof o.out, out, "char_transformer");
-    o.files = argv + files;
-    o.n_files = argc - files;
-    return o;
-}
-
-/* ---- Text ---- */
-
-static bool read_text(characters *t, const options *o)
-{
-    bool read = o->n_files > 0 || read_file(t, find_data("opticks.txt"));
-    for (int i = 0; i < o->n_files && read; i++) read = read_file(t, o->files[i]);
-    const size_t least = 20 * ((size_t)o->context + 1); /* each part holds at least one sequence */
-    if (!read) return false;
-    if (t->count < least) {
-        complain("%zu characters of text, expected at least %zu for a context of %d", t->count,
-                 least, o->context);
-        return false;
-    }
-    number_bytes(t);
-    t->train = (int64_t)(t->count - t->count / 10);
-    if (t->id['\n'] < 0) t->id['\n'] = 0; /* the default prompt is always there */
-    for (const char *at = o->prompt; *at; at++) {
-        if (t->id[(unsigned char)*at] >= 0) continue;
-        complain("--prompt '%s' has a character that is not in the text: '%c'", o->prompt, *at);
-        return false;
-    }
-    return true;
-}
+static bool is_on(int row) { return get_number(row) > 0; }
 
 /* ---- Training ---- */
 
-/* The measurements of one network, every REPORT steps. */
 enum { REPORT = 50, VALIDATION_BATCHES = 8 };
-enum { TRAINING_LOSS, VALIDATION_LOSS, SECONDS, MEASURED };
-typedef struct {
-    char name[64];
-    ng_tensor *measured; /* (MEASURED, reports) */
-    int64_t reports;
-    int diverged; /* the step at which it diverged, or 0 */
-} curve;
 
 typedef struct {
-    options options;
-    characters text;
-    curve curves[MOST_CURVES];
-    int n_curves;
-} job;
-
-/* The step after which a report was made. */
-static int step_of(const job *j, int64_t report)
-{
-    const int64_t step = (report + 1) * REPORT;
-    return step < j->options.steps ? (int)step : j->options.steps;
-}
-
-typedef struct {
-    job *job;
-    curve *curve;
+    const char *name; /* "pre, layer_norm" */
+    letters *text;
     ng_module *net;
     ng_optimizer *optimizer;
     ng_tape *tape;
-    ng_tensor *ids, *labels; /* (batch, context) */
-    ng_history *watched;     /* or NULL */
-    double began;
+    ng_tensor *ids, *labels;      /* (batch, context) */
+    ng_history *history, *layers; /* layers: of --watch, or NULL */
+    ng_training *training;
 
     /* Saved with the training. */
-    ng_training *training;
     ng_rng rng;
-    double sum, seconds;
+    double sum, loss, validation; /* sum: of the losses since the last report */
     int64_t counted;
 } run;
 
+static ng_training *volatile running; /* what Ctrl-C stops */
+
+static void stop(int number)
+{
+    (void)number;
+    if (running) ng_training_stop(running);
+}
+
 static ng_tensor *loss_of(run *r, ng_rng *rng, int64_t first, int64_t last)
 {
-    draw_text(&r->job->text, r->ids, r->labels, rng, first, last);
+    draw_letters(r->text, r->ids, r->labels, rng, first, last);
     return ng_cross_entropy(r->tape, ng_forward(r->net, r->tape, r->ids), r->labels);
 }
 
 /* Returns the validation loss in nats per character, always on the same batches. */
 static double validate(run *r)
 {
-    const characters *t = &r->job->text;
     ng_rng rng = ng_rng_seeded(7);
     double sum = 0;
     ng_tape_set_recording(r->tape, false);
     ng_eval(r->net);
     for (int i = 0; i < VALIDATION_BATCHES; i++, ng_tape_reset(r->tape))
-        sum += ng_item(loss_of(r, &rng, t->train, (int64_t)t->count));
+        sum += ng_item(loss_of(r, &rng, r->text->train, r->text->count));
     ng_train(r->net);
     ng_tape_set_recording(r->tape, true);
     return sum / (double)VALIDATION_BATCHES;
 }
 
 /* Takes a step. Returns the loss, or the norm of its gradient if that is not finite. */
-static double train_step(run *r)
+static double train_step(run *r, int step)
 {
-    ng_tensor *loss = loss_of(r, &r->rng, 0, r->job->text.train);
+    ng_tensor *loss = loss_of(r, &r->rng, 0, r->text->train);
     if (ng_backward(r->tape, loss)) return (double)NAN;
     const double norm = ng_grad_norm(r->net);
     if (!isfinite(norm)) return norm;
     ng_clip_grad_norm(r->net, 1);
     if (ng_optimizer_step(r->optimizer)) return (double)NAN;
     const double value = ng_item(loss);
-    watch_step(r->watched, r->net, ng_optimizer_steps(r->optimizer));
+    if (r->layers && step % 10 == 0) ng_watch(r->net, r->layers, step);
     ng_tape_reset(r->tape);
     return value;
 }
 
-static void report(run *r, double loss, int step)
+static void report(run *r, int step)
 {
-    curve *c = r->curve;
-    options *o = &r->job->options;
-    const double values[MEASURED] = {loss, validate(r), progress_clock() - r->began};
-    if (ng_failed()) return;
-    for (int i = 0; i < MEASURED; i++)
-        ng_set(c->measured, i * ng_dim(c->measured, 1) + c->reports, values[i]);
-    c->reports++;
-    if (o->with.curves) {
-        ng_history_log(o->with.curves, "loss", step, loss);
-        ng_history_log(o->with.curves, "val_loss", step, values[VALIDATION_LOSS]);
-        draw_live(&o->with, c->name);
-    }
-    if (!progress_terminal() && (step % (10 * REPORT) == 0 || step == o->steps)) {
-        printf("%-20s step %d/%d  loss %.3f  validation %.3f  %.1f s\n", c->name, step, o->steps,
-               loss, values[VALIDATION_LOSS], values[SECONDS]);
+    r->loss = r->sum / (double)r->counted, r->validation = validate(r);
+    r->sum = 0, r->counted = 0;
+    ng_history_log(r->history, "loss", step, r->loss);
+    ng_history_log(r->history, "val_loss", step, r->validation);
+    const bool display = getenv("DISPLAY") || getenv("WAYLAND_DISPLAY");
+    if (is_on(LIVE) && ng_plot(r->history, display ? NULL : "-", .panels = true, .live = true)) {
+        complain(line_of("%s; continuing without --live", ng_error_text()));
+        ng_clear_error();
+        options[LIVE].value = 0;
+    } else if (!is_on(LIVE) && (step % (10 * REPORT) == 0 || step == get_whole(STEPS))) {
+        printf("%-20s step %d/%d  loss %.3f  validation %.3f\n", r->name, step, get_whole(STEPS),
+               r->loss, r->validation);
         fflush(stdout);
     }
 }
 
 static void train(run *r)
 {
-    const options *o = &r->job->options;
-    progress bar = progress_begin(r->curve->name, "steps", o->steps,
-                                  !progress_terminal() || fills_terminal(&o->with));
-    int step = 0;
-    char detail[64];
-    setting settings[] = {{.name = "batch", .now = o->batch},
-                          {.name = "text's length", .now = (int64_t)r->job->text.count}};
-    if (!training_begin(&o->with, r->training, settings, 2)) return;
-    r->began = progress_clock() - r->seconds;
-    while (ng_training_step(r->training, o->steps)) {
-        step = (int)ng_training_at(r->training).step + 1;
-        r->sum += train_step(r);
-        r->counted++;
-        r->seconds = progress_clock() - r->began;
-        if (ng_failed() || !isfinite(r->sum)) break;
-        snprintf(detail, sizeof detail, "step %d/%d  loss %.3f", step, o->steps,
-                 r->sum / (double)r->counted);
-        progress_show(&bar, step, detail);
-        if (step % REPORT == 0 || step == o->steps) {
-            report(r, r->sum / (double)r->counted, step);
-            r->sum = 0, r->counted = 0;
-        }
-        if (interrupted) ng_training_stop(r->training);
+    const int steps = get_whole(STEPS);
+    const bool resumes = is_on(RESUME);
+    if (resumes && ng_training_resume(r->training, .or_begin = true)) return;
+    running = r->training;
+    while (ng_training_step(r->training, steps)) {
+        const int step = (int)ng_training_at(r->training).step + 1;
+        const double loss = train_step(r, step);
+        if (!is_finite(loss, r->name, step)) break;
+        r->sum += loss, r->counted++;
+        if (!is_on(LIVE)) show_progress(step, steps, "%s, loss %.3f", r->name, loss);
+        if (step % REPORT == 0 || step == steps) report(r, step);
     }
-    progress_end(&bar);
-    if (!still_trains(r->sum, "%s, step %d: the loss or its gradient", r->curve->name, step))
-        r->curve->diverged = step;
+    running = NULL;
 }
 
 /* ---- Sampling ---- */
 
 /* Returns an id drawn with probabilities proportional to e^(logit / temperature). */
-static int draw_id(const ng_tensor *logits, int64_t row, int vocabulary, double temperature,
-                   ng_rng *rng)
+static int draw_id(const ng_tensor *logits, int64_t row, int vocabulary, ng_rng *rng)
 {
     double weights[256], max = -HUGE_VAL, sum = 0;
     for (int i = 0; i < vocabulary; i++) max = fmax(max, ng_get(logits, row * vocabulary + i));
     for (int i = 0; i < vocabulary; i++)
-        sum += weights[i] = exp((ng_get(logits, row * vocabulary + i) - max) / temperature);
+        sum += weights[i] =
+            exp((ng_get(logits, row * vocabulary + i) - max) / get_number(TEMPERATURE));
     double left = sum * ng_rng_uniform(rng);
     for (int i = 0; i < vocabulary; i++)
         if ((left -= weights[i]) < 0) return i;
     return vocabulary - 1;
 }
 
-/* Prints a sample, each character drawn given the last `context` characters. */
+/* Prints a sample, each character drawn given the last CONTEXT characters. */
 static void write_sample(run *r)
 {
-    const options *o = &r->job->options;
-    const characters *t = &r->job->text;
-    ng_rng rng = ng_rng_seeded((uint64_t)o->seed);
-    int count = (int)strlen(o->prompt);
-    int64_t *seen = calloc((size_t)(count + o->sample), sizeof *seen);
+    const letters *t = r->text;
+    ng_rng rng = ng_rng_seeded((uint64_t)get_number(SEED));
+    int count = (int)strlen(get_text(PROMPT));
+    int64_t *seen = calloc((size_t)(count + get_whole(SAMPLE)), sizeof *seen);
     if (!seen) return;
-    for (int i = 0; i < count; i++) seen[i] = t->id[(unsigned char)o->prompt[i]];
+    for (int i = 0; i < count; i++) seen[i] = t->id[(unsigned char)get_text(PROMPT)[i]];
     ng_tape_set_recording(r->tape, false);
     ng_eval(r->net);
-    printf("\nSample from %s:\n\n%s", r->curve->name, o->prompt);
-    for (int i = 0; i < o->sample && !interrupted && !ng_failed(); i++, ng_tape_reset(r->tape)) {
-        const int length = count < o->context ? count : o->context;
+    printf("\nSample from %s:\n\n%s", r->name, get_text(PROMPT));
+    for (int i = 0; i < get_whole(SAMPLE); i++, ng_tape_reset(r->tape)) {
+        const int length = count < get_whole(CONTEXT) ? count : get_whole(CONTEXT);
         ng_tensor *ids = ng_tape_own(
             r->tape, ng_tensor_from_array(NG_I64, NG_SHAPE(1, length), seen + count - length));
         const ng_tensor *logits = ng_forward(r->net, r->tape, ids);
         if (!logits) break;
-        seen[count] = draw_id(logits, length - 1, t->vocabulary, o->temperature, &rng);
+        seen[count] = draw_id(logits, length - 1, t->vocabulary, &rng);
         putchar(t->byte[seen[count++]]), fflush(stdout);
     }
-    putchar('\n');
+    puts("\n");
     free(seen);
 }
 
 /* ---- One network after the other ---- */
 
-static void run_network(job *j, int norm, int placement, bool sample)
+static ng_module *make_network(const letters *text, const char *norm, const char *placement)
 {
-    options *o = &j->options;
-    curve *c = &j->curves[j->n_curves++];
-    const norm_choice *choice = norm_in_list(norm_list, norm);
-    const char *where = placements;
-    for (int i = 0; i < placement; i++) where = strchr(where, ',') + 1;
-    const int length = (int)strcspn(where, ","), warmup = o->steps < 1000 ? o->steps / 10 : 100;
-    char key[64];
-    snprintf(c->name, sizeof c->name, "%.*s, %s", length, where, choice->name);
-    snprintf(key, sizeof key, "%.*s-%s", length, where, choice->key);
-    if (o->with.curves) ng_history_block(o->with.curves, c->name);
+    ng_module *net = ng_transformer_new(
+        text->vocabulary, .dim = get_whole(WIDTH), .heads = get_whole(HEADS),
+        .layers = get_whole(LAYERS), .length = get_whole(CONTEXT), .norm = ng_norm_named(norm),
+        .placement = (ng_norm_placement)index_of(placements, placement),
+        .positions = (ng_positions)index_of(positions, get_text(POSITIONS)),
+        .activation = (ng_feed_forward_activation)index_of(feed_forwards, get_text(FEED_FORWARD)),
+        .dropout = get_number(DROPOUT), .qk_norm = is_on(QK_NORM) ? ng_norm_rms : NULL);
+    ng_module_init(net, (uint64_t)get_number(SEED));
+    return net;
+}
 
-    run r = {.job = j, .curve = c, .rng = ng_rng_seeded((uint64_t)o->seed)};
-    r.net = ng_transformer_new(j->text.vocabulary, .dim = o->width, .heads = o->heads,
-                               .layers = o->layers, .length = o->context, .norm = choice->features,
-                               .placement = (ng_norm_placement)placement,
-                               .positions = (ng_positions)o->positions,
-                               .activation = (ng_feed_forward_activation)o->feed_forward,
-                               .dropout = o->dropout, .qk_norm = o->qk_norm ? ng_norm_rms : NULL);
-    ng_module_init(r.net, (uint64_t)o->seed);
-    r.optimizer = ng_adamw_new(r.net, 0.1, .lr = o->lr, .beta2 = 0.99,
+/* Trains a network and logs its losses as a block. Returns whether it has come to the end. */
+static bool run_network(letters *text, const char *norm, const char *placement, const char *prefix,
+                        ng_history *history, bool samples)
+{
+    const int steps = get_whole(STEPS), warmup = steps < 1000 ? steps / 10 : 100;
+    const line name = line_of("%s, %s", placement, norm), key = line_of("%s-%s", placement, norm);
+    const line file = line_of("%s.%s", get_text(CHECKPOINT), key.text);
+    const bool saves = *get_text(CHECKPOINT);
+    ng_history_block(history, name.text);
+    run r = {.name = name.text, .text = text, .history = history};
+    r.rng = ng_rng_seeded((uint64_t)get_number(SEED));
+    r.net = make_network(text, norm, placement);
+    r.optimizer = ng_adamw_new(r.net, 0.1, .lr = get_number(LR), .beta2 = 0.99,
                                .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .warmup = warmup,
-                                                       .steps = o->steps - warmup, .floor = 0.1));
+                                                       .steps = steps - warmup, .floor = 0.1));
     r.tape = ng_tape_new();
-    ng_tape_seed(r.tape, (uint64_t)o->seed);
-    r.ids = ng_zeros_new(NG_I64, NG_SHAPE(o->batch, o->context));
-    r.labels = ng_zeros_new(NG_I64, NG_SHAPE(o->batch, o->context));
-    if (o->with.watch) r.watched = ng_history_new(c->name);
-    if (r.watched) ng_watch(r.net, r.watched, -1);
-
-    c->measured = ng_zeros_new(NG_F64, NG_SHAPE(MEASURED, o->steps / REPORT + 1));
-    r.training = training_new(&o->with, r.optimizer, r.tape, NULL, key, o->seed);
+    ng_tape_seed(r.tape, (uint64_t)get_number(SEED));
+    r.ids = ng_zeros_new(NG_I64, NG_SHAPE(get_whole(BATCH), get_whole(CONTEXT)));
+    r.labels = ng_zeros_new(NG_I64, NG_SHAPE(get_whole(BATCH), get_whole(CONTEXT)));
+    r.training = ng_training_new(r.optimizer, .tape = r.tape, .history = history,
+                                 .path = saves ? file.text : NULL, .minutes = saves ? 0.1 : 0);
     ng_training_keep_rng(r.training, "batches", &r.rng);
     ng_training_keep_number(r.training, "sum", &r.sum);
-    ng_training_keep_number(r.training, "seconds", &r.seconds);
+    ng_training_keep_number(r.training, "loss", &r.loss);
+    ng_training_keep_number(r.training, "validation", &r.validation);
     ng_training_keep_count(r.training, "counted", &r.counted);
-    ng_training_keep_count(r.training, "reports", &c->reports);
-    ng_training_keep_tensor(r.training, "measured", c->measured);
-    train(&r);
-    draw_layers(r.watched, o->out, key);
-    if (!ng_failed() && !interrupted && !c->diverged && sample && o->sample > 0) write_sample(&r);
+    if (is_on(WATCH)) r.layers = ng_history_new(name.text);
+    if (r.layers) ng_watch(r.net, r.layers, -1);
+    if (!ng_failed()) train(&r);
+    show_progress(1, 1, "done");
+    const bool ended = !ng_failed() && !ng_training_stopped(r.training);
+    const line drawing = line_of("%s-%s-layers.svg", prefix, key.text);
+    if (r.layers && !ng_failed() && ng_plot_watch(r.layers, drawing.text) == NG_OK)
+        printf("Layers: %s\n", drawing.text);
+    if (ended)
+        printf("%-20s %d steps: loss %.4f, validation %.4f nats per character\n", r.name, steps,
+               r.loss, r.validation);
+    if (ended && samples && get_whole(SAMPLE) > 0) write_sample(&r);
     ng_training_free(r.training), ng_tape_free(r.tape), ng_optimizer_free(r.optimizer);
     ng_module_free(r.net), ng_tensor_free(r.ids), ng_tensor_free(r.labels);
-    ng_history_free(r.watched);
+    ng_history_free(r.layers);
+    return ended;
 }
 
-static void print_table(const job *j)
+static letters read_given_text(void)
 {
-    printf("\n%-22s %8s %12s %12s %9s %9s\n", "placement and norm", "steps", "loss", "validation",
-           "time", "ms/step");
-    for (int i = 0; i < j->n_curves; i++) {
-        const curve *c = &j->curves[i];
-        if (c->diverged) printf("%-22s %8d   diverged\n", c->name, c->diverged);
-        if (c->diverged || c->reports == 0) continue;
-        const int step = step_of(j, c->reports - 1);
-        const double seconds = ng_at(c->measured, SECONDS, c->reports - 1);
-        printf("%-22s %8d %12.4f %12.4f %7.1f s %9.2f\n", c->name, step,
-               ng_at(c->measured, TRAINING_LOSS, c->reports - 1),
-               ng_at(c->measured, VALIDATION_LOSS, c->reports - 1), seconds, 1e3 * seconds / step);
-    }
-    printf("\nLosses in nats per character. Validation uses the last tenth of the text.\n");
-}
-
-static bool write_history(const job *j)
-{
-    const options *o = &j->options;
-    static const char *const drawn[] = {"loss", "val_loss", NULL};
-    char what[256];
-    snprintf(what, sizeof what,
-             "%zu characters, %d kinds; %d layers, width %d, %d heads, context %d, batch %d; "
-             "adamw, lr %g; seed %d; float32",
-             j->text.count, j->text.vocabulary, o->layers, o->width, o->heads, o->context, o->batch,
-             o->lr, o->seed);
-    ng_history *history = ng_history_new(what);
-    for (int i = 0; i < j->n_curves; i++) {
-        const curve *c = &j->curves[i];
-        ng_history_block(history, c->name);
-        for (int k = 0; k < c->reports; k++) {
-            ng_history_log(history, "loss", step_of(j, k), ng_at(c->measured, TRAINING_LOSS, k));
-            ng_history_log(history, "val_loss", step_of(j, k),
-                           ng_at(c->measured, VALIDATION_LOSS, k));
-            ng_history_log(history, "seconds", step_of(j, k), ng_at(c->measured, SECONDS, k));
-        }
-    }
-    const bool written = write_dat(history, o->out);
-    if (written) draw_panels(history, o->out, drawn, "step");
-    ng_history_free(history);
-    return written;
-}
-
-static int work(job *j)
-{
-    const options *o = &j->options;
-    if (!can_write("out", o->out) || !read_text(&j->text, o)) return EXIT_FAILED;
-    printf("%zu characters, %d distinct; %d layers, width %d, %d heads, context %d, batch %d\n\n",
-           j->text.count, j->text.vocabulary, o->layers, o->width, o->heads, o->context, o->batch);
-    fflush(stdout);
-    int left = 0;
-    bool any = false;
-    for (int i = 0; i < MOST_CURVES; i++) left += o->norm[i % NORMS] && o->placement[i / NORMS];
-    for (int i = 0; i < MOST_CURVES && !interrupted && !ng_failed(); i++)
-        if (o->norm[i % NORMS] && o->placement[i / NORMS])
-            run_network(j, i % NORMS, i / NORMS, --left == 0);
-    for (int i = 0; i < j->n_curves; i++) any = any || j->curves[i].reports > 0;
-    if (ng_failed()) return EXIT_FAILED;
-    if (any) print_table(j);
-    if (any && !write_history(j)) return EXIT_FAILED;
-    if (interrupted) printf("Interrupted%s.\n", any ? "" : ": no curves are saved");
-    return interrupted ? EXIT_INTERRUPTED : EXIT_SUCCESS;
+    letters text = read_letters(*get_text(TEXT) ? get_text(TEXT)
+                                                : find_file("examples/data", "opticks.txt").text);
+    if (text.count < 20 * (get_whole(CONTEXT) + 1)) /* each part has at least one sequence */
+        give_up(EXIT_FAILURE, line_of("%lld characters of text, expected 20 times the context",
+                                      (long long)text.count));
+    if (text.id['\n'] < 0) text.id['\n'] = 0; /* the default prompt is always there */
+    for (const char *at = get_text(PROMPT); *at; at++)
+        if (text.id[(unsigned char)*at] < 0)
+            give_up(EXIT_FAILURE, line_of("--prompt: '%c' is not in the text", *at));
+    return text;
 }
 
 int main(int argc, char **argv)
 {
-    static job j;
-    program_begin(argv);
-    j.options = parse_options(argc, argv);
-    begin_trainings(&j.options.with);
-    const int status = work(&j);
-    for (int i = 0; i < j.n_curves; i++) ng_tensor_free(j.curves[i].measured);
-    ng_history_free(j.options.with.curves);
-    free(j.text.bytes);
-    return program_end(status);
+    static const char usage[] =
+        "usage: char_transformer [options]\n"
+        "\n"
+        "Trains a transformer on the characters of a text and prints a sample of what it writes.\n"
+        "With several norms or placements, with commas between them, it trains one network for\n"
+        "each pair of them and compares their losses. Ctrl-C ends it and saves the losses so "
+        "far.\n";
+    begin_program(argc, argv, usage, options, NULL);
+    const line prefix = choose_prefix(get_text(OUT), "char_transformer");
+    if (is_on(RESUME) && !*get_text(CHECKPOINT))
+        give_up(EXIT_USAGE, line_of("--resume: expected --checkpoint as well"));
+    signal(SIGINT, stop), signal(SIGTERM, stop);
+    letters text = read_given_text();
+    ng_history *history = ng_history_new(
+        line_of("%lld characters; %d layers, width %d, %d heads, context %d, batch %d; adamw, lr "
+                "%g; seed %d; float32",
+                (long long)text.count, get_whole(LAYERS), get_whole(WIDTH), get_whole(HEADS),
+                get_whole(CONTEXT), get_whole(BATCH), get_number(LR), get_whole(SEED))
+            .text);
+    bool goes_on = true;
+    char norm[32], placement[32];
+    for (const char *at = get_text(PLACEMENT); next_item(&at, placement, sizeof placement);)
+        for (const char *from = get_text(NORM); goes_on && next_item(&from, norm, sizeof norm);)
+            goes_on = run_network(&text, norm, placement, prefix.text, history, !*at && !*from);
+    save_history(history, prefix.text, (ng_plot_options){.panels = true, .x_label = "step"});
+    ng_history_free(history), free(text.bytes);
+    return end_program(goes_on || ng_failed() ? EXIT_SUCCESS : 130);
 }

@@ -2,10 +2,7 @@
  *
  *     y = x / (1 + |x|)          softsign, a tanh with heavier tails
  *     dy/dx = 1 / (1 + |x|)^2 */
-#include "options.h"
-#include <math.h>
-#include <normgrad.h>
-#include <stdio.h>
+#include "harness.h"
 
 /* The gradient as a rule composed of ops. When it is recorded it has a gradient itself, which the
  * second-order check below uses. */
@@ -64,7 +61,7 @@ int main(int argc, char **argv)
 {
     static const char usage[] =
         "usage: custom_op\n\nChecks a custom op, softsign, against finite differences.\n";
-    refuse_more(argc, argv, read_options(argc, argv, usage, (option_table){0}, NULL));
+    begin_program(argc, argv, usage, NULL, NULL);
     ng_rng rng = ng_rng_seeded(1);
     ng_tensor *x = ng_require_grad(ng_normal_new(NG_F64, NG_SHAPE(3, 4), 0, 2, &rng));
 
@@ -81,5 +78,5 @@ int main(int argc, char **argv)
     const bool right = agrees_in_float(tape, x) && report.passed;
 
     ng_tape_free(tape), ng_tensor_free(x);
-    return program_end(right ? EXIT_SUCCESS : EXIT_FAILED);
+    return end_program(right ? EXIT_SUCCESS : EXIT_FAILURE);
 }

@@ -1,19 +1,45 @@
 /* A comparison of five networks on handwritten digits: without a norm, and with each of four. For
- * each it finds the learning rate that works best, trains at that rate from other seeds, prints a
- * table and draws the first figure of README: build/examples/digits --help */
-#include "compare.h"
+ * each it finds the learning rate that works best, trains at that rate from other seeds, and prints
+ * a table. plots/convergence.gp draws the first figure of README from its data:
+ * build/examples/digits --help */
+#include "harness.h"
 
-static int chosen_optimizer, depth = 2, width = 128;
-static const char *file;
-
+enum { RATES = 8, NORMS = 5, TUNING_SEED = 100 }; /* tuning seeds are not scored */
+static const char norm_list[] = "none,batch_norm,layer_norm,rms_norm,adaptive_layer_norm";
+static const char *const norms[NORMS] = {"none", "batch_norm", "layer_norm", "rms_norm",
+                                         "adaptive_layer_norm"};
+static const char *const names[NORMS] = {"no norm", "BatchNorm", "LayerNorm", "RMSNorm",
+                                         "AdaptiveLayerNorm"};
 typedef enum { ADAM, ADAMW, SGD, MOMENTUM, RMSPROP } optimizer_kind;
-static const char *const optimizer_names[] = {"adam", "adamw", "sgd", "momentum", "rmsprop"};
+static const char optimizer_list[] = "adam,adamw,sgd,momentum,rmsprop";
 static const double lowest_rates[] = {5e-4, 5e-4, 0.025, 0.005, 1.25e-4};
 
-static ng_optimizer *make_optimizer(const comparison *c, ng_module *net, double lr, int64_t steps)
+enum { NORM, OPTIMIZER, LR, SEEDS, EPOCHS, BATCH, DEPTH, WIDTH, DATA, AT_ONCE, OUT };
+static option options[] = {
+    [NORM] = {"norm", "with a comma between them", .text = norm_list, .choices = norm_list,
+              .many = true},
+    [OPTIMIZER] = {"optimizer", "which", .text = "adam", .choices = optimizer_list},
+    [LR] = {"lr", "one learning rate for all norms; 0: the best of eight for each",
+            .fraction = true, .zero = true},
+    [SEEDS] = {"seeds", "runs of each norm, and of each rate", .normal = 9, .most = 100},
+    [EPOCHS] = {"epochs", "passes over the training data", .normal = 30, .most = 100000},
+    [BATCH] = {"batch", "samples per step", .normal = 64},
+    [DEPTH] = {"depth", "hidden layers", .normal = 2, .most = 1000, .zero = true},
+    [WIDTH] = {"width", "features of each hidden layer", .normal = 128, .most = 100000},
+    [DATA] = {"data", "CSV file: features from 0 to 16, and the label (the digits)", .text = ""},
+    [AT_ONCE] = {"at-once", "trainings on threads; 0: as many as processors", .most = 64,
+                 .zero = true},
+    [OUT] = {"out", "prefix of the .dat (build/convergence)", .text = ""},
+    {0}};
+
+/* ---- One training ---- */
+
+static ng_dataset *data;
+static int64_t classes;
+
+static ng_optimizer *make_optimizer(ng_module *net, double lr)
 {
-    (void)c, (void)steps;
-    switch ((optimizer_kind)chosen_optimizer) {
+    switch ((optimizer_kind)index_of(optimizer_list, get_text(OPTIMIZER))) {
     case ADAM: return ng_adam_new(net, .lr = lr);
     case ADAMW: return ng_adamw_new(net, 0.01, .lr = lr);
     case SGD: return ng_sgd_new(net, .lr = lr);
@@ -23,66 +49,196 @@ static ng_optimizer *make_optimizer(const comparison *c, ng_module *net, double 
     return NULL;
 }
 
-/* depth times Linear, norm, ReLU; then a Linear to the classes. */
-static ng_module *make_network(const comparison *c, ng_norm_maker *norm)
+/* Returns (Linear, norm, ReLU) x depth, then a Linear to the classes. */
+static ng_module *make_network(ng_norm_maker *norm, int64_t features, uint64_t seed)
 {
     ng_module *net = ng_sequential_from(NULL, 0);
-    int64_t from = ng_dim(ng_dataset_x(c->data), 1);
-    for (int i = 0; i < depth; i++, from = width) {
-        ng_sequential_add(net, ng_linear_new(from, width));
-        if (norm != ng_norm_none) ng_sequential_add(net, norm(width));
+    for (int i = 0; i < get_whole(DEPTH); i++, features = get_whole(WIDTH)) {
+        ng_sequential_add(net, ng_linear_new(features, get_whole(WIDTH)));
+        if (norm != ng_norm_none) ng_sequential_add(net, norm(get_whole(WIDTH)));
         ng_sequential_add(net, ng_relu_new());
     }
-    ng_sequential_add(net, ng_linear_new(from, c->classes));
+    ng_sequential_add(net, ng_linear_new(features, classes));
+    ng_module_init(net, seed);
     return net;
 }
 
-static bool read_data(comparison *c)
+static double train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train)
 {
-    c->optimizer_name = optimizer_names[chosen_optimizer];
-    c->lowest_rate = lowest_rates[chosen_optimizer];
-    c->data = ng_dataset_read_csv(file ? file : find_data("digits.csv"), .scale = 1.0 / 16);
-    if (!count_classes(c)) return false;
-    c->train = ng_dataset_count(c->data) * 4 / 5;
-    char *text = c->network_text;
-    const size_t bytes = sizeof c->network_text;
-    int at = snprintf(text, bytes, "%lld", (long long)ng_dim(ng_dataset_x(c->data), 1));
-    for (int i = 0; i < depth && depth <= 4; i++)
-        at += snprintf(text + at, bytes - (size_t)at, "-%d", width);
-    if (depth > 4) at += snprintf(text + at, bytes - (size_t)at, "-%d (x %d)", width, depth);
-    snprintf(text + at, bytes - (size_t)at, "-%lld", (long long)c->classes);
-    return true;
+    const bool single = ng_dataset_count(train) % get_whole(BATCH) == 1; /* BatchNorm needs two */
+    double sum = 0, seen = 0;
+    ng_batch b;
+    for (int i = 0; ng_dataset_batch(train, tape, i, get_whole(BATCH), &b, .drop_last = single);
+         i++) {
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
+        if (ng_backward(tape, loss) || ng_optimizer_step(optimizer)) break;
+        sum += ng_item(loss) * (double)b.size, seen += (double)b.size;
+        ng_tape_reset(tape);
+    }
+    return sum / seen;
+}
+
+typedef struct {
+    double loss, accuracy; /* the mean loss of the last five epochs, in per cent */
+} outcome;
+
+/* Trains from a seed, which draws the split and the weights. Logs each epoch unless `curves` is
+ * NULL. A loss that is not finite ends it. */
+static outcome train(int norm, double lr, uint64_t seed, int run, curve_set *curves)
+{
+    const int epochs = get_whole(EPOCHS), last = epochs < 5 ? epochs : 5;
+    ng_dataset *train = NULL, *test = NULL;
+    ng_dataset_split_new(data, ng_dataset_count(data) * 4 / 5, seed, &train, &test);
+    ng_module *net = make_network(ng_norm_named(norms[norm]), ng_dim(ng_dataset_x(data), 1), seed);
+    ng_optimizer *optimizer = make_optimizer(net, lr);
+    ng_tape *tape = ng_tape_new();
+    outcome o = {0, 0};
+    for (int epoch = 1; epoch <= epochs && !ng_failed(); epoch++) {
+        ng_dataset_shuffle(train, seed * 1000 + (uint64_t)epoch);
+        const double loss = train_epoch(net, optimizer, tape, train);
+        if (!isfinite(loss)) o.loss = HUGE_VAL;
+        if (!isfinite(loss)) break;
+        if (epoch > epochs - last) o.loss += loss / last;
+        if (!curves && epoch < epochs) continue;
+        o.accuracy = 100 * ng_evaluate(net, test).accuracy;
+        if (curves) log_curves(curves, run, "train_loss val_accuracy", epoch, loss, o.accuracy);
+    }
+    ng_tape_free(tape), ng_optimizer_free(optimizer), ng_module_free(net);
+    ng_dataset_free(train), ng_dataset_free(test);
+    return o;
+}
+
+/* ---- Many trainings, on threads ---- */
+
+typedef struct {
+    int norm, run;
+    double lr;
+    uint64_t seed;
+    curve_set *curves;
+    outcome result;
+} job;
+
+typedef struct {
+    job *jobs;
+    int count;
+} job_list;
+
+static ng_status run_some(ng_group *group, void *with)
+{
+    const job_list *list = with;
+    for (int i = ng_group_rank(group); i < list->count && !ng_failed(); i += ng_group_size(group)) {
+        job *j = &list->jobs[i];
+        j->result = train(j->norm, j->lr, j->seed, j->run, j->curves);
+        if (ng_group_rank(group) == 0)
+            show_progress(i, list->count, "%s, rate %g", names[j->norm], j->lr);
+    }
+    return ng_failed() ? ng_error_status() : NG_OK;
+}
+
+static void run_jobs(job *jobs, int count)
+{
+    job_list list = {jobs, count};
+    ng_set_threads(0);
+    const int most = get_whole(AT_ONCE) ? get_whole(AT_ONCE) : ng_threads();
+    ng_set_threads(1);
+    const bool done = ng_group_run(run_some, &list, most < count ? most : count) == NG_OK;
+    show_progress(1, 1, "done");
+    if (!done) still_works();
+}
+
+/* Trains from all tuning seeds at all rates. Chooses the rate whose median loss is lowest, in the
+ * geometric mean with those of the next lower and higher rate, so that one lucky rate is not
+ * chosen. */
+static double find_rate(int norm)
+{
+    static job jobs[RATES * MOST_SEEDS];
+    const int seeds = get_whole(SEEDS);
+    const double lowest = lowest_rates[index_of(optimizer_list, get_text(OPTIMIZER))];
+    double medians[RATES], least = HUGE_VAL, best = lowest;
+    curve_set *by_rate = new_curves("rate", "%s by rate", names[norm]);
+    for (int i = 0; i < RATES * seeds; i++)
+        jobs[i] = (job){.norm = norm,
+                        .lr = ldexp(lowest, i / seeds),
+                        .seed = (uint64_t)(TUNING_SEED + i % seeds)};
+    run_jobs(jobs, RATES * seeds);
+    for (int k = 0; k < RATES; k++) {
+        double losses[MOST_SEEDS];
+        for (int i = 0; i < seeds; i++) {
+            const job *j = &jobs[k * seeds + i];
+            losses[i] = j->result.loss;
+            log_curves(by_rate, i, "train_loss", j->lr, isinf(losses[i]) ? (double)NAN : losses[i]);
+        }
+        medians[k] = median_of(losses, seeds);
+    }
+    for (int k = 0; k < RATES; k++) {
+        const double below = medians[k > 0 ? k - 1 : k];
+        const double around = cbrt(below * medians[k] * medians[k + 1 < RATES ? k + 1 : k]);
+        if (around < least) least = around, best = ldexp(lowest, k);
+    }
+    return best;
+}
+
+/* Trains with a norm from all seeds and prints its row of the table. */
+static void run_norm(int norm)
+{
+    static job jobs[MOST_SEEDS];
+    const int seeds = get_whole(SEEDS);
+    double losses[MOST_SEEDS], accuracies[MOST_SEEDS];
+    const time_t began = time(NULL);
+    const double lr = get_number(LR) > 0 ? get_number(LR) : find_rate(norm);
+    curve_set *curves = new_curves("epoch", "%s", names[norm]);
+    for (; curves->count < seeds; curves->count++) {
+        curves->runs[curves->count] = ng_history_new("a run");
+        jobs[curves->count] =
+            (job){norm, curves->count, lr, (uint64_t)curves->count, curves, {0, 0}};
+    }
+    run_jobs(jobs, seeds);
+    for (int i = 0; i < seeds; i++) {
+        is_finite(jobs[i].result.loss, names[norm], i);
+        losses[i] = jobs[i].result.loss, accuracies[i] = jobs[i].result.accuracy;
+    }
+    still_works();
+    put_row(norm, lr);
+    const double loss = median_of(losses, seeds), accuracy = median_of(accuracies, seeds);
+    printf("%-18s %7g %14.2e   %6.2f  %6.2f  %7.2f %5.0f s\n", names[norm], lr, loss, accuracy,
+           accuracies[0], accuracies[seeds - 1], difftime(time(NULL), began));
+    fflush(stdout);
 }
 
 int main(int argc, char **argv)
 {
-    static const program_option own[] = {
-        OPTION_CHOICE("optimizer", "NAME", "adam, adamw, sgd, momentum or rmsprop (adam)",
-                      &chosen_optimizer, "adam,adamw,sgd,momentum,rmsprop"),
-        OPTION_COUNT("depth", "N", "hidden layers", &depth, 0, 1000),
-        OPTION_COUNT("width", "N", "features of each hidden layer", &width, 1, 100000),
-        OPTION_TEXT("data", "FILE",
-                    "a CSV file: features, from 0 to 16, and the label\n(examples/data/digits.csv)",
-                    &file)};
-    static comparison digits = {.usage = "usage: digits [options]\n"
-                                         "\n"
-                                         "Trains one network on handwritten digits with each norm, "
-                                         "from several seeds, prints a\n"
-                                         "table, and draws training loss and validation accuracy "
-                                         "by epoch. Each norm has its own\n"
-                                         "learning rate: of eight candidates, the one with the "
-                                         "lowest final training loss, taking\n"
-                                         "the worst of three other seeds.\n",
-                                .prefix = "convergence",
-                                .script = "plots/convergence.gp",
-                                .norms = "none,batch,layer,rms,adaptive",
-                                .own = OPTIONS(own),
-                                .seeds = 9,
-                                .epochs = 30,
-                                .batch = 64,
-                                .with = {.threads = 1},
-                                .read = read_data,
-                                .network = make_network,
-                                .optimizer = make_optimizer};
-    return compare_norms(&digits, argc, argv);
+    static const char usage[] =
+        "usage: digits [options]\n"
+        "\n"
+        "Trains one network on handwritten digits with each norm, from several seeds, and prints "
+        "a\n"
+        "table. Each norm has its own learning rate: of eight candidates, the one with the lowest\n"
+        "median of the final training loss over other seeds, in the mean with its two "
+        "neighbours.\n";
+    begin_program(argc, argv, usage, options, NULL);
+    const line prefix = choose_prefix(get_text(OUT), "convergence");
+    data = ng_dataset_read_csv(*get_text(DATA) ? get_text(DATA)
+                                               : find_file("examples/data", "digits.csv").text,
+                               .scale = 1.0 / 16);
+    still_works();
+    const ng_tensor *y = ng_dataset_y(data);
+    for (int64_t i = 0; i < ng_size(y); i++)
+        if ((int64_t)ng_get(y, i) >= classes) classes = (int64_t)ng_get(y, i) + 1;
+    begin_data("%lld samples, four of five to train; network %lld-(%d x %d)-%lld; %s; batch %d; "
+               "seeds 0 to %d, rates on seeds %d to %d; float32",
+               (long long)ng_dataset_count(data), (long long)ng_dim(ng_dataset_x(data), 1),
+               get_whole(WIDTH), get_whole(DEPTH), (long long)classes, get_text(OPTIMIZER),
+               get_whole(BATCH), get_whole(SEEDS) - 1, TUNING_SEED,
+               TUNING_SEED + get_whole(SEEDS) - 1);
+    printf("                           training loss   validation accuracy (%%)\n"
+           "norm                    lr         median   median  lowest  highest    time\n");
+    put_block("best rates", "norm rate");
+    char key[32];
+    for (const char *at = get_text(NORM); next_item(&at, key, sizeof key);)
+        run_norm(index_of(norm_list, key));
+    end_data(prefix.text);
+    printf("\nData: %s.dat. To draw it: gnuplot -c plots/convergence.gp %s\n", prefix.text,
+           prefix.text);
+    ng_dataset_free(data);
+    return end_program(EXIT_SUCCESS);
 }

@@ -1,83 +1,87 @@
-/* The adding problem with fifty numbers, learned by an LSTM with LayerNorm in the cell (Ba, Kiros &
- * Hinton 2016) and without, from five seeds each. Every batch is new, so the training error is an
- * error on unseen data. build/examples/lstm --help */
-#include "adding.h"
-#include "experiment.h"
+/* The adding problem (Hochreiter & Schmidhuber 1997) with fifty numbers, learned by an LSTM with
+ * LayerNorm in the cell (Ba, Kiros & Hinton 2016) and without, from five seeds each. Every batch is
+ * new, so the training error is an error on unseen data. build/examples/lstm --help */
+#include "harness.h"
 
 enum { BATCH = 64, LENGTH = 50, HIDDEN = 32, RUNS = 5, POINTS = 40, NORMS = 2 };
 static ng_norm_maker *const norms[NORMS] = {NULL, ng_norm_layer};
 static const char *const names[NORMS] = {"no norm", "LayerNorm"};
 
-typedef struct {
-    ng_module *net;
-    ng_optimizer *adam;
-    double errors[POINTS]; /* means over the steps between two points */
-} run;
+enum { STEPS, SEED, OUT };
+static option options[] = {[STEPS] = {"steps", "training steps", .normal = 2000},
+                           [SEED] = {"seed", "first seed of five", .zero = true},
+                           [OUT] = {"out", "prefix of the .dat and .svg (build/lstm)", .text = ""},
+                           {0}};
 
-static run begin_run(ng_norm_maker *norm, uint64_t seed)
+/* Fills x (BATCH, LENGTH, 2) with numbers from [0, 1) and their marks, one mark in each half, and
+ * sums (BATCH, 1) with the sums of the marked two. Always answering 1 gives a mean squared error of
+ * 1/6. */
+static void draw_sums(ng_tensor *x, ng_tensor *sums, ng_rng *rng)
 {
-    ng_module *lstm = ng_lstm_new(2, HIDDEN, .norm = norm);
-    run r = {.net = ng_sequential_new(lstm, ng_linear_new(HIDDEN, 1))};
-    ng_module_init(r.net, seed);
-    r.adam = ng_adam_new(r.net, .lr = 3e-3);
-    return r;
-}
-
-/* Takes one step. Returns the mean squared error before it. */
-static double descend(const run *r, ng_tape *tape, ng_tensor *x, ng_tensor *sums)
-{
-    ng_tensor *y = ng_slice(tape, ng_forward(r->net, tape, x), 1, LENGTH - 1, LENGTH);
-    ng_tensor *loss = ng_mse(tape, ng_reshape(tape, y, NG_SHAPE(BATCH, 1)), sums);
-    if (ng_backward(tape, loss)) return ng_item(NULL);
-    ng_clip_grad_norm(r->net, 1);
-    const double error = ng_optimizer_step(r->adam) ? ng_item(NULL) : ng_item(loss);
-    ng_tape_reset(tape);
-    return error;
-}
-
-/* Logs the points that are complete after `steps` steps. */
-static void log_runs(ng_history *history, const char *name, const run *runs, int steps, int every)
-{
-    ng_history_block(history, name);
-    for (int i = 0; i < POINTS && (i + 1) * every <= steps; i++)
-        for (int k = 0; k < RUNS; k++) {
-            char series[16];
-            snprintf(series, sizeof series, "run%d", k);
-            ng_history_log(history, series, (i + 1) * every, runs[k].errors[i]);
-            if (i == POINTS - 1) printf("%-9s seed %d: error %.5f\n", name, k, runs[k].errors[i]);
+    float *at = ng_data_f32(x), *sum = ng_data_f32(sums);
+    for (int64_t n = 0; at && sum && n < BATCH; n++, at += 2 * LENGTH) {
+        const int64_t first = ng_rng_below(rng, LENGTH / 2);
+        const int64_t second = LENGTH / 2 + ng_rng_below(rng, LENGTH / 2);
+        for (int64_t t = 0; t < LENGTH; t++) {
+            at[2 * t] = (float)ng_rng_uniform(rng);
+            at[2 * t + 1] = t == first || t == second;
         }
+        sum[n] = at[2 * first] + at[2 * second];
+    }
+    ng_touch(x), ng_touch(sums);
+}
+
+/* Trains from a seed and logs the mean error of every POINTS-th part. All seeds see the same
+ * batches. Returns the last error. */
+static double train(int norm, int run, curve_set *curves)
+{
+    ng_module *lstm = ng_lstm_new(2, HIDDEN, .norm = norms[norm]);
+    ng_module *net = ng_sequential_new(lstm, ng_linear_new(HIDDEN, 1));
+    ng_module_init(net, (uint64_t)(get_whole(SEED) + run));
+    ng_optimizer *adam = ng_adam_new(net, .lr = 3e-3);
+    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(BATCH, LENGTH, 2));
+    ng_tensor *sums = ng_zeros_new(NG_F32, NG_SHAPE(BATCH, 1));
+    ng_tape *tape = ng_tape_new();
+    ng_rng rng = ng_rng_seeded((uint64_t)get_number(SEED));
+    const int every = get_whole(STEPS) < POINTS ? 1 : get_whole(STEPS) / POINTS;
+    double sum = 0, mean = 0;
+    for (int step = 1; step <= get_whole(STEPS); step++) {
+        draw_sums(x, sums, &rng);
+        ng_tensor *y = ng_slice(tape, ng_forward(net, tape, x), 1, LENGTH - 1, LENGTH);
+        ng_tensor *loss = ng_mse(tape, ng_reshape(tape, y, NG_SHAPE(BATCH, 1)), sums);
+        if (ng_backward(tape, loss)) break;
+        ng_clip_grad_norm(net, 1);
+        if (ng_optimizer_step(adam)) break;
+        sum += ng_item(loss) / every;
+        ng_tape_reset(tape);
+        if (!is_finite(sum, "the error", step)) break;
+        show_progress(norm * RUNS + run + (double)step / get_whole(STEPS), NORMS * RUNS,
+                      "%s, seed %d, step %d", names[norm], run, step);
+        if (step % every != 0) continue;
+        log_curves(curves, run, "error", step, sum);
+        mean = sum, sum = 0;
+    }
+    ng_tape_free(tape), ng_tensor_free(x), ng_tensor_free(sums);
+    ng_optimizer_free(adam), ng_module_free(net);
+    return mean;
 }
 
 int main(int argc, char **argv)
 {
-    static const char what[] =
-        "Learns to add the two marked numbers of fifty, with LayerNorm and without.";
-    experiment e = experiment_begin(argc, argv, "lstm", what, 2000);
-    const int every = e.steps < POINTS ? 1 : e.steps / POINTS;
-    run runs[NORMS][RUNS];
-    for (int i = 0; i < NORMS * RUNS; i++)
-        runs[i / RUNS][i % RUNS] = begin_run(norms[i / RUNS], e.seed + (uint64_t)(i % RUNS));
-    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(BATCH, LENGTH, 2));
-    ng_tensor *sums = ng_zeros_new(NG_F32, NG_SHAPE(BATCH, 1));
-    ng_tape *tape = ng_tape_new();
-    ng_rng rng = ng_rng_seeded(e.seed);
-    double mean = 0;
-    int step = 0;
-    for (; experiment_goes_on(&e, step, "error", mean); step++) {
-        draw_sums(x, sums, &rng);
-        mean = 0;
-        for (int i = 0; i < NORMS * RUNS; i++) {
-            run *r = &runs[i / RUNS][i % RUNS];
-            const double error = descend(r, tape, x, sums);
-            mean += error / (NORMS * RUNS);
-            if (step / every < POINTS) r->errors[step / every] += error / every;
-        }
+    static const char usage[] =
+        "usage: lstm [options]\n\n"
+        "Learns to add the two marked numbers of fifty, with LayerNorm and without.\n";
+    begin_program(argc, argv, usage, options, NULL);
+    const line prefix = choose_prefix(get_text(OUT), "lstm");
+    begin_data("adding problem, %d numbers, LSTM with %d features, batches of %d", LENGTH, HIDDEN,
+               BATCH);
+    for (int i = 0; i < NORMS; i++) {
+        curve_set *curves = new_curves("step", "%s", names[i]);
+        for (int k = 0; k < RUNS && still_works(); k++)
+            printf("%-9s seed %d: error %.5f\n", names[i], k, train(i, k, curves));
     }
-    for (int i = 0; i < NORMS; i++) log_runs(e.history, names[i], runs[i], step, every);
-    for (int i = 0; i < NORMS * RUNS; i++) {
-        ng_optimizer_free(runs[i / RUNS][i % RUNS].adam);
-        ng_module_free(runs[i / RUNS][i % RUNS].net);
-    }
-    ng_tape_free(tape), ng_tensor_free(x), ng_tensor_free(sums);
-    return experiment_end(&e);
+    still_works();
+    draw_curves(prefix.text, (ng_plot_options){.y_label = "mean squared error", .log_y = true});
+    end_data(prefix.text);
+    return end_program(EXIT_SUCCESS);
 }

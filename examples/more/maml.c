@@ -1,9 +1,14 @@
 /* Model-agnostic meta-learning (Finn, Abbeel & Levine 2017): learns initial weights from which one
  * step of gradient descent on ten points of a sine fits that sine. The loss after the step is
  * differentiated through the step's gradient. build/examples/maml --help */
-#include "experiment.h"
+#include "harness.h"
 
 enum { SHOTS = 10, TASKS = 8, MOST = 8, TRIALS = 100, TRIED = 10 };
+enum { STEPS, SEED, OUT };
+static option options[] = {[STEPS] = {"steps", "training steps", .normal = 6000},
+                           [SEED] = {"seed", "seed of all random numbers", .zero = true},
+                           [OUT] = {"out", "prefix of the .dat and .svg (build/maml)", .text = ""},
+                           {0}};
 static const double inner_lr = 0.01, pi = 3.14159265358979323846;
 
 typedef struct {
@@ -79,26 +84,37 @@ static ng_module *network(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    static const char what[] =
-        "Learns initial weights from which one step fits a sine to ten points.";
-    experiment e = experiment_begin(argc, argv, "maml", what, 6000);
-    ng_module *net = network(e.seed), *untrained = network(e.seed);
+    static const char usage[] =
+        "usage: maml [options]\n\n"
+        "Learns initial weights from which one step fits a sine to ten points.\n";
+    begin_program(argc, argv, usage, options, NULL);
+    const line prefix = choose_prefix(get_text(OUT), "maml");
+    const uint64_t seed = (uint64_t)get_number(SEED);
+    ng_module *net = network(seed), *untrained = network(seed);
     ng_optimizer *adam = ng_adam_new(net, .lr = 1e-3);
+    ng_history *history = ng_history_new("maml: loss on a new sine by steps of gradient descent");
     ng_tape *tape = ng_tape_new();
-    ng_rng rng = ng_rng_seeded(e.seed);
-    ng_tape_seed(tape, e.seed);
-    double mean = 0;
-    for (int step = 0; experiment_goes_on(&e, step, "loss", mean); step++) {
+    ng_rng rng = ng_rng_seeded(seed);
+    ng_tape_seed(tape, seed);
+    for (int step = 1; step <= get_whole(STEPS); step++) {
         ng_tensor *sum = loss_after(net, tape, draw_task(&rng), 1);
         for (int i = 1; i < TASKS; i++)
             sum = ng_add(tape, sum, loss_after(net, tape, draw_task(&rng), 1));
         sum = ng_mul_scalar(tape, sum, 1.0 / (double)TASKS);
         if (ng_backward(tape, sum) || ng_optimizer_step(adam)) break;
-        mean = ng_item(sum);
+        const double loss = ng_item(sum);
         ng_tape_reset(tape);
+        if (!is_finite(loss, "the loss", step)) break;
+        show_progress(step, get_whole(STEPS), "loss %.4f", loss);
+        if (step % 1000 == 0) printf("step %5d  loss %.4f\n", step, loss), fflush(stdout);
     }
-    log_trials(e.history, "trained", net, tape);
-    log_trials(e.history, "untrained", untrained, tape);
-    ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net), ng_module_free(untrained);
-    return experiment_end(&e);
+    log_trials(history, "trained", net, tape);
+    log_trials(history, "untrained", untrained, tape);
+    save_history(history, prefix.text,
+                 (ng_plot_options){.x_label = "steps on the new sine",
+                                   .y_label = "mean squared error",
+                                   .log_y = true});
+    ng_tape_free(tape), ng_optimizer_free(adam), ng_history_free(history);
+    ng_module_free(net), ng_module_free(untrained);
+    return end_program(EXIT_SUCCESS);
 }

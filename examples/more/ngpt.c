@@ -7,8 +7,7 @@
  * With seed 0 nGPT is ahead in the first 200 steps; after 1,000 the validation losses are 1.42 and
  * 1.41. The paper reports 4 to 20 times fewer steps for networks that are a thousand times
  * larger. */
-#include "characters.h"
-#include "options.h"
+#include "harness.h"
 
 enum { DIM = 64, HEADS = 4, LAYERS = 4, HIDDEN = 170, CONTEXT = 64, BATCH = 16, REPORTS = 10 };
 
@@ -123,28 +122,28 @@ static ng_optimizer *ngpt_optimizer(ng_module *net, double lr, int steps)
 /* ---- Training and comparison ---- */
 
 /* The loss of sequences drawn from the characters first to last - 1. */
-static ng_tensor *loss_of(const characters *t, ng_module *net, ng_tape *tape, ng_rng *rng,
+static ng_tensor *loss_of(const letters *t, ng_module *net, ng_tape *tape, ng_rng *rng,
                           int64_t first, int64_t last)
 {
     ng_tensor *ids = ng_tape_own(tape, ng_zeros_new(NG_I64, NG_SHAPE(BATCH, CONTEXT)));
     ng_tensor *next = ng_tape_own(tape, ng_zeros_new(NG_I64, NG_SHAPE(BATCH, CONTEXT)));
-    draw_text(t, ids, next, rng, first, last);
+    draw_letters(t, ids, next, rng, first, last);
     return ng_cross_entropy(tape, ng_forward(net, tape, ids), next);
 }
 
-static double validate(const characters *t, ng_module *net, ng_tape *tape)
+static double validate(const letters *t, ng_module *net, ng_tape *tape)
 {
     ng_rng rng = ng_rng_seeded(7);
     double sum = 0;
     for (int i = 0; i < 8; i++) {
-        sum += ng_item(loss_of(t, net, tape, &rng, t->train, (int64_t)t->count)) / 8;
+        sum += ng_item(loss_of(t, net, tape, &rng, t->train, t->count)) / 8;
         ng_tape_reset(tape);
     }
     return sum;
 }
 
 /* Trains, prints the validation losses and logs them as a block of the history. */
-static void train(const characters *t, const char *name, ng_module *net, ng_optimizer *optimizer,
+static void train(const letters *t, const char *name, ng_module *net, ng_optimizer *optimizer,
                   int steps, int seed, ng_history *history)
 {
     ng_tape *tape = ng_tape_new();
@@ -172,22 +171,21 @@ static const char usage[] =
     "Trains a transformer with RMSNorm and the normalized transformer (nGPT) on the\n"
     "characters of Newton's Opticks, and prints their losses in nats per character.\n";
 
+enum { STEPS, SEED, LR, NORMALIZED_LR, OUT };
+static option options[] = {
+    [STEPS] = {"steps", "training steps", .normal = 1000},
+    [SEED] = {"seed", "seed of weights and batches", .zero = true},
+    [LR] = {"lr", "rate of the transformer", .normal = 0.004, .fraction = true},
+    [NORMALIZED_LR] = {"normalized-lr", "rate of nGPT", .normal = 0.02, .fraction = true},
+    [OUT] = {"out", "prefix of the .dat and .svg (build/ngpt)", .text = ""},
+    {0}};
+
 int main(int argc, char **argv)
 {
-    characters t = {0};
-    int steps = 1000, seed = 0;
-    double lr = 0.004, normalized_lr = 0.02;
-    const char *out = NULL;
-    const program_option known[] = {
-        OPTION_COUNT("steps", "N", "training steps", &steps, 1, 100000000),
-        OPTION_COUNT("seed", "N", "seed of weights and batches", &seed, 0, 1000000000),
-        OPTION_RATE("lr", "RATE", "rate of the transformer", &lr),
-        OPTION_RATE("normalized-lr", "RATE", "rate of nGPT", &normalized_lr),
-        OPTION_TEXT("out", "FILE", "figure, .svg, .png or .pdf (none)", &out)};
-    refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), NULL));
-    if (!read_file(&t, find_data("opticks.txt"))) return EXIT_FAILED;
-    number_bytes(&t);
-    t.train = (int64_t)(t.count - t.count / 10);
+    begin_program(argc, argv, usage, options, NULL);
+    const line prefix = choose_prefix(get_text(OUT), "ngpt");
+    const letters t = read_letters(find_file("examples/data", "opticks.txt").text);
+    const int steps = get_whole(STEPS), seed = get_whole(SEED);
     ng_history *history = ng_history_new("ngpt");
     ng_module *net = ng_transformer_new(t.vocabulary, .dim = DIM, .heads = HEADS, .layers = LAYERS,
                                         .length = CONTEXT, .hidden = HIDDEN, .norm = ng_norm_rms,
@@ -199,10 +197,12 @@ int main(int argc, char **argv)
                                .steps = steps - steps / 10,
                                .floor = 0.1};
     train(&t, "transformer", net,
-          ng_adamw_new(net, 0.1, .lr = lr, .beta2 = 0.99, .schedule = decay), steps, seed, history);
+          ng_adamw_new(net, 0.1, .lr = get_number(LR), .beta2 = 0.99, .schedule = decay), steps,
+          seed, history);
     net = ngpt_new(t.vocabulary, (uint64_t)seed);
-    train(&t, "nGPT", net, ngpt_optimizer(net, normalized_lr, steps), steps, seed, history);
-    if (out && !ng_failed()) ng_plot(history, out);
+    train(&t, "nGPT", net, ngpt_optimizer(net, get_number(NORMALIZED_LR), steps), steps, seed,
+          history);
+    save_history(history, prefix.text, (ng_plot_options){.y_label = "validation loss (nats)"});
     ng_history_free(history), free(t.bytes);
-    return program_end(EXIT_SUCCESS);
+    return end_program(EXIT_SUCCESS);
 }

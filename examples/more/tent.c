@@ -1,7 +1,7 @@
 /* Test-time adaptation by entropy minimization (TENT, Wang et al. 2021): a network trained on clean
  * digits adapts to corrupted ones without their labels. Only BatchNorm's scales and shifts learn;
  * its statistics are those of the corrupted digits. build/examples/tent --help */
-#include "options.h"
+#include "harness.h"
 
 enum { SIDE = 8, BATCH = 128 };
 
@@ -42,21 +42,19 @@ static void train(ng_module *net, ng_tape *tape, ng_dataset *data, int epochs, b
     ng_optimizer_free(adam);
 }
 
-static void report(const char *what, ng_module *net, ng_tape *tape, const ng_dataset *data)
+static void report(const char *what, ng_module *net, ng_dataset *data)
 {
-    ng_eval(net);
-    ng_tensor *logits = ng_forward(net, tape, ng_dataset_x(data));
-    printf("%-22s %5.1f %%\n", what, 100 * ng_accuracy(logits, ng_dataset_y(data)));
-    ng_tape_reset(tape);
+    printf("%-22s %5.1f %%\n", what, 100 * ng_evaluate(net, data).accuracy);
 }
 
 int main(int argc, char **argv)
 {
     static const char usage[] =
         "usage: tent\n\nAdapts a network to corrupted digits without labels.\n";
-    refuse_more(argc, argv, read_options(argc, argv, usage, (option_table){0}, NULL));
+    begin_program(argc, argv, usage, NULL, NULL);
     ng_tape *tape = ng_tape_new();
-    ng_dataset *digits = ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16);
+    ng_dataset *digits =
+        ng_dataset_read_csv(find_file("examples/data", "digits.csv").text, .scale = 1.0 / 16);
     ng_dataset *clean = NULL, *test = NULL;
     ng_dataset_split_new(digits, 1000, 0, &clean, &test);
     ng_dataset *corrupted = corrupt(test, tape);
@@ -64,19 +62,19 @@ int main(int argc, char **argv)
                                        ng_relu_new(), ng_linear_new(128, 64), ng_batch_norm_new(64),
                                        ng_relu_new(), ng_linear_new(64, 10));
     train(net, tape, clean, 20, true);
-    report("clean", net, tape, test);
-    report("corrupted", net, tape, corrupted);
+    report("clean", net, test);
+    report("corrupted", net, corrupted);
 
     if (!ng_batch_norm_recompute(net, corrupted, BATCH)) /* AdaBN */
-        report("corrupted, with AdaBN", net, tape, corrupted);
+        report("corrupted, with AdaBN", net, corrupted);
 
     ng_freeze(net);
     ng_unfreeze(ng_module_child(net, 1)), ng_unfreeze(ng_module_child(net, 4));
     train(net, tape, corrupted, 30, false);
     if (!ng_batch_norm_recompute(net, corrupted, BATCH))
-        report("corrupted, with TENT", net, tape, corrupted);
+        report("corrupted, with TENT", net, corrupted);
 
     ng_tape_free(tape), ng_module_free(net), ng_dataset_free(corrupted);
     ng_dataset_free(test), ng_dataset_free(clean), ng_dataset_free(digits);
-    return program_end(EXIT_SUCCESS);
+    return end_program(EXIT_SUCCESS);
 }

@@ -2,7 +2,7 @@
  * encoder maps an image and its label to the mean and deviation of a code. The decoder maps a code
  * and a label to an image. After training, new images of each label are drawn. build/examples/vae
  * --help */
-#include "experiment.h"
+#include "harness.h"
 
 enum {
     SIDE = 8,
@@ -13,6 +13,13 @@ enum {
     BATCH = 64,
     SHOWN = 12
 };
+
+enum { STEPS, SEED, OUT };
+static option options[] = {
+    [STEPS] = {"steps", "training steps", .normal = 4000},
+    [SEED] = {"seed", "seed of all random numbers", .zero = true},
+    [OUT] = {"out", "prefix of the .dat files and the .svg (build/vae)", .text = ""},
+    {0}};
 
 static ng_module *make_network(int64_t in, int64_t out)
 {
@@ -49,7 +56,7 @@ static ng_tensor *loss_of(ng_module *both, ng_tape *tape, const ng_batch *batch)
 /* Writes a sheet of images: one row per label, the same codes in each row. */
 static void write_sheet(const char *out, ng_module *both, ng_tape *tape)
 {
-    char path[LONGEST_TEXT + 200];
+    const line path = line_of("%s_images.dat", out);
     ng_tensor *codes = ng_normal(tape, NG_F32, NG_SHAPE(1, SHOWN, CODE), 0, 1);
     codes = ng_reshape(tape, ng_broadcast_to(tape, codes, NG_SHAPE(CLASSES, SHOWN, CODE)),
                        NG_SHAPE(CLASSES * SHOWN, CODE));
@@ -60,34 +67,45 @@ static void write_sheet(const char *out, ng_module *both, ng_tape *tape)
     images = ng_pad(tape, ng_reshape(tape, images, NG_SHAPE(CLASSES, SHOWN, SIDE, SIDE)), 2, 1, 1);
     ng_tensor *sheet = ng_reshape(tape, ng_permute(tape, images, NG_AXES(0, 2, 1, 3)),
                                   NG_SHAPE(CLASSES * (SIDE + 2), SHOWN * SIDE));
-    snprintf(path, sizeof path, "%s_images.dat", out);
-    if (sheet && ng_tensor_write_dat(sheet, path) == NG_OK) printf("Images: %s\n", path);
+    if (sheet && ng_tensor_write_dat(sheet, path.text) == NG_OK)
+        printf("Images: %s. To draw them: gnuplot -c plots/vae.gp %s\n", path.text, out);
 }
 
 int main(int argc, char **argv)
 {
-    static const char what[] = "Learns to draw the handwritten digit of a given label.";
-    experiment e = experiment_begin(argc, argv, "vae", what, 4000);
-    ng_dataset *digits = ng_dataset_read_csv(find_data("digits.csv"), .scale = 1.0 / 16);
+    static const char usage[] =
+        "usage: vae [options]\n\nLearns to draw the handwritten digit of a given label.\n";
+    begin_program(argc, argv, usage, options, NULL);
+    const line prefix = choose_prefix(get_text(OUT), "vae");
+    const uint64_t seed = (uint64_t)get_number(SEED);
+    const int steps = get_whole(STEPS);
+    ng_dataset *digits =
+        ng_dataset_read_csv(find_file("examples/data", "digits.csv").text, .scale = 1.0 / 16);
     ng_module *both = ng_list_new(make_network(PIXELS, 2 * CODE), make_network(CODE, PIXELS));
-    ng_module_init(both, e.seed);
+    ng_module_init(both, seed);
     ng_optimizer *adam = ng_adam_new(
-        both, .lr = 2e-3, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .steps = e.steps));
+        both, .lr = 2e-3, .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .steps = steps));
+    ng_history *history = ng_history_new("conditional variational autoencoder on digits");
     ng_tape *tape = ng_tape_new();
-    ng_tape_seed(tape, e.seed);
+    ng_tape_seed(tape, seed);
     const int64_t samples = ng_dataset_count(digits);
     const int batches = samples < BATCH ? 1 : (int)(samples / BATCH);
-    double loss = 0;
-    for (int step = 0; experiment_goes_on(&e, step, "loss", loss); step++) {
+    for (int step = 0; step < steps; step++) {
         ng_batch batch;
-        if (step % batches == 0) ng_dataset_shuffle(digits, e.seed + (uint64_t)(step / batches));
+        if (step % batches == 0) ng_dataset_shuffle(digits, seed + (uint64_t)(step / batches));
         if (!ng_dataset_batch(digits, tape, step % batches, BATCH, &batch)) break;
         ng_tensor *of_batch = loss_of(both, tape, &batch);
         if (ng_backward(tape, of_batch) || ng_optimizer_step(adam)) break;
-        loss = ng_item(of_batch);
+        const double loss = ng_item(of_batch);
         ng_tape_reset(tape);
+        if (!is_finite(loss, "the loss", step + 1)) break;
+        if (step % 5 == 4) ng_history_log(history, "loss", step + 1, loss);
+        show_progress(step + 1, steps, "loss %.4f", loss);
+        if (step % 500 == 499) printf("step %5d  loss %.4f\n", step + 1, loss), fflush(stdout);
     }
-    if (!ng_failed()) write_sheet(e.out, both, tape);
+    save_history(history, prefix.text, (ng_plot_options){.y_label = "nats per image"});
+    if (!ng_failed()) write_sheet(prefix.text, both, tape);
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(both), ng_dataset_free(digits);
-    return experiment_end(&e);
+    ng_history_free(history);
+    return end_program(EXIT_SUCCESS);
 }

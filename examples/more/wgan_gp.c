@@ -3,10 +3,43 @@
  * between real and drawn ones is differentiated with respect to the critic's parameters. The critic
  * uses LayerNorm: with BatchNorm each output depends on all points of the batch.
  * build/examples/wgan_gp --help */
-#include "experiment.h"
-#include "penalty.h"
+#include "harness.h"
 
 enum { BATCH = 128, NOISE = 4, WIDTH = 64, CRITIC_STEPS = 5, SHOWN = 500 };
+enum { STEPS, SEED, OUT };
+static option options[] = {
+    [STEPS] = {"steps", "training steps", .normal = 3000},
+    [SEED] = {"seed", "seed of all random numbers", .zero = true},
+    [OUT] = {"out", "prefix of the .dat and .svg (build/wgan_gp)", .text = ""},
+    {0}};
+
+/* Points (count, 2) of eight Gaussians on a circle of radius 1. */
+static ng_tensor *draw_circle(ng_tape *tape, int64_t count)
+{
+    ng_tensor *eighth = ng_floor(tape, ng_uniform(tape, NG_F32, NG_SHAPE(count, 1), 0, 8));
+    ng_tensor *angle = ng_mul_scalar(tape, eighth, acos(-1) / 4);
+    ng_tensor *center = ng_concat(tape, NG_TENSORS(ng_cos(tape, angle), ng_sin(tape, angle)), 1);
+    return ng_add(tape, center, ng_normal(tape, NG_F32, NG_SHAPE(count, 2), 0, 0.05));
+}
+
+/* Points (count, 2) on the lines between those of a and of b, at random places. They are leaves, so
+ * that gradients with respect to them exist. */
+static ng_tensor *points_between(ng_tape *tape, ng_tensor *a, ng_tensor *b)
+{
+    ng_tensor *share = ng_uniform(tape, NG_F32, NG_SHAPE(ng_dim(a, 0), 1), 0, 1);
+    ng_tensor *way = ng_mul(tape, share, ng_sub(tape, b, a));
+    return ng_variable(tape, ng_add(tape, a, way));
+}
+
+/* Records the mean of (|d critic(v) / d v| - 1)^2 over random points v between those of a and of
+ * b. */
+static ng_tensor *gradient_penalty(ng_module *critic, ng_tape *tape, ng_tensor *a, ng_tensor *b)
+{
+    ng_tensor *v = points_between(tape, a, b);
+    ng_tensor *slope = ng_gradient(tape, ng_forward(critic, tape, v), v, .record = true);
+    ng_tensor *length = ng_norm(tape, slope, .axes = NG_AXES(1));
+    return ng_mean(tape, ng_square(tape, ng_add_scalar(tape, length, -1)));
+}
 
 static ng_module *make_network(int64_t in, int64_t out, ng_norm_maker *norm, uint64_t seed)
 {
@@ -26,7 +59,7 @@ static ng_tensor *draw_fake(ng_module *generator, ng_tape *tape, int64_t count)
 static double step_critic(ng_module *critic, ng_module *generator, ng_optimizer *adam,
                           ng_tape *tape)
 {
-    ng_tensor *real = draw_circle(tape, NG_F32, BATCH);
+    ng_tensor *real = draw_circle(tape, BATCH);
     ng_tensor *fake = ng_detach(tape, draw_fake(generator, tape, BATCH));
     ng_tensor *distance = ng_sub(tape, ng_mean(tape, ng_forward(critic, tape, real)),
                                  ng_mean(tape, ng_forward(critic, tape, fake)));
@@ -60,23 +93,32 @@ static void log_points(ng_history *history, const char *name, const ng_tensor *p
 
 int main(int argc, char **argv)
 {
-    static const char what[] = "Learns to draw points of eight Gaussians on a circle.";
-    experiment e = experiment_begin(argc, argv, "wgan_gp", what, 3000);
-    ng_module *critic = make_network(2, 1, ng_norm_layer, e.seed);
-    ng_module *generator = make_network(NOISE, 2, ng_norm_none, e.seed + 1);
+    static const char usage[] = "usage: wgan_gp [options]\n\n"
+                                "Learns to draw points of eight Gaussians on a circle.\n";
+    begin_program(argc, argv, usage, options, NULL);
+    const line prefix = choose_prefix(get_text(OUT), "wgan_gp");
+    const uint64_t seed = (uint64_t)get_number(SEED);
+    ng_module *critic = make_network(2, 1, ng_norm_layer, seed);
+    ng_module *generator = make_network(NOISE, 2, ng_norm_none, seed + 1);
     ng_optimizer *scorer = ng_adam_new(critic, .lr = 2e-3, .beta1 = 0.5, .beta2 = 0.9);
     ng_optimizer *painter = ng_adam_new(generator, .lr = 1e-3, .beta1 = 0.5, .beta2 = 0.9);
+    ng_history *history = ng_history_new("Wasserstein GAN with gradient penalty");
     ng_tape *tape = ng_tape_new();
-    ng_tape_seed(tape, e.seed);
-    double distance = 0;
-    for (int step = 0; experiment_goes_on(&e, step, "distance", distance); step++) {
+    ng_tape_seed(tape, seed);
+    for (int step = 1; step <= get_whole(STEPS); step++) {
+        double distance = 0;
         for (int k = 0; k < CRITIC_STEPS; k++)
             distance = step_critic(critic, generator, scorer, tape);
         if (!step_generator(critic, generator, painter, tape)) break;
+        if (!is_finite(distance, "the distance", step)) break;
+        if (step % 4 == 0) ng_history_log(history, "distance", step, distance);
+        show_progress(step, get_whole(STEPS), "distance %.4f", distance);
+        if (step % 500 == 0) printf("step %5d  distance %.4f\n", step, distance), fflush(stdout);
     }
-    log_points(e.history, "real", draw_circle(tape, NG_F32, SHOWN));
-    log_points(e.history, "drawn", draw_fake(generator, tape, SHOWN));
+    log_points(history, "real", draw_circle(tape, SHOWN));
+    log_points(history, "drawn", draw_fake(generator, tape, SHOWN));
+    save_history(history, prefix.text, (ng_plot_options){.series = NG_NAMES("distance")});
     ng_tape_free(tape), ng_optimizer_free(scorer), ng_optimizer_free(painter);
-    ng_module_free(critic), ng_module_free(generator);
-    return experiment_end(&e);
+    ng_module_free(critic), ng_module_free(generator), ng_history_free(history);
+    return end_program(EXIT_SUCCESS);
 }

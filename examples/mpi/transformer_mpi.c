@@ -6,23 +6,24 @@
  *
  * The last column is a digest of losses and weights. It depends on the number of ranks, not on
  * whether they are processes or threads. */
-#include "characters.h"
-#include "options.h"
-#include "program.h"
+#include "harness.h"
 #include "world.h"
 #include <inttypes.h>
 
 enum { CONTEXT = 64, BATCH = 8, LAYERS = 4, REPORT = 20 };
 
-typedef struct {
-    int threads, steps, width;
-    characters text;
-} options;
+enum { THREADS, STEPS, WIDTH };
+static option options[] = {
+    [THREADS] = {"threads", "ranks on threads of one process, without mpirun", .most = BATCH,
+                 .zero = true},
+    [STEPS] = {"steps", "training steps", .normal = 200},
+    [WIDTH] = {"width", "features; a multiple of 4", .normal = 128, .most = 4096, .multiple = 4},
+    {0}};
 
 /* ---- One rank ---- */
 
 typedef struct {
-    const options *o;
+    const letters *text;
     ng_group *group;
     ng_module *net;
     ng_parallel *parallel;
@@ -36,7 +37,7 @@ typedef struct {
 /* Takes a step. Returns the mean loss of all ranks, the same bits on each. */
 static double step(rank_state *m)
 {
-    draw_text(&m->o->text, m->ids, m->labels, &m->rng, 0, (int64_t)m->o->text.count - 1);
+    draw_letters(m->text, m->ids, m->labels, &m->rng, 0, m->text->count - 1);
     ng_tensor *loss = ng_cross_entropy(m->tape, ng_forward(m->net, m->tape, m->ids), m->labels);
     if (ng_parallel_backward(m->parallel, m->tape, loss)) return ng_item(NULL);
     ng_clip_grad_norm(m->net, 1);
@@ -52,11 +53,11 @@ static void train(rank_state *m)
     const bool prints = ng_group_rank(m->group) == 0;
     if (prints)
         printf("a transformer of %d layers, width %d, on %d ranks, batches of %d\n%6s %10s   %s\n",
-               LAYERS, m->o->width, ng_group_size(m->group), BATCH, "steps", "loss", "digest");
-    for (int i = 1; i <= m->o->steps && !ng_failed(); i++) {
+               LAYERS, get_whole(WIDTH), ng_group_size(m->group), BATCH, "steps", "loss", "digest");
+    for (int i = 1; i <= get_whole(STEPS) && !ng_failed(); i++) {
         const double loss = step(m);
         m->digest = digest_of_number(m->digest, loss);
-        if (i % REPORT && i < m->o->steps) continue;
+        if (i % REPORT && i < get_whole(STEPS)) continue;
         m->digest = digest_of_parameters(m->digest, m->net);
         if (prints && !ng_failed()) printf("%6d %10.5f   %016" PRIx64 "\n", i, loss, m->digest);
         if (prints) fflush(stdout);
@@ -65,13 +66,12 @@ static void train(rank_state *m)
 
 static ng_status run_rank(ng_group *group, void *with)
 {
-    const options *o = with;
     const int64_t part = BATCH / ng_group_size(group);
     if (BATCH % ng_group_size(group))
         return ng_fail(NG_EVALUE, "%d ranks, expected 1, 2, 4 or 8", ng_group_size(group));
-    rank_state m = {.o = o, .group = group, .rng = ng_rng_seeded(ng_group_seed(group, 1))};
-    m.net = ng_transformer_new(o->text.vocabulary, .dim = o->width, .heads = 4, .layers = LAYERS,
-                               .length = CONTEXT, .dropout = 0.1);
+    rank_state m = {.text = with, .group = group, .rng = ng_rng_seeded(ng_group_seed(group, 1))};
+    m.net = ng_transformer_new(m.text->vocabulary, .dim = get_whole(WIDTH), .heads = 4,
+                               .layers = LAYERS, .length = CONTEXT, .dropout = 0.1);
     m.parallel = ng_parallel_new(m.net, group);
     m.adam = ng_adamw_new(m.net, 0.1, .lr = 1e-3);
     m.tape = ng_tape_new();
@@ -85,29 +85,11 @@ static ng_status run_rank(ng_group *group, void *with)
     return ng_error_status();
 }
 
-/* ---- Main ---- */
-
-static options parse_options(int argc, char **argv)
-{
-    options o = {.steps = 200, .width = 128};
-    const program_option known[] = {
-        OPTION_COUNT("threads", "N", "ranks on threads of one process, without mpirun", &o.threads,
-                     1, BATCH),
-        OPTION_COUNT("steps", "N", "training steps (200)", &o.steps, 1, 1000000),
-        OPTION_COUNT("width", "N", "features; a multiple of 4 (128)", &o.width, 4, 4096)};
-    const char *usage = "usage: mpirun -n COUNT transformer_mpi [options]\n";
-    refuse_more(argc, argv, read_options(argc, argv, usage, OPTIONS(known), NULL));
-    const char *path = find_data("opticks.txt");
-    if (!read_file(&o.text, path)) exit(EXIT_FAILED);
-    number_bytes(&o.text);
-    return o;
-}
-
 int main(int argc, char **argv)
 {
-    program_begin(argv);
-    options o = parse_options(argc, argv);
-    const ng_status status = world_run(run_rank, &o, o.threads);
-    free(o.text.bytes);
-    return program_end(status != NG_OK);
+    begin_program(argc, argv, "usage: mpirun -n COUNT transformer_mpi [options]\n", options, NULL);
+    letters text = read_letters(find_file("examples/data", "opticks.txt").text);
+    const ng_status status = world_run(run_rank, &text, get_whole(THREADS));
+    free(text.bytes);
+    return end_program(status != NG_OK);
 }
