@@ -28,7 +28,8 @@ do for [kind in "svg png"] {
     set logscale x 2
     set logscale y 10
     set xlabel "batch size" offset 0,0.4
-    set lmargin at screen 0.055; set rmargin at screen 0.235
+    set lmargin at screen 0.07; set rmargin at screen 0.235
+    set ylabel "wrong answers (%)"
     eval headline("Wrong on new images, %")
     set xrange [34:1.9]
     set xtics (2, 8, 32)
@@ -40,7 +41,8 @@ do for [kind in "svg png"] {
     unset label 1
     do for [i = 1:4] { unset label 10 + i }
 
-    set lmargin at screen 0.415; set rmargin at screen 0.61
+    set lmargin at screen 0.445; set rmargin at screen 0.61
+    set ylabel "variance times batch size"
     eval headline("Variance of gradient × size")
     set xrange [139:3.7]
     set xtics (4, 8, 16, 32, 64, 128)
@@ -54,7 +56,8 @@ do for [kind in "svg png"] {
     unset label 2; unset label 3; unset label 4
     unset logscale y
 
-    set lmargin at screen 0.675; set rmargin at screen 0.83
+    set lmargin at screen 0.68; set rmargin at screen 0.83
+    set ylabel "right answers (%)"
     eval headline("BatchNorm with workers: right, %")
     set xlabel "workers"
     set xrange [0.9:17.8]

@@ -1,33 +1,26 @@
-# Lays plots/claims.tsv out for claims.gp: a row for each claim, a column for each norm, and in such
-# a cell a line for each part: column, height, low, effect and high, verdict. With -v what=rows a
-# line for each claim instead: its name, its middle, and where it ends.
+# Lays plots/claims.tsv out for claims.gp: a line for each part of a claim with its row, low, effect and
+# high, its verdict, -1 or 1 if the effect lies beyond the axis, and its name. With -v what=claims a line
+# for each claim instead: its row and its name.
 #
 # Effects have many units. What is drawn is how far they are beyond what the claim asks, as a share of
-# the threshold (where that is 0, of the interval's larger end), squeezed by asinh into -1 to 1.
+# the threshold (where that is 0, of the interval's larger end), squeezed by asinh; 5 becomes 1.
 BEGIN { FS = "\t" }
 NR == 1 { next }
-!($1 in parts) { claims[++count] = $1 }
+$1 != claim {
+    row += claim == "" ? 1 : 1.6
+    claim = $1
+    if (what == "claims") { gsub("_", " ", $1); printf "%g \"%s\"\n", row, $1 }
+}
 {
-    column = $3 == "BatchNorm" ? 0 : $3 == "LayerNorm" ? 1 : $3 == "RMSNorm" ? 2 : 3
-    line[NR] = lines[$1, column]++
-    if (lines[$1, column] > parts[$1]) parts[$1] = lines[$1, column]
-    id[NR] = $1; at[NR] = column; verdict[NR] = $9
+    row++
+    if (what == "claims") next
     split($8, asked, " ")
     a = beyond($5, $5, $6); b = beyond($4, $5, $6); c = beyond($6, $5, $6)
-    low[NR] = least(a, least(b, c)); effect[NR] = b; high[NR] = -least(-a, least(-b, -c))
-}
-END {
-    for (i = 1; i <= count; i++) {
-        begin[claims[i]] = height
-        height += parts[claims[i]] + 1
-        name = claims[i]
-        gsub("_", " ", name)
-        if (what == "rows") printf "\"%s\" %g %g\n", name, height - (parts[claims[i]] + 1) / 2, height
-    }
-    if (what == "rows") exit
-    for (n = 2; n <= NR; n++)
-        print at[n], begin[id[n]] + 1 + line[n] + (parts[id[n]] - lines[id[n], at[n]]) / 2, low[n], effect[n], \
-            high[n], verdict[n] == "holds" ? 1 : verdict[n] == "fails" ? 3 : 2
+    gsub("\"", "'", $2)
+    verdict = ($9 == "holds") ? 1 : ($9 == "fails") ? 3 : 2
+    over = (b >= 1) ? 1 : (b <= -1) ? -1 : 0
+    norm = ($3 == "-") ? "" : $3 ": "
+    printf "%g %g %g %g %d %d \"%s%s\"\n", row, least(a, least(b, c)), b, -least(-a, least(-b, -c)), verdict, over, norm, $2
 }
 function least(a, b) { return a < b ? a : b }
 function size(a) { return a < 0 ? -a : a }

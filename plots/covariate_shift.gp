@@ -24,14 +24,16 @@ do for [kind in "svg png"] {
         . what_of(data) at screen 0.05,0.06 tc rgb faint font fine(kind)
     set xlabel "epoch" offset 0,0.4
     set xrange [0:epochs]
-    eval panel(0.05, 0.265, "The input of a unit")
+    set ylabel "input"
+    eval panel(0.06, 0.265, "The input of a unit")
     set yrange [floor(low):ceil(high)]
     do for [i = 1:2] { set label 10 + i names[i] at graph 0.06, graph 1.02 - 0.07 * i tc ls 10 + i point ls i offset 1,0 }
     plot for [i = 1:2] data index "a unit, ".names[i] using "epoch":"p15":"p85" with filledcurves ls i fs transparent solid 0.2 noborder, \
          for [i = 1:2] data index "a unit, ".names[i] using "epoch":"p50" with linespoints ls i @MARKED
     unset label 1
 
-    eval panel(0.315, 0.49, "Drift of the inputs")
+    set ylabel "mean move of the percentiles"
+    eval panel(0.325, 0.49, "Drift of the inputs")
     set yrange [0:1.05 * most]
     gap = 0.07
     do for [i = 1:5] { ends[i] = drift[i] / (1.05 * most) }
@@ -40,12 +42,13 @@ do for [kind in "svg png"] {
     plot for [i = 1:5] data index names[i] using "epoch":"drift_low":"drift_high" with filledcurves ls i @BAND, \
          for [i = 1:5] data index names[i] using "epoch":"drift" with linespoints ls i @MARKED
 
-    eval panel(0.68, 0.85, "Range of the loss along the gradient")
+    set ylabel "range of the loss"
+    eval panel(0.70, 0.87, "Range of the loss along the gradient")
     set logscale y
     set format y powers
     set yrange [*:*]
     do for [i = 1:5] { set label 10 + i "".(i == 5 ? "BatchNorm, noise" : names[i]) at graph 1.04, graph 0.98 - 0.08 * i tc ls 10 + i point ls i offset 1,0 }
-    set xrange [0:*]
+    set xrange [0:460]; set xtics 200
     set xlabel "step"
     set xtics 200
     plot for [i = 1:5] data index "range, ".names[i] using "step":"range_low":"range_high" with filledcurves ls i @BAND, \

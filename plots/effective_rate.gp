@@ -42,7 +42,7 @@ do for [kind in "svg png"] {
     set yrange [1e-3:1]
     set ytics auto
     set xtics 1000
-    set ylabel ""
+    set ylabel "rate / |w|²"
     do for [i = 2:3] { set label 10 + i norms[i] at graph 0.5, graph 0.32 - 0.068 * i tc ls 10 + i point ls i offset 1,0 }
     do for [k = 1:2] { set label 14 + k sprintf("%s%s", k == 2 ? "rate " : "", rates[k]) at right[k],high[k] left tc rgb ink font fine(kind) }
     plot for [i = 2:3] for [k = 1:2] data index norms[i].", rate ".rates[k] \

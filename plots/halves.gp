@@ -29,7 +29,7 @@ do for [kind in "svg png"] {
     set xlabel "epoch" offset 0,0.4
     do for [k = 1:2] {
         eval panel((k == 1 ? 0.09 : 0.56), (k == 1 ? 0.47 : 0.965), titles[k])
-        set ylabel (k == 1 ? "training loss" : "")
+        set ylabel "training loss"
         set label 11 "no norm" at graph 0.68, graph 0.96 tc ls 11 point ls 1 offset 1,0
         do for [p = 1:3] {
             set label 11 + p parts[p].(p < 3 ? " alone" : "") at graph 0.68, graph 0.96 - 0.068 * p tc ls 10 + styles[k] \

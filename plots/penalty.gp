@@ -59,7 +59,7 @@ do for [kind in "svg png"] {
     set xrange [0:steps]
     set yrange [bottom:top]
     set xlabel "step of the critic"
-    set ylabel ""
+    set ylabel "share of the true distance"
     array rows[4] = [3, 0, 1, 2]
     do for [i in "1 3 4"] {
         set label 10 + int(i) kinds[int(i)] at graph 0.05, graph 1.0 - 0.068 * rows[int(i)] tc ls 10 + styles[int(i)] \

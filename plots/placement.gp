@@ -20,7 +20,8 @@ do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 500, 0.23, 0.87)
     set label 1 sprintf("Line: median of %d seeds; band: their middle half. Contributions below %g are drawn there.\n", seeds, least) \
         . what_of(data) at screen 0.065,0.06 tc rgb faint font fine(kind)
-    eval panel(0.065, 0.285, "Untrained: gradient, last block")
+    set ylabel "norm of the gradient"
+    eval panel(0.075, 0.285, "Untrained: gradient, last block")
     set logscale xy
     set format y powers
     set xtics (2, 4, 8, 16, 32)
@@ -34,7 +35,8 @@ do for [kind in "svg png"] {
     unset label 1
     unset logscale
 
-    eval panel(0.355, 0.62, sprintf("Training %d blocks: nats a character", blocks))
+    set ylabel "training loss (nats)"
+    eval panel(0.365, 0.62, sprintf("Training %d blocks: nats a character", blocks))
     set format y "%g"
     set xrange [0:steps]
     set xtics 100
@@ -47,7 +49,8 @@ do for [kind in "svg png"] {
     plot for [i = 1:4] data index names[i].", training" using "step":"loss_low":"loss_high" with filledcurves ls style[i] @BAND, \
          for [i = 1:4] data index names[i].", training" using "step":"loss" with linespoints ls style[i] @MARKED
 
-    eval panel(0.705, 0.985, "Rise of the loss without a block")
+    set ylabel "rise of the loss (nats)"
+    eval panel(0.715, 0.985, "Rise of the loss without a block")
     set logscale y
     set format y powers
     set xrange [1:blocks]

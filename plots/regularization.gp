@@ -27,7 +27,7 @@ do for [kind in "svg png"] {
     unset xlabel
 
     eval panel(0.52, 0.975, "Gap to the validation loss (no norm: 1)")
-    unset ylabel
+    set ylabel "gap, as a multiple of no norm's"
     set xrange [0.3:9.7]
     set xtics ("at a training loss of 0.03" 2.5, "after equal training" 7.5) scale 0
     set yrange [0.6:1.4]

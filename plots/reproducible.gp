@@ -17,7 +17,8 @@ do for [kind in "svg png"] {
     set label 2 what_of(data) at screen 0.06,0.018 tc rgb faint font fine(kind)
     set xrange [0:steps]
     set xlabel "step" offset 0,0.4
-    set lmargin at screen 0.06; set rmargin at screen 0.36
+    set lmargin at screen 0.07; set rmargin at screen 0.36
+    set ylabel "training loss (nats)"
     eval headline("Training loss, nats a character")
     set yrange [1.8:4.8]
     set label 11 "normgrad" at graph 0.6, graph 0.88 tc ls 13
@@ -26,7 +27,8 @@ do for [kind in "svg png"] {
          data index theirs[1] using "step":"loss" with lines ls 5 lw 1.4
     unset label 1; unset label 2; unset label 11; unset label 12
 
-    set lmargin at screen 0.46; set rmargin at screen 0.8
+    set lmargin at screen 0.47; set rmargin at screen 0.8
+    set ylabel "difference of the loss"
     eval headline("Difference from the loss with AVX-512, one thread")
     set logscale y
     set yrange [bottom:1]

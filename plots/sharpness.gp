@@ -35,7 +35,7 @@ do for [kind in "svg png"] {
     set xrange [0:1000]
     set xtics autofreq
     set xlabel "step"
-    set ylabel ""
+    set ylabel "largest eigenvalue"
     set yrange [4:150]
     set ytics (5, 10, 20, 50, 100)
     set label 2 "2 / rate" at 990, edge * 1.35 right tc rgb faint

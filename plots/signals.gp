@@ -10,7 +10,7 @@ stats data index at_start(1, "2") using (seeds = column("seeds"), layers = colum
 stats data index "BatchNorm, wide" using (deep = column("layer"), 1) nooutput
 array series[2] = ["activation", "gradient"]
 array titles[2] = ["Activations at the start (r.m.s.)", "Gradients at the start (r.m.s.)"]
-first(c) = 0.07 + 0.49 * c
+first(c) = 0.08 + 0.49 * c
 last(c) = first(c) + 0.34
 
 do for [kind in "svg png"] {
@@ -23,6 +23,7 @@ do for [kind in "svg png"] {
     set xtics (1, 6, 12, 18, 24)
     set xlabel "layer, from the input" offset 0,0.4
     do for [c = 1:2] {
+        set ylabel (c == 1 ? "root mean square" : "root mean square of the gradient")
         eval panel(first(c - 1), last(c - 1), titles[c])
         set yrange [c == 1 ? 1e-9 : 1e-12 : c == 1 ? 1e9 : 1e9]
         set ytics 1e3
@@ -41,6 +42,7 @@ do for [kind in "svg png"] {
     }
 
     set tmargin at screen 0.45; set bmargin at screen 0.15
+    set ylabel "squared gradient"
     eval panel(first(0), last(0), "Wide layers: squared gradient, last layer 1")
     set xrange [1:deep]
     set xtics (1, 10, 20, 30, 40)
@@ -53,6 +55,7 @@ do for [kind in "svg png"] {
          for [i = 2:4] data index names[i].", wide" using "layer":"square" with linespoints ls i @MARKED
 
     unset logscale y
+    set ylabel "share of saturated values"
     eval panel(first(1), last(1), "Layers of tanh: saturated after training")
     set logscale x 2
     set xrange [0.92:8.7]

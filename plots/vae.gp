@@ -15,7 +15,7 @@ do for [kind in "svg png"] {
     do for [i = 0:9] { set label 10 + i sprintf("%d", i) at graph -0.03,first 10 * i + 4.5 right tc rgb ink }
     set xrange [-0.5:95.5]
     set yrange [99.5:-0.5]
-    plot out.'_images.dat' matrix with image pixels
+    plot out.'_images.dat' matrix with image
     unset label 1
     do for [i = 0:9] { unset label 10 + i }
 

@@ -33,7 +33,7 @@ do for [kind in "svg png"] {
     do for [p = 1:2] {
         set lmargin at screen p == 1 ? 0.075 : 0.605
         set rmargin at screen p == 1 ? 0.43 : 0.885
-        if (p == 1) { set ylabel "loss above LayerNorm, nats a character" } else { unset ylabel }
+        set ylabel "loss above LayerNorm (nats)"
         low = p == 1 ? least - pad : -0.25
         high = p == 1 ? most + pad : 0.55
         set yrange [low:high]

@@ -185,8 +185,8 @@ static void run_norm(int norm)
     const int seeds = get_whole(SEEDS);
     double losses[MOST_SEEDS], accuracies[MOST_SEEDS];
     const time_t began = time(NULL);
-    const double lr = get_number(LR) > 0 ? get_number(LR) : find_rate(norm);
     curve_set *curves = new_curves("epoch", "%s", names[norm]);
+    const double lr = get_number(LR) > 0 ? get_number(LR) : find_rate(norm);
     for (; curves->count < seeds; curves->count++) {
         curves->runs[curves->count] = ng_history_new("a run");
         jobs[curves->count] =
