@@ -63,9 +63,9 @@ typedef struct number_block {
  * norm from the same split and weights. The effect is the median of these numbers. Its interval,
  * from the sign test, assumes no distribution and contains the true median with probability
  * 1 - 0.05 / m for each of m parts, so with 95 % for all parts together. A part claims that the
- * effect is above or below a threshold, or within a distance of a value. The part holds if the whole
- * interval satisfies this, fails if none of it does, and is inconclusive otherwise, also if there
- * are too few seeds for an interval: it needs 6 for one part, 9 for 12. */
+ * effect is above or below a threshold, or within a distance of a value. The part holds if the
+ * whole interval satisfies this, fails if none of it does, and is inconclusive otherwise, also if
+ * there are too few seeds for an interval: it needs 6 for one part, 9 for 12. */
 typedef enum { LAB_ABOVE, LAB_BELOW, LAB_WITHIN } lab_side;
 
 typedef struct {

@@ -16,6 +16,9 @@
 #ifndef EXAMPLES_HARNESS_H
 #define EXAMPLES_HARNESS_H
 
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE
+#endif
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
