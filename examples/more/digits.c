@@ -65,11 +65,11 @@ static ng_module *make_network(ng_norm_maker *norm, int64_t features, uint64_t s
 
 static double train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train)
 {
-    const bool single = ng_dataset_count(train) % get_whole(BATCH) == 1; /* BatchNorm needs two */
+    const int64_t count = ng_dataset_count(train), batch = get_whole(BATCH);
+    const bool single = count > batch && count % batch == 1; /* BatchNorm needs two */
     double sum = 0, seen = 0;
     ng_batch b;
-    for (int i = 0; ng_dataset_batch(train, tape, i, get_whole(BATCH), &b, .drop_last = single);
-         i++) {
+    for (int i = 0; ng_dataset_batch(train, tape, i, batch, &b, .drop_last = single); i++) {
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
         if (ng_backward(tape, loss) || ng_optimizer_step(optimizer)) break;
         sum += ng_item(loss) * (double)b.size, seen += (double)b.size;
