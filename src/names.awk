@@ -3,12 +3,12 @@
 #
 #     awk -f src/names.awk src/kernels/*.inc src/kernels/*.h > names.h
 
-function put(name) { if (!(name in seen)) print "#define " name " OF_TABLE(" name ")"; seen[name] }
+function put(name) { if (!(name in seen)) print "#define " name " NG_OF_TABLE(" name ")"; seen[name] }
 
 BEGIN {
-    print "#define OF_TABLE_NAMED(name, isa, real) name##_##isa##_##real"
-    print "#define OF_TABLE_OF(name, isa, real) OF_TABLE_NAMED(name, isa, real)"
-    print "#define OF_TABLE(name) OF_TABLE_OF(name, ISA, REAL)"
+    print "#define NG_OF_TABLE_NAMED(name, isa, real) name##_##isa##_##real"
+    print "#define NG_OF_TABLE_OF(name, isa, real) NG_OF_TABLE_NAMED(name, isa, real)"
+    print "#define NG_OF_TABLE(name) NG_OF_TABLE_OF(name, ISA, REAL)"
 }
 /^#ifndef .*_H$/ { shared = FILENAME } # a header with a guard, of which there is one copy
 FILENAME == shared { next }

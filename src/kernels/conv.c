@@ -142,12 +142,12 @@ static bundle bundle_at(const conv_work *w, int64_t block, int64_t first)
 }
 
 /* Copies rows of one image's outputs to its place among those of the bundle, or back. */
-static void conv_copy(const conv_work *w, const char *from, int64_t from_row, char *to,
+static void conv_copy(const conv_work *w, const char *source, int64_t from_row, char *result,
                       int64_t to_row)
 {
     const int64_t bytes = (int64_t)ng_dtype_bytes(w->dtype);
     for (int64_t o = 0; o < w->shape->outputs; o++)
-        memcpy(to + o * to_row * bytes, from + o * from_row * bytes, (size_t)(w->n * bytes));
+        memcpy(result + o * to_row * bytes, source + o * from_row * bytes, (size_t)(w->n * bytes));
 }
 
 static const char *columns_of(const conv_work *w, const bundle *b)
@@ -298,15 +298,15 @@ static void sum_bias(const conv_work *w, char *sums)
 }
 
 void ng_conv_backward(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
-                      const void *dy, ng_conv_gradients to, void *scratch)
+                      const void *dy, ng_conv_gradients result, void *scratch)
 {
     conv_work w = conv_work_of(dtype, shape);
-    w.x = x, w.weight = weight, w.dy = dy, w.to = to, w.scratch = scratch;
+    w.x = x, w.weight = weight, w.dy = dy, w.to = result, w.scratch = scratch;
     if (is_depthwise(shape)) {
-        w.kernels->depthwise(shape, x, weight, NULL, dy, NULL, to, scratch);
-        if (to.dbias.data) sum_bias(&w, w.scratch + ng_depthwise_scratch(&shape->windows));
+        w.kernels->depthwise(shape, x, weight, NULL, dy, NULL, result, scratch);
+        if (result.dbias.data) sum_bias(&w, w.scratch + ng_depthwise_scratch(&shape->windows));
         return;
     }
-    if (to.dx.data || to.dweight.data) products_backward(&w);
-    if (to.dbias.data) sum_bias(&w, parts_of(&w) + whole_lines(&w, w.blocks * weight_size(&w)));
+    if (result.dx.data || result.dweight.data) products_backward(&w);
+    if (result.dbias.data) sum_bias(&w, parts_of(&w) + whole_lines(&w, w.blocks * weight_size(&w)));
 }

@@ -9,8 +9,8 @@
 #include "core/functions.h"
 
 /* What an element costs, in additions. */
-#define CHEAP 1
-#define COSTLY (sizeof(REAL) == sizeof(float) ? 4 : 8)
+#define NG_CHEAP 1
+#define NG_COSTLY (sizeof(REAL) == sizeof(float) ? 4 : 8)
 
 NG_INLINE uint32_t bits_of_f32(float x)
 {
@@ -139,15 +139,15 @@ typedef struct {
     float a, bell, above;
 } normal_f32;
 
-/* a = |x|, or NORMAL_END, where the probability times a is 0, if that is less or x is a NaN.
+/* a = |x|, or NG_NORMAL_END, where the probability times a is 0, if that is less or x is a NaN.
  *     above = e^(-a^2/2) q P(u) with q = 1 / (a + K), u = (a - K) q, K = 3,
  * the form of Shepherd and Laframboise (Mathematics of Computation 36, 1981), whose P is here the
  * best of degree 8 for a <= 14.6, by Remez' algorithm: its relative error is 5.3e-8. The factor
  * 2^64 keeps the digits of what is no normal number. */
-#define NORMAL_END 14.5f
+#define NG_NORMAL_END 14.5f
 NG_INLINE normal_f32 normal_at_f32(float x)
 {
-    const float a = magnitude_up_to(x, NORMAL_END);
+    const float a = magnitude_up_to(x, NG_NORMAL_END);
     const float q = 1 / (a + 3), u = (a - 3) * q;
     float p = -2.62245394e-4f;
     p = fused_f32(p, u, -8.96687850e-4f);
@@ -246,11 +246,11 @@ NG_INLINE float log1p_f32(float x)
 
 /* ---- sin x, cos x -------------------------------------------------------------------------- */
 
-/* The sine of x and `quarters` right angles for |x| <= SINE_END_F32; beyond it callers use
+/* The sine of x and `quarters` right angles for |x| <= NG_SINE_END_F32; beyond it callers use
  * ng_sine_of_large. x = n pi/2 + r. pi/2 comes in parts of 24 bits; without fused multiply-add of
  * 8, 11, 11 and 24 bits, as in Cephes, whose products with n are exact but the last. The errors of
  * the polynomials on [-pi/4, pi/4] are 4.2e-9 and 1.3e-10. */
-#define SINE_END_F32 8192
+#define NG_SINE_END_F32 8192
 NG_INLINE float sine_f32(float x, uint32_t quarters)
 {
     const float to_integer = 0x1.8p23f, shifted = fused_f32(x, (float)M_2_PI, to_integer);
@@ -409,20 +409,20 @@ NG_INLINE float pow_f32(float x, double y)
 }
 
 /* Of REAL. */
-#define exp_at OF_REAL(exp_f32, exp_f64)
-#define exp_times OF_REAL(exp_times_f32, exp_times_f64)
-#define expm1_at OF_REAL(expm1_f32, expm1_f64)
-#define exp_low OF_REAL(exp_low_f32, exp_low_f64)
-#define tanh_at OF_REAL(tanh_f32, tanh_f64)
-#define log_ordinary OF_REAL(log_ordinary_f32, log_ordinary_f64)
-#define pow_ordinary OF_REAL(pow_ordinary_f32, pow_ordinary_f64)
-#define log_at OF_REAL(log_f32, log_f64)
-#define log1p_at OF_REAL(log1p_f32, log1p_f64)
-#define sin_at OF_REAL(sin_f32, sin_f64)
-#define cos_at OF_REAL(cos_f32, cos_f64)
-#define erf_at OF_REAL(erf_f32, erf_f64)
-#define erfc_at OF_REAL(erfc_f32, erfc_f64)
-#define gelu_at OF_REAL(gelu_f32, gelu_f64)
-#define gelu_slope OF_REAL(gelu_slope_f32, gelu_slope_f64)
-#define atan_at OF_REAL(atan_f32, atan_f64)
-#define pow_at OF_REAL(pow_f32, pow_f64)
+#define exp_at NG_OF_REAL(exp_f32, exp_f64)
+#define exp_times NG_OF_REAL(exp_times_f32, exp_times_f64)
+#define expm1_at NG_OF_REAL(expm1_f32, expm1_f64)
+#define exp_low NG_OF_REAL(exp_low_f32, exp_low_f64)
+#define tanh_at NG_OF_REAL(tanh_f32, tanh_f64)
+#define log_ordinary NG_OF_REAL(log_ordinary_f32, log_ordinary_f64)
+#define pow_ordinary NG_OF_REAL(pow_ordinary_f32, pow_ordinary_f64)
+#define log_at NG_OF_REAL(log_f32, log_f64)
+#define log1p_at NG_OF_REAL(log1p_f32, log1p_f64)
+#define sin_at NG_OF_REAL(sin_f32, sin_f64)
+#define cos_at NG_OF_REAL(cos_f32, cos_f64)
+#define erf_at NG_OF_REAL(erf_f32, erf_f64)
+#define erfc_at NG_OF_REAL(erfc_f32, erfc_f64)
+#define gelu_at NG_OF_REAL(gelu_f32, gelu_f64)
+#define gelu_slope NG_OF_REAL(gelu_slope_f32, gelu_slope_f64)
+#define atan_at NG_OF_REAL(atan_f32, atan_f64)
+#define pow_at NG_OF_REAL(pow_f32, pow_f64)

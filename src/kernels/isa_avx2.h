@@ -5,7 +5,7 @@
 
 #define NG_VECTOR 32
 #define NG_FUSES 1
-#define GEMM_ROWS 6
+#define NG_GEMM_TILE 6
 #define NG_REGISTER "x"
 
 typedef double f64vec __attribute__((vector_size(32)));

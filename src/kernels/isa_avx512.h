@@ -5,7 +5,7 @@
 
 #define NG_VECTOR 64
 #define NG_FUSES 1
-#define GEMM_ROWS 12
+#define NG_GEMM_TILE 12
 #define NG_REGISTER "v"
 
 typedef double f64vec __attribute__((vector_size(64)));

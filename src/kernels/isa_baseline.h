@@ -3,7 +3,7 @@
 
 #define NG_VECTOR 16
 #define NG_FUSES 0
-#define GEMM_ROWS 6
+#define NG_GEMM_TILE 6
 
 typedef double f64vec __attribute__((vector_size(16)));
 typedef float f32vec __attribute__((vector_size(16)));

@@ -5,7 +5,7 @@
 
 #define NG_VECTOR 16
 #define NG_FUSES 1
-#define GEMM_ROWS 12
+#define NG_GEMM_TILE 12
 #define NG_REGISTER "w"
 
 typedef double f64vec __attribute__((vector_size(16)));

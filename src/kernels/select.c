@@ -6,21 +6,21 @@
 #include <string.h>
 
 /* Not every build has them all. */
-#define ASKED __attribute__((unused)) static bool
+#define NG_ASKED __attribute__((unused)) static bool
 
 #if defined(__x86_64__)
-ASKED has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+NG_ASKED has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
-ASKED has_avx512(void)
+NG_ASKED has_avx512(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && has_avx2();
 }
 #elif defined(__aarch64__)
-ASKED has_neon(void) { return true; } /* which has it always */
+NG_ASKED has_neon(void) { return true; } /* which has it always */
 #endif
 
-ASKED has_baseline(void) { return true; }
+NG_ASKED has_baseline(void) { return true; }
 
 /* The best comes first. */
 static const struct {

@@ -24,22 +24,22 @@
 #include "kernels/update.inc"
 /* clang-format on */
 
-#define NAME_OF(isa) #isa
-#define NAME(isa) NAME_OF(isa)
-#define TABLE_OF(isa, real) ng_table_##isa##_##real
-#define TABLE(isa, real) TABLE_OF(isa, real)
+#define NG_NAME_OF(isa) #isa
+#define NG_NAME(isa) NG_NAME_OF(isa)
+#define NG_TABLE_OF(isa, real) ng_table_##isa##_##real
+#define NG_TABLE(isa, real) NG_TABLE_OF(isa, real)
 
-const ng_kernels TABLE(ISA, REAL) = {
-    NAME(ISA),
-#define X(returns, name, arguments) name,
+const ng_kernels NG_TABLE(ISA, REAL) = {
+    NG_NAME(ISA),
+#define X(returns, name, arguments) kernel_##name,
 #include "kernels/kernels.def"
 #undef X
 };
 
 /* Other text in another instruction set's inclusion. */
 #undef NG_VECTOR
-#undef EACH_HALF
+#undef NG_EACH_HALF
 #undef NG_FUSES
 #undef NG_REGISTER
 #undef NG_MASKS
-#undef GEMM_ROWS
+#undef NG_GEMM_TILE

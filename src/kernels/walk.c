@@ -74,11 +74,11 @@ typedef struct {
 } copy_work;
 
 /* Repeats one element `count` times, by copying the filled part behind itself. */
-static void repeat_element(const char *from, char *to, int64_t count, int64_t bytes)
+static void repeat_element(const char *source, char *result, int64_t count, int64_t bytes)
 {
-    memcpy(to, from, (size_t)bytes);
+    memcpy(result, source, (size_t)bytes);
     for (int64_t done = 1; done < count; done *= 2)
-        memcpy(to + done * bytes, to, (size_t)(ng_least(done, count - done) * bytes));
+        memcpy(result + done * bytes, result, (size_t)(ng_least(done, count - done) * bytes));
 }
 
 /* Each unit is a run of the last dimension. */
@@ -93,30 +93,31 @@ static void copy_runs(const void *arguments, int64_t begin, int64_t end)
 
     for (int64_t unit = begin; unit < end; unit++, ng_cursor_next(&w->walk, &cursor)) {
         const int64_t first = cursor.piece * COPY_RUN, count = ng_least(COPY_RUN, dim - first);
-        const char *from = w->from + cursor.a * w->bytes + first * step_a;
-        char *to = w->to + cursor.b * w->bytes + first * step_b;
+        const char *source = w->from + cursor.a * w->bytes + first * step_a;
+        char *result = w->to + cursor.b * w->bytes + first * step_b;
         if (step_a == w->bytes && step_b == w->bytes)
-            memcpy(to, from, (size_t)(count * w->bytes));
+            memcpy(result, source, (size_t)(count * w->bytes));
         else if (step_a == 0 && step_b == w->bytes)
-            repeat_element(from, to, count, w->bytes);
+            repeat_element(source, result, count, w->bytes);
         else if (w->bytes == 4)
-            for (int64_t i = 0; i < count; i++) memcpy(to + i * step_b, from + i * step_a, 4);
+            for (int64_t i = 0; i < count; i++) memcpy(result + i * step_b, source + i * step_a, 4);
         else
-            for (int64_t i = 0; i < count; i++) memcpy(to + i * step_b, from + i * step_a, 8);
+            for (int64_t i = 0; i < count; i++) memcpy(result + i * step_b, source + i * step_a, 8);
     }
 }
 
 /* The last dimension has unit stride in `to`, the last but one in `from`. A tile goes through a
  * buffer, so that it is read and written in runs and each cache line is used once. */
-static void copy_tile(const copy_work *w, const char *from, char *to, int64_t rows, int64_t columns)
+static void copy_tile(const copy_work *w, const char *source, char *result, int64_t rows,
+                      int64_t columns)
 {
     const int row = w->walk.rank - 2, column = w->walk.rank - 1;
     const int64_t line = w->tile * w->bytes, step = w->walk.b[row] * w->bytes;
     _Alignas(16) char buffer[COPY_TILE / 4 * COPY_TILE];
     ng_kernels_for(w->bytes == 4 ? NG_F32 : NG_F64)
-        ->transpose(from, w->walk.a[column], columns, rows, buffer, w->tile);
+        ->transpose(source, w->walk.a[column], columns, rows, buffer, w->tile);
     for (int64_t i = 0; i < rows; i++)
-        memcpy(to + i * step, buffer + i * line, (size_t)(columns * w->bytes));
+        memcpy(result + i * step, buffer + i * line, (size_t)(columns * w->bytes));
 }
 
 /* Each unit is a row of tiles. */
@@ -131,9 +132,9 @@ static void copy_tiles(const void *arguments, int64_t begin, int64_t end)
         const int64_t i = cursor.piece * w->tile, rows = ng_least(w->tile, w->walk.dim[row] - i);
         for (int64_t j = 0; j < w->walk.dim[column]; j += w->tile) {
             const int64_t columns = ng_least(w->tile, w->walk.dim[column] - j);
-            const char *from = w->from + (cursor.a + i + j * w->walk.a[column]) * w->bytes;
-            char *to = w->to + (cursor.b + i * w->walk.b[row] + j) * w->bytes;
-            copy_tile(w, from, to, rows, columns);
+            const char *source = w->from + (cursor.a + i + j * w->walk.a[column]) * w->bytes;
+            char *result = w->to + (cursor.b + i * w->walk.b[row] + j) * w->bytes;
+            copy_tile(w, source, result, rows, columns);
         }
     }
 }
@@ -149,24 +150,24 @@ static void swap_dimensions(ng_walk *walk, int d, int e)
  * operands, or none is in one of them. */
 static bool order_for_tiles(ng_walk *walk)
 {
-    int from = -1, to = -1;
+    int source = -1, to = -1;
     for (int d = 0; d < walk->rank; d++) {
-        if (walk->a[d] == 1) from = d;
+        if (walk->a[d] == 1) source = d;
         if (walk->b[d] == 1) to = d;
     }
-    if (from < 0 || to < 0 || from == to || walk->a[to] == 0) return false;
+    if (source < 0 || to < 0 || source == to || walk->a[to] == 0) return false;
     const int last = walk->rank - 1;
     swap_dimensions(walk, to, last);
-    swap_dimensions(walk, from == last ? to : from, last - 1);
+    swap_dimensions(walk, source == last ? to : source, last - 1);
     return true;
 }
 
-void ng_copy_walk(const ng_walk *walk, const void *from, void *to, size_t bytes)
+void ng_copy_walk(const ng_walk *walk, const void *source, void *result, size_t bytes)
 {
     if (walk->size == 0) return;
     copy_work w = {.walk = *walk,
-                   .from = from,
-                   .to = to,
+                   .from = source,
+                   .to = result,
                    .bytes = (int64_t)bytes,
                    .tile = COPY_TILE / (int64_t)bytes};
     const bool tiles = order_for_tiles(&w.walk);
