@@ -7,6 +7,7 @@
 #ifndef NG_KERNELS_KERNELS_H
 #define NG_KERNELS_KERNELS_H
 
+#include "kernels/parallel.h"
 #include <normgrad/tape.h>
 
 /* y[i] = f(x[i]; a, b), and its derivative where a fast one pays. */
@@ -107,6 +108,12 @@ typedef struct {
     bool unbiased; /* divide the variance by n - 1 (of centred rows) */
 } ng_row_norm_shape;
 
+/* Doubles of scratch that row_norm_backward and row_norm_second need. */
+static inline int64_t ng_row_norm_scratch(const ng_row_norm_shape *s)
+{
+    return 4 * s->n * ng_block_count(s->rows, ng_norm_block_rows(s->rows, s->n));
+}
+
 /* Column-wise normalization of x (outer, channels, inner) for each channel; inner is at least 1. */
 typedef struct {
     int64_t outer, channels, inner;
@@ -118,6 +125,13 @@ typedef struct {
 typedef struct {
     int64_t outer, channels, groups, inner;
 } ng_group_shape;
+
+/* Doubles of scratch that group_norm_backward needs. */
+static inline int64_t ng_group_norm_scratch(const ng_group_shape *s)
+{
+    const int64_t length = ng_group_block_slices(s->outer, s->channels, s->inner);
+    return 4 * s->channels * ng_block_count(s->outer, length);
+}
 
 /* Of each row, or column, that is normalized: rstd, and the mean as the sum of two numbers, the
  * second what the first has lost to rounding, without which x - mean would lose digits of double
@@ -314,12 +328,6 @@ const char *ng_isa_name(int i);
 
 /* The table of one instruction set; NULL where the build or the processor lacks it. For tests. */
 const ng_kernels *ng_kernels_of(const char *isa, ng_dtype dtype);
-
-/* Doubles of scratch that row_norm_backward and row_norm_second need. */
-int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape);
-
-/* Doubles of scratch that group_norm_backward needs. */
-int64_t ng_group_norm_scratch(const ng_group_shape *shape);
 
 /* Convolution: y (images, outputs, out_h, out_w) = weight (outputs, channels / groups, kernel_h,
  * kernel_w) * x + bias (outputs), which may be NULL. scratch: ng_conv_scratch bytes. */

@@ -86,14 +86,3 @@ const ng_kernels *ng_kernels_for(ng_dtype dtype)
 }
 
 const char *ng_instruction_set(void) { return ng_kernels_for(NG_F32)->isa; }
-
-int64_t ng_row_norm_scratch(const ng_row_norm_shape *shape)
-{
-    return 4 * shape->n * ng_block_count(shape->rows, ng_norm_block_rows(shape->rows, shape->n));
-}
-
-int64_t ng_group_norm_scratch(const ng_group_shape *shape)
-{
-    const int64_t length = ng_group_block_slices(shape->outer, shape->channels, shape->inner);
-    return 4 * shape->channels * ng_block_count(shape->outer, length);
-}
