@@ -1,5 +1,5 @@
-/* Every op of the library, and every layer in each of its modes, with inputs to try it on. The
- * tests and the gradcheck program loop over them. */
+/* Every op of the library, and every layer in each of its modes, with inputs to try it on. Tests
+ * loop over them. check/test_check.c is where gradients are compared with finite differences. */
 #ifndef NG_TESTS_CASES_H
 #define NG_TESTS_CASES_H
 

@@ -1,6 +1,6 @@
 # Made-up input. Included by the Makefile.
 
-## fuzz: VARIANT=fuzz: every reader, ops and layers, against made-up input, FUZZ_SECONDS each (an hour)
+## fuzz: VARIANT=fuzz: every reader against made-up input, FUZZ_SECONDS each (an hour)
 FUZZERS := $(patsubst tests/fuzz/%.c,$(OUT)/tests/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 fuzz: $(if $(filter fuzz,$(VARIANT)),$(FUZZERS))
 	$(if $(filter fuzz,$(VARIANT)),,$(error fuzz needs VARIANT=fuzz, and clang))

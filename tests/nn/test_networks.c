@@ -162,9 +162,7 @@ START_TEST(a_layer_that_reads_its_parameter_itself_is_an_error)
     ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 3), 1), *w[1] = {normal(NG_F32, NG_SHAPE(3), 2)};
     ng_module *net = own(ng_sequential_new(headstrong_new())),
               *wrapped = own(ng_weight_norm_new(headstrong_new()));
-    assert_fails(ng_forward_using(net, tape, w, 1, x), NG_ESTATE,
-                 "0 (Headstrong): ng_mul: operand 2 is a parameter that another tensor replaces: "
-                 "read it with ng_parameter_value");
+    assert_fails(ng_forward_using(net, tape, w, 1, x), NG_ESTATE, "0 (Headstrong): ng_mul");
     assert_fails(ng_forward(wrapped, tape, x), NG_ESTATE, "ng_mul");
 
     assert_ok(ng_forward(net, tape, x)); /* nothing stands in for anything any more */

@@ -115,42 +115,6 @@ static void assert_twins(const twins *t, double allowed)
     assert_same_bits(next[0], next[1]);
 }
 
-START_TEST(outputs_and_gradients_have_the_same_bits)
-{
-    twins t = twins_of(_i / 2, _i % 2 ? NG_F64 : NG_F32);
-    for (int step = 0; step < 3; step++) {
-        ng_tensor *y[2];
-        for (int i = 0; i < 2; i++) {
-            if (step == 2) ng_eval(t.net[i]);
-            y[i] = ng_forward(t.net[i], t.on[i], t.x[i]);
-            assert_ok(ng_backward(t.on[i], ng_sum(t.on[i], ng_square(t.on[i], y[i]))));
-        }
-        assert_same_bits(y[0], y[1]);
-        assert_twins(&t, 0);
-        for (int i = 0; i < 2; i++) ng_tape_reset(t.on[i]);
-    }
-    twins_free(&t);
-}
-END_TEST
-
-/* The gradient of the square of a gradient. */
-START_TEST(second_gradients_are_the_same)
-{
-    twins t = twins_of(_i, NG_F64);
-    ng_tensor *penalty[2];
-    for (int i = 0; i < 2; i++) {
-        ng_tensor *y = ng_forward(t.net[i], t.on[i], t.x[i]);
-        ng_tensor *slope =
-            ng_gradient(t.on[i], ng_sum(t.on[i], ng_square(t.on[i], y)), t.x[i], .record = true);
-        penalty[i] = ng_sum(t.on[i], ng_square(t.on[i], slope));
-        assert_ok(ng_backward(t.on[i], penalty[i]));
-    }
-    assert_same_bits(penalty[0], penalty[1]);
-    assert_twins(&t, 1e-10);
-    twins_free(&t);
-}
-END_TEST
-
 START_TEST(a_gradient_may_be_taken_twice)
 {
     twins t = twins_of(0, NG_F32);
@@ -509,7 +473,5 @@ Suite *recompute_suite(void)
               the_checker_passes_detached_values_before_a_recomputation,
               sixty_calls_may_be_nested_and_seventy_are_an_error, memory_is_given_back,
               threads_recompute_at_the_same_time);
-    add_loops(tests, 6, outputs_and_gradients_have_the_same_bits);
-    add_loops(tests, 3, second_gradients_are_the_same);
     return suite;
 }

@@ -61,20 +61,6 @@ START_TEST(conditioned_form_shifts_scales_and_gates)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ------------------------------------------------- */
-
-START_TEST(gradients_are_those_of_finite_differences)
-{
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1), *c = normal(NG_F64, NG_SHAPE(3, 2), 2);
-    assert_gradients(CALL(drawn(ng_adaptive_layer_norm_new(5)), x));
-    assert_gradients(CALL(drawn(ng_adaptive_layer_norm_new(5, .condition = 2)), x, .condition = c));
-    assert_gradients(CALL(drawn(ng_adaptive_layer_norm_new(5, .condition = 2, .gate = true)), x,
-                          .condition = c));
-    assert_gradients(CALL(drawn(ng_ada_norm_new(5, .differentiate = true)), x));
-    assert_gradients(CALL(drawn(ng_ada_norm_new(5, .differentiate = true, .raw = true)), x));
-}
-END_TEST
-
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
 START_TEST(value_and_gradients_are_pytorchs)
@@ -124,8 +110,7 @@ Suite *adaptive_layer_norm_suite(void)
 {
     return suite_of("adaptive_layer_norm", set_up, tear_down, original_form, raw_form,
                     projected_form, conditioned_form_starts_as_xhat,
-                    conditioned_form_shifts_scales_and_gates,
-                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+                    conditioned_form_shifts_scales_and_gates, value_and_gradients_are_pytorchs,
                     adaptive_residual_starts_as_the_identity,
                     without_eps_adanorm_ignores_shift_and_scale, bad_settings_are_refused);
 }

@@ -104,14 +104,6 @@ START_TEST(each_position_gets_its_condition)
 }
 END_TEST
 
-START_TEST(gradients_are_those_of_finite_differences)
-{
-    const conditioned it = conditioned_layer(_i);
-    assert_gradients(CALL(it.layer, input_of_rank(3, it.last, 3, 3),
-                          .condition = normal(NG_F64, NG_SHAPE(3, K), 2)));
-}
-END_TEST
-
 /* Conditions of other samples or positions, of another number of features, and labels. */
 START_TEST(other_conditions_are_refused)
 {
@@ -135,8 +127,7 @@ Suite *conditions_suite(void)
     Suite *suite = suite_create("conditions");
     TCase *tests = add_case(suite, set_up, tear_down);
     add_loops(tests, KINDS, a_condition_belongs_to_samples,
-              a_condition_of_positions_has_the_rank_of_x, gradients_are_those_of_finite_differences,
-              other_conditions_are_refused);
+              a_condition_of_positions_has_the_rank_of_x, other_conditions_are_refused);
     add_loops(tests, ROWS, each_position_gets_its_condition);
     return suite;
 }

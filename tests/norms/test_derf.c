@@ -10,16 +10,6 @@ START_TEST(of_one_feature)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ------------------------------------------------- */
-
-START_TEST(gradients_are_those_of_finite_differences)
-{
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1);
-    assert_gradients(CALL(drawn(ng_derf_new(5)), x));
-    assert_gradients(CALL(drawn(ng_derf_new(5, .no_affine = true)), x));
-}
-END_TEST
-
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
 START_TEST(value_and_gradients_are_pytorchs)
@@ -41,7 +31,6 @@ END_TEST
 
 Suite *derf_suite(void)
 {
-    return suite_of("derf", set_up, tear_down, of_one_feature,
-                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
+    return suite_of("derf", set_up, tear_down, of_one_feature, value_and_gradients_are_pytorchs,
                     bad_settings_are_refused);
 }

@@ -12,17 +12,6 @@ START_TEST(b0_of_one_channel)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ------------------------------------------------- */
-
-START_TEST(gradients_are_those_of_finite_differences)
-{
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 4, 3), 1);
-    assert_gradients(CALL(drawn(ng_evo_norm_new(4)), x));
-    assert_gradients(CALL(evaluating(drawn(ng_evo_norm_new(4))), x));
-    assert_gradients(CALL(drawn(ng_evo_norm_new(4, .groups = 2)), x));
-}
-END_TEST
-
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
 START_TEST(value_and_gradients_are_pytorchs)
@@ -58,6 +47,6 @@ END_TEST
 Suite *evo_norm_suite(void)
 {
     return suite_of("evo_norm", set_up, tear_down, b0_of_one_channel,
-                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
-                    one_value_per_channel_is_for_evaluation, bad_settings_are_refused);
+                    value_and_gradients_are_pytorchs, one_value_per_channel_is_for_evaluation,
+                    bad_settings_are_refused);
 }

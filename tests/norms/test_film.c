@@ -12,21 +12,6 @@ START_TEST(starts_as_the_identity)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ------------------------------------------------- */
-
-START_TEST(gradients_are_those_of_finite_differences)
-{
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 4, 3), 1);
-    assert_gradients(CALL(drawn(ng_film_new(4, .condition = 2)), x,
-                          .condition = normal(NG_F64, NG_SHAPE(2, 2), 2)));
-    assert_gradients(CALL(drawn(ng_film_new(4, .condition = 2)), x,
-                          .condition = normal(NG_F64, NG_SHAPE(2, 2, 3), 2)));
-    assert_gradients(
-        CALL(drawn(ng_film_new(5, .condition = 2, .features_last = true, .no_shift = true)),
-             normal(NG_F64, NG_SHAPE(3, 5), 1), .condition = normal(NG_F64, NG_SHAPE(3, 2), 2)));
-}
-END_TEST
-
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
 START_TEST(value_and_gradients_are_pytorchs)
@@ -57,6 +42,5 @@ END_TEST
 Suite *film_suite(void)
 {
     return suite_of("film", set_up, tear_down, starts_as_the_identity,
-                    gradients_are_those_of_finite_differences, value_and_gradients_are_pytorchs,
-                    bad_settings_are_refused);
+                    value_and_gradients_are_pytorchs, bad_settings_are_refused);
 }

@@ -13,17 +13,6 @@ START_TEST(three_neighbours)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ------------------------------------------------- */
-
-START_TEST(gradients_are_those_of_finite_differences)
-{
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 4, 3), 1);
-    assert_gradients(CALL(drawn(ng_local_response_norm_new(3, .alpha = 2)), x));
-    assert_gradients(
-        CALL(drawn(ng_local_response_norm_new(2, .alpha = 1, .beta = 0.5, .k = 2)), x));
-}
-END_TEST
-
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
 START_TEST(bad_settings_are_refused)
@@ -36,5 +25,5 @@ END_TEST
 Suite *local_response_norm_suite(void)
 {
     return suite_of("local_response_norm", set_up, tear_down, three_neighbours,
-                    gradients_are_those_of_finite_differences, bad_settings_are_refused);
+                    bad_settings_are_refused);
 }

@@ -16,15 +16,6 @@ START_TEST(divides_by_the_largest_singular_value)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ------------------------------------------------- */
-
-START_TEST(gradients_are_those_of_finite_differences)
-{
-    assert_gradients(CALL(evaluating(drawn(ng_spectral_norm_new(ng_linear_new(3, 4)))),
-                          normal(NG_F64, NG_SHAPE(5, 3), 1)));
-}
-END_TEST
-
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
 static ng_module *spectral_linear(int iterations)
@@ -107,8 +98,7 @@ Suite *spectral_norm_suite(void)
 {
     Suite *suite = suite_create("spectral_norm");
     TCase *tests = add_case(suite, set_up, tear_down);
-    add_tests(tests, divides_by_the_largest_singular_value,
-              gradients_are_those_of_finite_differences, a_frozen_layer_leaves_its_vectors,
+    add_tests(tests, divides_by_the_largest_singular_value, a_frozen_layer_leaves_its_vectors,
               bad_settings_are_refused);
     add_loops(tests, SPECTRAL_ROWS, passes_in_training_and_evaluation_are_pytorchs);
     return suite;

@@ -26,17 +26,6 @@ START_TEST(length_and_direction)
 }
 END_TEST
 
-/* ---- The gradient against finite differences ------------------------------------------------- */
-
-START_TEST(gradients_are_those_of_finite_differences)
-{
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(5, 3), 1);
-    assert_gradients(CALL(drawn(ng_weight_norm_new(ng_linear_new(3, 4))), x));
-    assert_gradients(CALL(drawn(ng_weight_norm_new(ng_linear_new(3, 4), .whole = true)), x));
-    assert_gradients(CALL(drawn(ng_weight_norm_new(ng_linear_new(3, 4), .centered = true)), x));
-}
-END_TEST
-
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
 START_TEST(value_and_gradients_are_pytorchs)
@@ -123,9 +112,8 @@ END_TEST
 
 Suite *weight_norm_suite(void)
 {
-    return suite_of("weight_norm", set_up, tear_down, starts_as_its_inner_layer,
-                    length_and_direction, gradients_are_those_of_finite_differences,
-                    value_and_gradients_are_pytorchs, scaling_v_changes_nothing,
-                    gradient_is_orthogonal_to_v, g_starts_from_a_weight_of_any_size,
-                    a_row_of_zeros_is_zero, bad_settings_are_refused);
+    return suite_of(
+        "weight_norm", set_up, tear_down, starts_as_its_inner_layer, length_and_direction,
+        value_and_gradients_are_pytorchs, scaling_v_changes_nothing, gradient_is_orthogonal_to_v,
+        g_starts_from_a_weight_of_any_size, a_row_of_zeros_is_zero, bad_settings_are_refused);
 }

@@ -338,7 +338,7 @@ START_TEST(an_optimizer_moves_a_layer_that_is_added_later)
             allocations_fail_after(0);
             ck_assert_int_eq(ng_optimizer_step(adam), NG_ENOMEM);
             allocations_succeed();
-            assert_error(NG_ENOMEM, "ng_optimizer_step: out of memory");
+            assert_error(NG_ENOMEM, "ng_optimizer_step");
         }
         assert_ok(ng_optimizer_step(adam));
         assert_ok(ng_optimizer_step(same));
@@ -392,7 +392,7 @@ START_TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
         ng_zero_grads(b.module);
         reach(&b, (double[]){1, 2, wrong[k]});
         ck_assert(isnan(ng_clip_grad_norm(b.module, 1)));
-        assert_error(NG_EVALUE, "ng_clip_grad_norm: the gradient of \"weight\" is ");
+        assert_error(NG_EVALUE, "ng_clip_grad_norm");
         ck_assert(ng_get(ng_grad(b.weight), 1) == 2); /* left alone */
     }
 }
@@ -675,11 +675,11 @@ START_TEST(options_without_sense_are_refused)
     assert_refused(ng_sgd_new(
         b.module, .schedule = NG_SCHEDULE(.kind = (ng_schedule_kind)(NG_SCHEDULE_LINEAR + 1))));
     ck_assert(isnan(ng_clip_grad_norm(b.module, -1)));
-    assert_error(NG_EVALUE, "ng_clip_grad_norm: max_norm is -1");
+    assert_error(NG_EVALUE, "ng_clip_grad_norm");
     assert_refused(ng_clip_grad_value(b.module, nan));
     const ng_schedule constant = {0};
     ck_assert(isnan(ng_schedule_factor(&constant, -1)));
-    assert_error(NG_EVALUE, "ng_schedule_factor: step is -1");
+    assert_error(NG_EVALUE, "ng_schedule_factor");
     ck_assert_int_eq(allocations_live(), live);
 }
 END_TEST

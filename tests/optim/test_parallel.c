@@ -411,26 +411,6 @@ START_TEST(a_rank_with_another_network_is_named_on_all)
 }
 END_TEST
 
-static ng_status local_program(ng_group *group, void *with)
-{
-    if (ng_group_rank(group) == 1) uselocale(*(locale_t *)with);
-    ng_module *net = ng_sequential_new(ng_layer_norm_new(4, .eps = 0.5), ng_dropout_new(0.1));
-    ng_parallel *parallel = ng_parallel_new(net, group);
-    ng_parallel_free(parallel), ng_module_free(net);
-    uselocale(LC_GLOBAL_LOCALE);
-    return NG_OK;
-}
-
-START_TEST(a_network_is_the_same_in_any_locale)
-{
-    write_commas();
-    locale_t commas = duplocale(LC_GLOBAL_LOCALE);
-    setlocale(LC_NUMERIC, "C");
-    assert_ranks_well(2, local_program, &commas);
-    freelocale(commas);
-}
-END_TEST
-
 enum { PARAMETERS = 10 };  /* of make_network */
 static atomic_int changed; /* gradients that are neither as they were nor gone */
 
@@ -566,8 +546,7 @@ Suite *parallel_suite(void)
               shards_are_equal_and_share_nothing, each_rank_has_a_seed_of_its_own);
     add_loops(tests, 2, gradients_are_those_of_the_whole_batch);
     tests = add_case(suite, make_test_folder, remove_test_folder);
-    add_tests(tests, a_network_is_the_same_in_any_locale,
-              out_of_memory_on_one_rank_is_an_error_on_all);
+    add_tests(tests, out_of_memory_on_one_rank_is_an_error_on_all);
     add_loops(tests, DIFFERENCES, a_rank_with_another_network_is_named_on_all);
     add_loops(tests, 3, bad_data_on_one_rank_is_an_error_on_all_within_the_step);
     return suite;
