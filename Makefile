@@ -153,7 +153,7 @@ $(STEPS): $(PROGRAMS)/%: examples/%.c
 $(YOURS): WARNINGS = -Wall -Wextra
 $(MORE): $(PROGRAMS)/%: examples/more/%.c
 $(EXPERIMENTS): $(PROGRAMS)/%: examples/claims/%.c
-$(PROGRAMS)/gradcheck $(PROGRAMS)/gradcheck_error: $(CASES)
+$(PROGRAMS)/gradcheck_error: $(CASES)
 $(EXAMPLES) $(EXPERIMENTS): $(STATIC) | $(PROGRAMS)/ $(OUT)/examples/
 	$(call say,LINK $@)
 	$(Q)$(CC) $(program)

@@ -9,11 +9,8 @@ DIST_HEADERS = $(addprefix include/normgrad/,core.h settings.h tensor.h tape.h g
     parallel.h gradcheck.h data.h evaluate.h history.h plot.h training.h)
 
 ## dist: the library as two files, build/dist/normgrad.h and normgrad.c
-## dist-sizes: compiles them with each option, and prints seconds and bytes
 dist: $(DIST)/normgrad.h $(DIST)/normgrad.c
 	@wc -c $^
-dist-sizes: $(DIST)/normgrad.h $(DIST)/normgrad.c
-	$(Q)CC='$(CC)' src/dist.sh $(DIST)
 $(DIST)/normgrad.h: include/normgrad.h $(HEADERS)
 $(DIST)/normgrad.c: src/normgrad.c $(DIST)/names.h $(wildcard src/*/*.[ch] src/*/*.inc src/*/*.def)
 $(DIST)/normgrad.h $(DIST)/normgrad.c: $(DIST)/%: src/dist.awk | $(DIST)/
@@ -40,4 +37,4 @@ tarball: $(DIST)/normgrad-$(VERSION).tar.gz
 $(DIST)/normgrad-$(VERSION).tar.gz: FORCE | $(DIST)/
 	$(Q)git archive --prefix=normgrad-$(VERSION)/ --output=$@ HEAD
 
-.PHONY: dist dist-sizes check-onefile check-dist tarball
+.PHONY: dist check-onefile check-dist tarball

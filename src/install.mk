@@ -20,7 +20,6 @@ $(DOCS)/html/index.html: include/normgrad.h $(HEADERS) $(PAGES) $(wildcard src/D
 	$(Q)rm -rf $(DOCS)/html
 	$(Q){ cat src/Doxyfile src/Doxyfile.html; $(DOXYGEN_SETTINGS); } | doxygen -
 	$(Q)cp plots/*.svg $(DOCS)/html
-	$(Q)tests/scripts/links.sh $(DOCS)/html
 MAN_PAGES = $(if $(shell command -v doxygen),$(DOCS)/man/man3/normgrad.h.3)
 HTML_PAGES = $(MAN_PAGES:$(DOCS)/man/man3/normgrad.h.3=$(DOCS)/html/index.html)
 

@@ -12,6 +12,6 @@ exercise: $(STATIC) | $(BUILD)/exercises/
 	@$(BUILD)/exercises/$(basename $(notdir $(THIS_EXERCISE))) || :
 # The solutions pass, the empty exercises do not, and typical mistakes get their hints.
 exercises: $(STATIC)
-	$(Q)tests/scripts/exercises.sh $(OUT)/exercises $(CC) $(COMMON) $(LAST) -- $(LDFLAGS) $(STATIC) $(LIBS) $(LDLIBS)
+	$(Q)tests/scripts/exercises.sh $(OUT)/exercises $(compile_outside)
 
 .PHONY: exercise exercises

@@ -48,7 +48,8 @@ check-mpi-valgrind: needs-mpi needs-valgrind $(OUT)/tests/mpi/check
 	    --suppressions=tests/mpi/valgrind.supp \
 	    $(addprefix --suppressions=,$(wildcard /usr/share/openmpi/openmpi-valgrind.supp)) \
 	    --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite $< train 0
-bench-mpi: needs-mpi $(OUT)/tests/mpi/bench | $(BUILD)/bench/
-	$(Q)tests/mpi/bench.sh $(OUT)/tests/mpi/bench $(BUILD)/bench/mpi.tsv 10
+bench-mpi: $(OUT)/tests/mpi/bench needs-mpi | $(BUILD)/bench/
+	$(Q)MPI_BIND=core tests/mpi/mpirun.sh 2 $< $(BUILD)/bench/mpi.tsv 10
+	$(Q)column -t -s "$$(printf '\t')" $(BUILD)/bench/mpi.tsv
 demo-mpi: needs-mpi $(PROGRAMS)/mpi/digits_mpi
-	$(Q)tests/mpi/demo.sh $(PROGRAMS)/mpi/digits_mpi
+	$(Q)tests/mpi/mpirun.sh 2 $(PROGRAMS)/mpi/digits_mpi

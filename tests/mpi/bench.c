@@ -1,4 +1,4 @@
-/* What data-parallel training costs on two processes pinned to a core each, for tests/mpi/bench.sh:
+/* What data-parallel training costs on two processes pinned to a core each:
  *
  *     mpirun -n 2 --bind-to core bench RESULTS.tsv [ROUNDS [PART]]
  *

@@ -9,70 +9,49 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 shift
 outside=$PWD/tests/outside
+fail() { echo "outside: $*" >&2; exit 1; }
 
-fail() {
-    echo "outside: $*" >&2
-    exit 1
-}
-
-# by_pkg_config NAME ROOT, by_cmake NAME ROOT: builds and runs tests/outside with the installation
-# in ROOT. What pkg-config says is quoted for a shell: hence eval.
-by_pkg_config() {
+# found NAME ROOT: builds and runs tests/outside with the installation in ROOT, by pkg-config and by
+# CMake. What pkg-config says is quoted for a shell: hence eval.
+found() {
     mkdir -p "$folder/$1"
-    found="env PKG_CONFIG_PATH='$2/lib/pkgconfig' pkg-config"
+    flags="env PKG_CONFIG_PATH='$2/lib/pkgconfig' pkg-config"
+    export LD_LIBRARY_PATH="$2/lib"
     eval ${CC:-cc} -std=c99 -Wall -Wextra -pedantic -Werror "'$outside/program.c'" \
-        "$(eval "$found" --cflags --libs normgrad)" -o "'$folder/$1/shared'"
-    LD_LIBRARY_PATH=$2/lib "$folder/$1/shared" || fail "$1: the program with the shared library fails"
-    eval ${CC:-cc} "'$outside/program.c'" "$(eval "$found" --static --cflags --libs normgrad |
+        "$(eval "$flags" --cflags --libs normgrad)" -o "'$folder/$1/shared'"
+    eval ${CC:-cc} "'$outside/program.c'" "$(eval "$flags" --static --cflags --libs normgrad |
         sed "s|-lnormgrad|'$2/lib/libnormgrad.a'|")" -o "'$folder/$1/static'"
-    "$folder/$1/static" || fail "$1: the program with the static library fails"
-    [ -e "$2/lib/libnormgrad-mpi.so" ] || { echo 'skipped: there is no MPI'; return 0; }
-    OMPI_CC=${CC:-cc} MPICH_CC=${CC:-cc} eval ${MPICC:-mpicc} -std=c99 -Wall -Wextra -pedantic -Werror \
-        "'$outside/ranks.c'" "$(eval "$found" --cflags --libs normgrad-mpi normgrad)" -o "'$folder/$1/ranks'"
-    LD_LIBRARY_PATH=$2/lib "$outside/../mpi/mpirun.sh" 2 "$folder/$1/ranks" ||
-        fail "$1: the program on two processes fails"
-}
-
-by_cmake() {
-    command -v cmake >/dev/null || { echo 'skipped: there is no cmake'; return 0; }
+    "$folder/$1/shared" && "$folder/$1/static" || fail "$1: a program built by pkg-config fails"
     mpi=
-    [ ! -e "$2/lib/libnormgrad-mpi.so" ] || mpi=mpi
-    cmake -S "$outside" -B "$folder/$1" -DCMAKE_PREFIX_PATH="$2" -DCOMPONENTS=$mpi \
+    if [ -e "$2/lib/libnormgrad-mpi.so" ]; then
+        mpi=mpi
+        OMPI_CC=${CC:-cc} MPICH_CC=${CC:-cc} eval ${MPICC:-mpicc} -std=c99 -Wall -Wextra -pedantic -Werror \
+            "'$outside/ranks.c'" "$(eval "$flags" --cflags --libs normgrad-mpi normgrad)" -o "'$folder/$1/ranks'"
+        "$outside/../mpi/mpirun.sh" 2 "$folder/$1/ranks" || fail "$1: the program on two processes fails"
+    fi
+    command -v cmake >/dev/null || { echo 'skipped: there is no cmake'; return 0; }
+    cmake -S "$outside" -B "$folder/$1/cmake" -DCMAKE_PREFIX_PATH="$2" -DCOMPONENTS=$mpi \
         -DMPI_C_COMPILER="$(command -v "${MPICC:-mpicc}" || echo no)" >"$folder/cmake.log" 2>&1 &&
-        cmake --build "$folder/$1" >>"$folder/cmake.log" 2>&1 || {
-        cat "$folder/cmake.log" >&2
-        fail "$1: the CMake project does not build"
-    }
-    "$folder/$1/shared" && "$folder/$1/static" || fail "$1: a program built by CMake fails"
-    [ ! -e "$folder/$1/ranks" ] || LD_LIBRARY_PATH=$2/lib "$outside/../mpi/mpirun.sh" 2 "$folder/$1/ranks" ||
-        fail "$1: a program built by CMake fails on two processes"
-    mkdir -p "$folder/older"
-    ! cmake -S "$outside" -B "$folder/older" -DCMAKE_PREFIX_PATH="$2" -DVERSION=0.1 \
-        >"$folder/older.log" 2>&1 && grep -q normgradConfig.cmake "$folder/older.log" ||
-        fail "a program for version 0.1 was given this library"
-    ! cmake -S "$outside" -B "$folder/other" -DCMAKE_PREFIX_PATH="$2" -DCOMPONENTS=other \
-        >"$folder/other.log" 2>&1 && grep -q 'no component other' "$folder/other.log" ||
-        fail "a program was given a component that there is not"
+        cmake --build "$folder/$1/cmake" >>"$folder/cmake.log" 2>&1 || fail "$1: $(cat "$folder/cmake.log")"
+    "$folder/$1/cmake/shared" && "$folder/$1/cmake/static" || fail "$1: a program built by CMake fails"
+}
+# Nothing is left where it was installed.
+uninstalled() {
+    make "$@" >/dev/null
+    [ -z "$(find "$root" ! -type d)" ] || fail "left behind: $(find "$root" ! -type d)"
 }
 
 root="$folder/a place"
-rm -rf "$root" "$folder/moved" "$folder"/by_*
+rm -rf "$root" "$folder/moved" "$folder/tree" "$folder/home" "$folder"/found*
 make "$@" install PREFIX="$root" >"$folder/install.log"
-by_pkg_config by_pkg_config "$root"
-by_cmake by_cmake "$root"
-
-make "$@" uninstall PREFIX="$root" >/dev/null
-[ -z "$(find "$root" ! -type d)" ] || fail "left behind: $(find "$root" ! -type d)"
-
+found found "$root"
+uninstalled "$@" uninstall PREFIX="$root"
 make "$@" install DESTDIR="$root" PREFIX=/usr >"$folder/install.log"
 mv "$root/usr" "$folder/moved"
-by_pkg_config by_pkg_config_moved "$folder/moved"
-by_cmake by_cmake_moved "$folder/moved"
+found found_moved "$folder/moved"
 mv "$folder/moved" "$root/usr"
-make "$@" uninstall DESTDIR="$root" PREFIX=/usr >/dev/null
-[ -z "$(find "$root" ! -type d)" ] || fail "left behind: $(find "$root" ! -type d)"
+uninstalled "$@" uninstall DESTDIR="$root" PREFIX=/usr
 
-rm -rf "$folder/tree" "$folder/home"
 mkdir -p "$folder/tree" "$folder/home"
 ln -s "$PWD"/* "$folder/tree"
 sed -n '/^make install PREFIX=\$HOME\/\.local/,/^```$/p' README.md | sed '$d' >"$folder/lines"

@@ -1,31 +1,19 @@
 #!/bin/sh
 # Runs the suites, each in a process of its own, as many at once as there are processors.
 #
-#     tests/scripts/suites.sh RUNNER              all suites, or the one that CK_RUN_SUITE names
-#     tests/scripts/suites.sh RUNNER --slowest    the ten slowest tests of the last run
+#     tests/scripts/suites.sh RUNNER      all suites, or the one that CK_RUN_SUITE names
 set -eu
 export RUN_UNDER="${RUN_UNDER-}" # valgrind, or nothing
 runner=$1
-logs=$(cd "$(dirname "$runner")" && pwd)/suites # the runner works in a folder of its own
-
-if [ "${2-}" = --slowest ]; then
-    echo 'The slowest tests, with all that they loop over:'
-    awk -F'[<>]' '
-        $2 == "title" { suite = $3 }
-        $2 == "id" { test = suite "." $3 }
-        $2 == "duration" && test { seconds[test] += $3; test = "" }
-        END { for (test in seconds) printf "%8.2f s  %s\n", seconds[test], test }' "$logs"/*.xml |
-        sort -rn | head -n 10
-    exit
-fi
 [ -z "${CK_RUN_SUITE-}" ] || exec $RUN_UNDER "$runner"
 
 # The longest files first: what takes long is not begun last.
+logs=$(dirname "$runner")/suites
 rm -rf "$logs"
 mkdir -p "$logs"
 ls -S tests/*/test_*.c | sed 's|.*/test_||; s|\.c$||' |
     xargs -P "$(getconf _NPROCESSORS_ONLN)" -I % sh -c '
-        CK_RUN_SUITE=% CK_XML_LOG_FILE_NAME="$2/%.xml" $RUN_UNDER "$1" >"$2/%.log" 2>&1 ||
+        CK_RUN_SUITE=% $RUN_UNDER "$1" >"$2/%.log" 2>&1 ||
             { echo "suite %:"; cat "$2/%.log"; touch "$2/%.failed"; }' sh "$runner" "$logs"
 
 grep -h '^skipped: ' "$logs"/*.log | sort | uniq -c | sed 's/^ *\([0-9]*\) skipped: \(.*\)/skipped: \2 (\1 times)/'
