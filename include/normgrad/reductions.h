@@ -31,7 +31,8 @@
 
 NG_BEGIN_C
 
-/* Reductions of x over .axes, by default over all axes.
+/* Reductions of x over .axes, by default over all axes. A row has the same bits alone and among
+ * others; so have columns, but for a single column, which is summed as a row.
  *
  * For .order = HUGE_VAL ng_norm is the largest |x|; for .order = NG_ZERO it is the number of
  * elements that are not 0, without a gradient. Its powers do not overflow.

@@ -212,7 +212,8 @@ struct ng_node {
 };
 
 /* Whether `function` can use its operands: none is NULL, each belongs to this tape or to none, and
- * all have one dtype, float or double. If not, it records the error. */
+ * all have one dtype, float or double. If not, it records the error. The text `function` is to live
+ * as long as the tape: errors name results by it. */
 NG_API bool ng_accepts(const char *function, ng_tape *tape, int count, ng_tensor *const *inputs);
 
 /* A tensor of the tape with uninitialised elements; memory of the tape, for what an op's backward
