@@ -26,10 +26,10 @@
 
 #define NG_NAME_OF(isa) #isa
 #define NG_NAME(isa) NG_NAME_OF(isa)
-#define NG_TABLE_OF(isa, real) ng_table_##isa##_##real
-#define NG_TABLE(isa, real) NG_TABLE_OF(isa, real)
+#define NG_KERNEL_TABLE_OF(isa, real) ng_table_##isa##_##real
+#define NG_KERNEL_TABLE(isa, real) NG_KERNEL_TABLE_OF(isa, real)
 
-const ng_kernels NG_TABLE(ISA, REAL) = {
+const ng_kernels NG_KERNEL_TABLE(ISA, REAL) = {
     NG_NAME(ISA),
 #define X(returns, name, arguments) kernel_##name,
 #include "kernels/kernels.def"
