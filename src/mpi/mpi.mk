@@ -32,7 +32,7 @@ $(MPI_EXAMPLES): $(PROGRAMS)/%: examples/%.c
 $(MPI_TESTS): $(OUT)/%: %.c
 $(MPI_EXAMPLES) $(MPI_TESTS): $(MPI_STATIC) $(STATIC) | $(PROGRAMS)/mpi/ $(OUT)/tests/mpi/ $(OUT)/examples/
 	$(call say,LINK $@)
-	$(Q)$(mpicc) $(if $(findstring tests,$@),-Isrc,-Iexamples/more) $(program)
+	$(Q)$(mpicc) $(if $(findstring tests,$@),-Isrc -Itests,-Iexamples/more) $(program)
 
 ## check-mpi: groups of 1, 2, 3, 4 and 8 processes on MPI: the bits of threads, failures, a killed process
 ## check-mpi-valgrind: a training on two processes under valgrind
