@@ -96,10 +96,50 @@ START_TEST(invariances_are_as_published)
 }
 END_TEST
 
+/* ---- Floats over their whole range ----------------------------------------------------------- */
+
+enum { BATCH_ROWS, BATCH_IMAGES, LAYER, RMS, GROUP, RANGE_NORMS };
+
+static ng_tensor *norm_of(int norm, ng_tensor *x)
+{
+    switch (norm) {
+    case LAYER: return ng_layer_norm(tape, x, NG_NONE, NG_NONE, .eps = NG_ZERO);
+    case RMS: return ng_rms_norm(tape, x, NG_NONE, .eps = NG_ZERO);
+    case GROUP: return ng_group_norm(tape, x, NG_NONE, NG_NONE, .groups = 2, .eps = NG_ZERO);
+    default:
+        return ng_batch_norm(tape, x, NG_NONE, NG_NONE, NG_NONE, NG_NONE, .eps = NG_ZERO,
+                             .training = true);
+    }
+}
+
+/* x 2^exponent has the y of x, and 2^-exponent times its dx: also where 1 / deviation is beyond the
+ * largest float. Subnormal x are exact, because x has whole numbers. */
+START_TEST(a_power_of_two_changes_nothing_over_the_range_of_floats)
+{
+    static const int exponents[] = {-145, -130, -120, -100, -60, 60, 100, 120};
+    const int norm = _i / 8, exponent = exponents[_i % 8];
+    const ng_shape shape = norm == BATCH_IMAGES ? NG_SHAPE(5, 8, 7) : NG_SHAPE(35, 8);
+    ng_tensor *x = normal(NG_F32, shape, 1), *dy = normal(NG_F32, shape, 2);
+    for (int64_t i = 0; i < ng_size(x); i++) ng_set(x, i, round(4 * ng_get(x, i)));
+    ng_tensor *scaled = own(ng_copy_new(x, NG_F32));
+    for (int64_t i = 0; i < ng_size(x); i++) ng_set(scaled, i, ldexp(ng_get(x, i), exponent));
+    ng_require_grad(x), ng_require_grad(scaled);
+    ng_tensor *y = norm_of(norm, x), *other = norm_of(norm, scaled);
+    for (int64_t i = 0; i < ng_size(x); i++)
+        ck_assert_double_eq_tol(ng_get(other, i), ng_get(y, i), 2e-6);
+    if (exponent < -120) return; /* dx is beyond the largest float */
+    ng_tensor *dx = ng_gradient(tape, y, x, .cotangent = dy);
+    ng_tensor *other_dx = ng_gradient(tape, other, scaled, .cotangent = dy);
+    for (int64_t i = 0; i < ng_size(x); i++)
+        ck_assert_double_eq_tol(ldexp(ng_get(other_dx, i), exponent), ng_get(dx, i), 2e-6);
+}
+END_TEST
+
 Suite *invariances_suite(void)
 {
     Suite *suite = suite_create("invariances");
     TCase *tests = add_case(suite, set_up, tear_down);
     add_loops(tests, N_NORMS, invariances_are_as_published);
+    add_loops(tests, 8 * RANGE_NORMS, a_power_of_two_changes_nothing_over_the_range_of_floats);
     return suite;
 }
