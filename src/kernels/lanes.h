@@ -247,8 +247,8 @@ NG_INLINE void add_powers(f64vec s[NG_PARTS], const REAL *x, int64_t count, REAL
 {
     NG_EACH_PART_OF(k, count, NG_LANES)
     {
-        const f64vec source = load_lanes_or(x + k * NG_LANES, in_part(count, k, NG_LANES), shift);
-        const f64vec p = source - (double)shift;
+        const f64vec v = load_lanes_or(x + k * NG_LANES, in_part(count, k, NG_LANES), shift);
+        const f64vec p = v - (double)shift;
         s[k] = square ? fused_f64vec(p, p, s[k]) : s[k] + p;
     }
 }

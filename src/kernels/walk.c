@@ -150,15 +150,15 @@ static void swap_dimensions(ng_walk *walk, int d, int e)
  * operands, or none is in one of them. */
 static bool order_for_tiles(ng_walk *walk)
 {
-    int source = -1, to = -1;
+    int of_a = -1, of_b = -1; /* the contiguous dimension of each operand */
     for (int d = 0; d < walk->rank; d++) {
-        if (walk->a[d] == 1) source = d;
-        if (walk->b[d] == 1) to = d;
+        if (walk->a[d] == 1) of_a = d;
+        if (walk->b[d] == 1) of_b = d;
     }
-    if (source < 0 || to < 0 || source == to || walk->a[to] == 0) return false;
+    if (of_a < 0 || of_b < 0 || of_a == of_b || walk->a[of_b] == 0) return false;
     const int last = walk->rank - 1;
-    swap_dimensions(walk, to, last);
-    swap_dimensions(walk, source == last ? to : source, last - 1);
+    swap_dimensions(walk, of_b, last);
+    swap_dimensions(walk, of_a == last ? of_b : of_a, last - 1);
     return true;
 }
 

@@ -1,5 +1,5 @@
-/* RNN, GRU and LSTM: stacked recurrent ops, in one direction or both; with norms in the cell (Ba,
- * Kiros & Hinton 2016) they are composed of ops. */
+/* RNN, GRU and LSTM: stacked layers, in one direction or both, with norms in the cell (Ba, Kiros &
+ * Hinton 2016) or without. */
 #include "ops/recurrent.h"
 #include "nn/module.h"
 #include <math.h>

@@ -192,7 +192,7 @@ static ng_cell_step cell_step(const cell_attributes *saved, ng_tensor *const *in
                           .gates = saved->gates};
 }
 
-/* The sum that a gradient is added to; memory for nothing where it is not wanted. */
+/* Where the kernel adds a gradient: its slot, or memory that nobody reads if it is not wanted. */
 static void *gradient_sum(ng_tape *tape, ng_slot slot, size_t bytes)
 {
     void *sum = slot.data ? slot.data : ng_tape_memory(tape, bytes);
