@@ -63,21 +63,6 @@ static ng_module *make_network(ng_norm_maker *norm, int64_t features, uint64_t s
     return net;
 }
 
-static double train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape, ng_dataset *train)
-{
-    const int64_t count = ng_dataset_count(train), batch = get_whole(BATCH);
-    const bool single = count > batch && count % batch == 1; /* BatchNorm needs two */
-    double sum = 0, seen = 0;
-    ng_batch b;
-    for (int i = 0; ng_dataset_batch(train, tape, i, batch, &b, .drop_last = single); i++) {
-        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
-        if (ng_backward(tape, loss) || ng_optimizer_step(optimizer)) break;
-        sum += ng_item(loss) * (double)b.size, seen += (double)b.size;
-        ng_tape_reset(tape);
-    }
-    return sum / seen;
-}
-
 typedef struct {
     double loss, accuracy; /* the mean loss of the last five epochs, in per cent */
 } outcome;
@@ -92,10 +77,12 @@ static outcome train(int norm, double lr, uint64_t seed, int run, curve_set *cur
     ng_module *net = make_network(ng_norm_named(norms[norm]), ng_dim(ng_dataset_x(data), 1), seed);
     ng_optimizer *optimizer = make_optimizer(net, lr);
     ng_tape *tape = ng_tape_new();
+    const int64_t count = ng_dataset_count(train), batch = get_whole(BATCH);
+    const bool single = count > batch && count % batch == 1; /* BatchNorm needs two */
     outcome o = {0, 0};
     for (int epoch = 1; epoch <= epochs && !ng_failed(); epoch++) {
         ng_dataset_shuffle(train, seed * 1000 + (uint64_t)epoch);
-        const double loss = train_epoch(net, optimizer, tape, train);
+        const double loss = run_epoch(net, optimizer, tape, train, batch, single);
         if (!isfinite(loss)) o.loss = HUGE_VAL;
         if (!isfinite(loss)) break;
         if (epoch > epochs - last) o.loss += loss / last;

@@ -23,16 +23,6 @@ static option options[] = {
     [OUT] = {"out", "prefix of the .dat and .svg (build/digits_cnn)", .text = ""},
     {0}};
 
-/* Returns a norm for images (count, channels, height, width). */
-static ng_module *norm_of_images(const char *name, int64_t channels)
-{
-    if (strcmp(name, "batch_norm") == 0) return ng_batch_norm_new(channels);
-    if (strcmp(name, "group_norm") == 0) return ng_group_norm_new(4, channels);
-    if (strcmp(name, "layer_norm") == 0) /* over each pixel's channels */
-        return ng_layer_norm_new(channels, .channels_first = true);
-    return ng_norm_none(channels);
-}
-
 /* Adds a convolution and its norm. With a norm it has no bias, since beta replaces it. */
 static void add_convolution(ng_module *net, const char *norm, int64_t in, int64_t out,
                             int64_t stride)
@@ -97,20 +87,11 @@ static double train(const ng_dataset *images, const char *norm, int seed, curve_
     ng_tape *tape = ng_tape_new();
     double accuracy = 0;
     for (int epoch = 1; epoch <= get_whole(EPOCHS); epoch++) {
-        double sum = 0;
-        int count = 0;
-        ng_batch b;
         ng_dataset_shuffle(train, (uint64_t)epoch);
-        for (; ng_dataset_batch(train, tape, count, get_whole(BATCH), &b, .drop_last = true);
-             count++) {
-            ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
-            if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
-            sum += ng_item(loss);
-            ng_tape_reset(tape);
-        }
-        if (!is_finite(sum, norm, epoch)) break;
+        const double loss = run_epoch(net, adam, tape, train, get_whole(BATCH), true);
+        if (!is_finite(loss, norm, epoch)) break;
         accuracy = 100 * ng_evaluate(net, test).accuracy;
-        log_curves(curves, seed, "train_loss val_accuracy", epoch, sum / count, accuracy);
+        log_curves(curves, seed, "train_loss val_accuracy", epoch, loss, accuracy);
         show_progress(epoch, get_whole(EPOCHS), "%s, seed %d, epoch %d", norm, seed, epoch);
     }
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);

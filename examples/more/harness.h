@@ -462,4 +462,71 @@ static inline void draw_letters(const letters *t, ng_tensor *ids, ng_tensor *lab
     ng_touch(ids), ng_touch(labels);
 }
 
+/* ---- Data and losses of several programs ---- */
+
+/* Fills x (count, length, 2) with numbers from [0, 1) and their marks, one mark in each half, and
+ * sums (count, 1) with the sums of the marked two: the adding problem. Always answering 1 gives a
+ * mean squared error of 1/6. */
+static inline void draw_sums(ng_tensor *x, ng_tensor *sums, ng_rng *rng)
+{
+    const int64_t length = ng_dim(x, 1);
+    float *pair = ng_data_f32(x), *sum = ng_data_f32(sums);
+    for (int64_t n = 0; pair && sum && n < ng_dim(x, 0); n++, pair += 2 * length) {
+        const int64_t first = ng_rng_below(rng, length / 2);
+        const int64_t second = length / 2 + ng_rng_below(rng, length / 2);
+        for (int64_t t = 0; t < length; t++) {
+            pair[2 * t] = (float)ng_rng_uniform(rng);
+            pair[2 * t + 1] = t == first || t == second;
+        }
+        sum[n] = pair[2 * first] + pair[2 * second];
+    }
+    ng_touch(x), ng_touch(sums);
+}
+
+/* Returns points (count, 2) on the lines between those of a and of b, at random places. They are
+ * leaves, so that gradients with respect to them exist. */
+static inline ng_tensor *points_between(ng_tape *tape, ng_tensor *a, ng_tensor *b)
+{
+    ng_tensor *share = ng_uniform(tape, ng_dtype_of(a), NG_SHAPE(ng_dim(a, 0), 1), 0, 1);
+    ng_tensor *way = ng_mul(tape, share, ng_sub(tape, b, a));
+    return ng_variable(tape, ng_add(tape, a, way));
+}
+
+/* Records the mean of (|d critic(v) / d v| - 1)^2 over random points v between those of a and of
+ * b. Gulrajani et al. 2017. */
+static inline ng_tensor *gradient_penalty(ng_module *critic, ng_tape *tape, ng_tensor *a,
+                                          ng_tensor *b)
+{
+    ng_tensor *v = points_between(tape, a, b);
+    ng_tensor *slope = ng_gradient(tape, ng_forward(critic, tape, v), v, .record = true);
+    ng_tensor *length = ng_norm(tape, slope, .axes = NG_AXES(1));
+    return ng_mean(tape, ng_square(tape, ng_add_scalar(tape, length, -1)));
+}
+
+/* Returns a norm for images (count, channels, height, width). */
+static inline ng_module *norm_of_images(const char *name, int64_t channels)
+{
+    if (strcmp(name, "batch_norm") == 0) return ng_batch_norm_new(channels);
+    if (strcmp(name, "group_norm") == 0) return ng_group_norm_new(4, channels);
+    if (strcmp(name, "layer_norm") == 0) /* over each pixel's channels */
+        return ng_layer_norm_new(channels, .channels_first = true);
+    return ng_norm_none(channels);
+}
+
+/* Trains a classifier on the whole batches of a data set and, unless `whole`, on what is left.
+ * Returns the mean loss of its samples. */
+static inline double run_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape,
+                               ng_dataset *data, int64_t batch, bool whole)
+{
+    double sum = 0, seen = 0;
+    ng_batch b;
+    for (int i = 0; ng_dataset_batch(data, tape, i, batch, &b, .drop_last = whole); i++) {
+        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
+        if (ng_backward(tape, loss) || ng_optimizer_step(optimizer)) break;
+        sum += ng_item(loss) * (double)b.size, seen += (double)b.size;
+        ng_tape_reset(tape);
+    }
+    return sum / seen;
+}
+
 #endif

@@ -13,24 +13,6 @@ static option options[] = {[STEPS] = {"steps", "training steps", .normal = 2000}
                            [OUT] = {"out", "prefix of the .dat and .svg (build/lstm)", .text = ""},
                            {0}};
 
-/* Fills x (BATCH, LENGTH, 2) with numbers from [0, 1) and their marks, one mark in each half, and
- * sums (BATCH, 1) with the sums of the marked two. Always answering 1 gives a mean squared error of
- * 1/6. */
-static void draw_sums(ng_tensor *x, ng_tensor *sums, ng_rng *rng)
-{
-    float *at = ng_data_f32(x), *sum = ng_data_f32(sums);
-    for (int64_t n = 0; at && sum && n < BATCH; n++, at += 2 * LENGTH) {
-        const int64_t first = ng_rng_below(rng, LENGTH / 2);
-        const int64_t second = LENGTH / 2 + ng_rng_below(rng, LENGTH / 2);
-        for (int64_t t = 0; t < LENGTH; t++) {
-            at[2 * t] = (float)ng_rng_uniform(rng);
-            at[2 * t + 1] = t == first || t == second;
-        }
-        sum[n] = at[2 * first] + at[2 * second];
-    }
-    ng_touch(x), ng_touch(sums);
-}
-
 /* Trains from a seed and logs the mean error of every POINTS-th part. All seeds see the same
  * batches. Returns the last error. */
 static double train(int norm, int run, curve_set *curves)

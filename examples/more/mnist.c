@@ -37,15 +37,6 @@ static ng_dataset *read_images(const char *images, const char *labels)
     return data;
 }
 
-static ng_module *norm_of_images(const char *name, int64_t channels)
-{
-    if (strcmp(name, "batch_norm") == 0) return ng_batch_norm_new(channels);
-    if (strcmp(name, "group_norm") == 0) return ng_group_norm_new(4, channels);
-    if (strcmp(name, "layer_norm") == 0) /* over each pixel's channels */
-        return ng_layer_norm_new(channels, .channels_first = true);
-    return ng_norm_none(channels);
-}
-
 /* Returns the side after a convolution of stride 2. */
 static int64_t halved(int64_t side) { return (side + 1) / 2; }
 

@@ -22,25 +22,6 @@ static ng_tensor *draw_circle(ng_tape *tape, int64_t count)
     return ng_add(tape, center, ng_normal(tape, NG_F32, NG_SHAPE(count, 2), 0, 0.05));
 }
 
-/* Points (count, 2) on the lines between those of a and of b, at random places. They are leaves, so
- * that gradients with respect to them exist. */
-static ng_tensor *points_between(ng_tape *tape, ng_tensor *a, ng_tensor *b)
-{
-    ng_tensor *share = ng_uniform(tape, NG_F32, NG_SHAPE(ng_dim(a, 0), 1), 0, 1);
-    ng_tensor *way = ng_mul(tape, share, ng_sub(tape, b, a));
-    return ng_variable(tape, ng_add(tape, a, way));
-}
-
-/* Records the mean of (|d critic(v) / d v| - 1)^2 over random points v between those of a and of
- * b. */
-static ng_tensor *gradient_penalty(ng_module *critic, ng_tape *tape, ng_tensor *a, ng_tensor *b)
-{
-    ng_tensor *v = points_between(tape, a, b);
-    ng_tensor *slope = ng_gradient(tape, ng_forward(critic, tape, v), v, .record = true);
-    ng_tensor *length = ng_norm(tape, slope, .axes = NG_AXES(1));
-    return ng_mean(tape, ng_square(tape, ng_add_scalar(tape, length, -1)));
-}
-
 static ng_module *make_network(int64_t in, int64_t out, ng_norm_maker *norm, uint64_t seed)
 {
     ng_module *net = ng_sequential_new(ng_linear_new(in, WIDTH), norm(WIDTH), ng_silu_new(),
