@@ -42,12 +42,13 @@ do for [kind in "svg png"] {
     do for [i = 1:4] { unset label 10 + i }
 
     set lmargin at screen 0.445; set rmargin at screen 0.61
-    set ylabel "variance times batch size"
+    set ylabel "variance times batch size" offset 1,0
     eval headline("Variance of gradient × size")
     set xrange [139:3.7]
     set xtics (4, 8, 16, 32, 64, 128)
     set yrange [*:*]
     set ytics auto
+    set format y powers
     set label 2 "BatchNorm" at graph 0.97, graph 0.84 right tc ls 12
     set label 3 "ghosts of 8" at graph 0.04, graph 0.73 tc ls 12
     set label 4 "LayerNorm" at graph 0.97, graph 0.16 right tc ls 13
@@ -55,9 +56,10 @@ do for [kind in "svg png"] {
          for [i = 1:3] data index kinds[i] using "size":"variance" with linespoints ls kind_style[i] dt kind_dash[i]
     unset label 2; unset label 3; unset label 4
     unset logscale y
+    set format y "%g"
 
     set lmargin at screen 0.68; set rmargin at screen 0.83
-    set ylabel "right answers (%)"
+    set ylabel "right answers (%)" offset 0,0
     eval headline("BatchNorm with workers: right, %")
     set xlabel "workers"
     set xrange [0.9:17.8]

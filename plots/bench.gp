@@ -36,8 +36,8 @@ do for [kind in "svg png"] {
     set ytics scale 0
     set grid xtics ytics ls 9
     set border 1
-    set key at graph 0, screen 1 - 48.0 / height left horizontal reverse Left samplen 1
+    do for [e = 1:3] { set label 10 + e "as ".name[e] at graph 0.02 + 0.25 * (e - 1), screen 1 - 52.0 / height tc ls 11 + e point ls 1 + e ps 1.3 offset 1,0 }
     set arrow 1 from 1, graph 0 to 1, graph 1 nohead lw 1.4 lc rgb ink
     plot for [e = 1:3] data every ::1 using 1 + e:(-column(0)):yticlabels(1) \
-             with points ls 1 + e ps 1.3 title "as ".name[e]
+             with points ls 1 + e ps 1.3
 }

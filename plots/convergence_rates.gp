@@ -21,14 +21,14 @@ do for [kind in "svg png"] {
     set xrange [0.3:9.7]
     set xtics ("gradient\ndescent" place(2.5, 1), "Adam" place(2.5, 2)) scale 0
     set ylabel "steps"
-    eval panel(0.07, 0.31, "Steps to a training loss of 0.1")
+    eval panel(0.07, 0.30, "Steps to a training loss of 0.1")
     set yrange [0:1.08 * most]
     do for [i = 1:4] { set label 10 + i names[i] at graph 0.6, graph 1.02 - 0.07 * i tc ls 10 + i point ls i offset 1,0 }
     plot for [k = 1:2] for [i = 1:4] data index "steps, ".kinds[k] using (place(i, k)):(column("norm") == i - 1 ? \
              column("steps") : NaN):"steps_low":"steps_high" with yerrorbars ls i lw 2.2 ps 1.3
 
-    set ylabel "learning rate"
-    eval panel(0.405, 0.62, "Highest learning rate that trains")
+    set ylabel "learning rate" offset 1,0
+    eval panel(0.415, 0.63, "Highest learning rate that trains")
     set xtics ("2 layers" place(2.5, 1), "8 layers" place(2.5, 2))
     set logscale y 2
     set yrange [0.04:12]
@@ -37,7 +37,7 @@ do for [kind in "svg png"] {
              (column("norm") == i - 1 ? column("rate") : NaN):"rate_low":"rate_high" with yerrorbars ls i lw 2.2 ps 1.3
     unset logscale y
 
-    set ylabel "seconds"
+    set ylabel "seconds" offset 0,0
     eval panel(0.70, 0.985, "The team, raw inputs: seconds too late")
     set xrange [1:passes]
     set xtics auto scale 0.6

@@ -33,7 +33,7 @@ do for [kind in "svg png"] {
     unset label 1
 
     set ylabel "mean move of the percentiles"
-    eval panel(0.325, 0.49, "Drift of the inputs")
+    eval panel(0.345, 0.50, "Drift of the inputs")
     set yrange [0:1.05 * most]
     gap = 0.07
     do for [i = 1:5] { ends[i] = drift[i] / (1.05 * most) }
@@ -43,7 +43,7 @@ do for [kind in "svg png"] {
          for [i = 1:5] data index names[i] using "epoch":"drift" with linespoints ls i @MARKED
 
     set ylabel "range of the loss"
-    eval panel(0.70, 0.87, "Range of the loss along the gradient")
+    eval panel(0.69, 0.85, "Range of the loss along the gradient")
     set logscale y
     set format y powers
     set yrange [*:*]

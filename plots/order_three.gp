@@ -19,7 +19,7 @@ do for [kind in "svg png"] {
     set xtics 1
     set xlabel "order of the derivative" offset 0,0.4
     do for [n = 1:3] {
-        eval panel(0.075 + 0.315 * (n - 1), 0.345 + 0.315 * (n - 1), norms[n])
+        eval panel(0.095 + 0.31 * (n - 1), 0.355 + 0.31 * (n - 1), norms[n])
         if (n == 1) {
             set ylabel "relative error"; set ytics 1e4; set format y powers
         } else { unset ylabel; set format y "" }

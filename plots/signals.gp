@@ -11,7 +11,7 @@ stats data index "BatchNorm, wide" using (deep = column("layer"), 1) nooutput
 array series[2] = ["activation", "gradient"]
 array titles[2] = ["Activations at the start (r.m.s.)", "Gradients at the start (r.m.s.)"]
 first(c) = 0.08 + 0.49 * c
-last(c) = first(c) + 0.34
+last(c) = first(c) + 0.31
 
 do for [kind in "svg png"] {
     eval canvas(kind, out, 1200, 860, 0.59, 0.93)
