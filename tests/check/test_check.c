@@ -68,10 +68,8 @@ START_TEST(every_op_has_right_gradients)
         expect_in_every_mode(&narrow, sides[side], 3);
     }
 }
-END_TEST
 
 START_TEST(every_layer_has_right_gradients) { expect_in_every_mode(layer_case(_i), "", 1); }
-END_TEST
 
 /* ---- No false alarm ------------------------------------------------------------------------ */
 
@@ -136,7 +134,6 @@ START_TEST(right_gradients_pass_for_difficult_functions)
         ck_assert_double_lt(report.relative_error, fmax(1e-8, sound[_i].tolerance));
     }
 }
-END_TEST
 
 /* ---- Planted faults ------------------------------------------------------------------------
  *
@@ -262,7 +259,6 @@ START_TEST(a_planted_fault_is_caught_and_named)
         }
     }
 }
-END_TEST
 
 START_TEST(a_planted_fault_is_caught_in_every_mode_and_order)
 {
@@ -276,7 +272,6 @@ START_TEST(a_planted_fault_is_caught_in_every_mode_and_order)
         }
     }
 }
-END_TEST
 
 START_TEST(one_percent_is_caught_at_any_seed_and_scale)
 {
@@ -297,7 +292,6 @@ START_TEST(one_percent_is_caught_at_any_seed_and_scale)
         }
     }
 }
-END_TEST
 
 START_TEST(the_report_names_the_worst_element)
 {
@@ -313,7 +307,6 @@ START_TEST(the_report_names_the_worst_element)
     assert_close(report.absolute_error, 0.01 * fabs(report.numeric), 1e-6);
     ck_assert_double_lt(report.error_estimate, 1e-9 * fabs(report.numeric));
 }
-END_TEST
 
 /* y = 1e6 a + 1e-4 b. The gradient of b is too large by the factor 1 + *context. */
 static void unequal_gradient(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -345,7 +338,6 @@ START_TEST(each_input_has_its_own_scale)
     expect_says(report, "the worst in input 2");
     ck_assert_str_eq(report.counts, "input 1: right; input 2: 2 of 2 wrong");
 }
-END_TEST
 
 /* ---- Limits, from both sides -----------------------------------------------------------------
  *
@@ -492,7 +484,6 @@ START_TEST(what_is_within_the_limits_passes_and_what_is_beyond_does_not)
                       (int)report.kinks);
     }
 }
-END_TEST
 
 START_TEST(a_factor_is_named_with_its_sign_and_in_full)
 {
@@ -511,7 +502,6 @@ START_TEST(a_factor_is_named_with_its_sign_and_in_full)
         expect_says(ng_check_function(pointwise_call, &one, 1, .context = &f), rows[i].says);
     }
 }
-END_TEST
 
 /* ---- Noise ----------------------------------------------------------------------------------- */
 
@@ -570,7 +560,6 @@ START_TEST(noise_is_told_from_an_error)
                   noisy[_i].what, sure);
     slope_off = 0;
 }
-END_TEST
 
 START_TEST(float32_inside_passes_with_a_tolerance)
 {
@@ -581,7 +570,6 @@ START_TEST(float32_inside_passes_with_a_tolerance)
         expect_passed(report, "sin x in float32");
     }
 }
-END_TEST
 
 /* ---- Two orders, one report ----------------------------------------------------------------- */
 
@@ -602,7 +590,6 @@ START_TEST(order_2_sees_what_is_wrong_at_order_1)
     spec.call = flipped_square;
     expect_says(check_case(&spec, (ng_check_options){.order = 2}), "the sign is flipped");
 }
-END_TEST
 
 START_TEST(order_2_compares_the_derivatives_of_both_orders)
 {
@@ -617,7 +604,6 @@ START_TEST(order_2_compares_the_derivatives_of_both_orders)
         ck_assert_double_ge(both.relative_error, first.relative_error);
     }
 }
-END_TEST
 
 /* ---- Faults of the second order ------------------------------------------------------------ */
 
@@ -687,7 +673,6 @@ START_TEST(a_fault_of_second_order_only_is_caught_there)
         }
     }
 }
-END_TEST
 
 /* y = x^2 by an op whose rule writes its result without ops, or which has a kernel alone, or whose
  * kernel and rule differ. */
@@ -721,7 +706,6 @@ START_TEST(the_cure_for_order_2_fits_what_the_op_has)
     ck_assert(_i == 1 || !strstr(report.message, "definition"));
     ck_assert(_i == 1 || !strstr(report.hint, "definition"));
 }
-END_TEST
 
 /* ---- Faults that show in some passes only -------------------------------------------------- */
 
@@ -784,7 +768,6 @@ START_TEST(a_fault_that_shows_in_some_passes_only_is_caught)
             expect_says(report, says[_i]);
     }
 }
-END_TEST
 
 /* The same with a rule that needs both gradients to be wanted. */
 static void leaning_rule(ng_tape *tape, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -812,7 +795,6 @@ START_TEST(a_fault_of_a_gradient_recorded_alone_is_caught)
                     "where it is recorded and asked for alone");
     }
 }
-END_TEST
 
 CALL(large_and_nearly_square,
      ng_add(tape, ng_square(tape, in[0]),
@@ -831,7 +813,6 @@ START_TEST(backward_and_definition_agree_to_1e_9)
     expect_says(report, ".backward and .definition of nearly square");
     expect_says(report, "the gradient of input 2");
 }
-END_TEST
 
 /* ---- What is no derivative ----------------------------------------------------------------- */
 
@@ -867,7 +848,6 @@ START_TEST(what_gives_other_bits_fails)
     ng_check_report report = ng_check_function(resized, &x, 1, .context = &calls);
     ck_assert(!report.passed);
 }
-END_TEST
 
 START_TEST(what_cannot_be_checked_says_why)
 {
@@ -928,7 +908,6 @@ START_TEST(what_cannot_be_checked_says_why)
     expect_says(ng_check_module(module, x, 1, .context = x), "there is a .context");
     expect_says(ng_check_module(module, x, 2), "2 inputs, but .names gives none");
 }
-END_TEST
 
 START_TEST(options_without_meaning_are_refused)
 {
@@ -961,7 +940,6 @@ START_TEST(options_without_meaning_are_refused)
         expect_says(check_case(op_case(0), options), wrong[i].says);
     }
 }
-END_TEST
 
 /* ---- Nothing is left behind ------------------------------------------------------------------ */
 
@@ -979,7 +957,6 @@ START_TEST(a_failure_inside_a_check_is_not_left_on_record)
     ck_assert_int_eq(ng_failures(), 1);
     assert_error(NG_EIO, "an earlier one");
 }
-END_TEST
 
 /* ---- Kinks --------------------------------------------------------------------------------- */
 
@@ -1001,7 +978,6 @@ START_TEST(a_kink_is_told_from_an_error)
     expect_says(report, "at a kink");
     ck_assert_int_eq(report.kinks, 4);
 }
-END_TEST
 
 START_TEST(a_kink_near_by_is_stepped_around)
 {
@@ -1013,7 +989,6 @@ START_TEST(a_kink_near_by_is_stepped_around)
         ck_assert_int_eq(report.kinks, 0);
     }
 }
-END_TEST
 
 CALL(rectified_product, ng_mul(tape, ng_relu(tape, spoil_gradient(tape, in[0], ZEROED)), in[1]))
 CALL(right_rectified_product, ng_mul(tape, ng_relu(tape, in[0]), in[1]))
@@ -1041,7 +1016,6 @@ START_TEST(an_input_that_is_at_kinks_alone_has_not_passed_whatever_the_others)
         ng_check_function(right_rectified_product, in, 2, .mode = NG_CHECK_FAST);
     expect_says(report, "input 1 stands at a kink");
 }
-END_TEST
 
 /* ---- What is held fixed -------------------------------------------------------------------- */
 
@@ -1082,7 +1056,6 @@ START_TEST(buffers_are_put_back_before_each_run_and_parameters_of_1_are_drawn)
         ck_assert_double_eq(ng_get(self->gain, i), 1);
     }
 }
-END_TEST
 
 /* ---- What is detached ---------------------------------------------------------------------- */
 
@@ -1136,7 +1109,6 @@ START_TEST(a_value_detached_by_mistake_is_reported_and_wrong_if_it_moves)
         expect_passed(check_naive((detached_parts){0}, options), "a norm with nothing detached");
     }
 }
-END_TEST
 
 START_TEST(a_constant_by_definition_is_held_fixed_either_way)
 {
@@ -1149,7 +1121,6 @@ START_TEST(a_constant_by_definition_is_held_fixed_either_way)
         ck_assert_int_eq(report.constants, 2);
     }
 }
-END_TEST
 
 CALL(stable_softmax, ng_exp(tape, ng_sub(tape, in[0],
                                          ng_max(tape, ng_detach(tape, in[0]), .axes = NG_AXES(-1),
@@ -1186,7 +1157,6 @@ START_TEST(what_is_only_compared_or_cancels_does_not_count_as_held_fixed)
     expect_passed(report, "half a softmax");
     ck_assert_int_eq(report.detached, 1);
 }
-END_TEST
 
 /* A value that was not recorded: detached, and not. */
 static ng_tensor *square_in_the_dark(ng_tape *tape, ng_tensor *x)
@@ -1208,7 +1178,6 @@ START_TEST(what_was_not_recorded_counts_where_it_is_detached_and_fails_where_not
     ck_assert_msg(strstr(report.detached_value, "a value (5,)"), "%s", report.detached_value);
     expect_says(ng_check_function(only_unrecorded, &x, 1), "wrong");
 }
-END_TEST
 
 START_TEST(modules_that_detach_on_purpose_say_so)
 {
@@ -1228,7 +1197,6 @@ START_TEST(modules_that_detach_on_purpose_say_so)
     }
     ck_assert_int_eq(found, 5);
 }
-END_TEST
 
 /* ---- Functions that take gradients themselves ---------------------------------------------- */
 
@@ -1281,7 +1249,6 @@ START_TEST(a_gradient_penalty_checks_at_both_orders)
         ck_assert_int_eq(report.detached, 0); /* what gradient rules detach does not count */
     }
 }
-END_TEST
 
 START_TEST(a_gradient_that_is_not_recorded_is_named)
 {
@@ -1296,7 +1263,6 @@ START_TEST(a_gradient_that_is_not_recorded_is_named)
         ng_clear_error();
     }
 }
-END_TEST
 
 /* ---- Modules ------------------------------------------------------------------------------- */
 
@@ -1378,7 +1344,6 @@ START_TEST(a_module_is_given_back_bit_for_bit)
     ck_assert(ng_module_child(module, 4)->frozen);
     free_snapshot(&before);
 }
-END_TEST
 
 static ng_tensor *layer_call(ng_tape *tape, ng_tensor *const *in, void *context)
 {
@@ -1404,7 +1369,6 @@ START_TEST(no_check_of_a_function_moves_running_statistics)
         free_snapshot(&before);
     }
 }
-END_TEST
 
 CALL(weighted, ng_mul(tape, in[0], in[1]))
 
@@ -1419,7 +1383,6 @@ START_TEST(inputs_stay_as_they_are_and_constants_are_not_checked)
     assert_same_bits(in[0], before);
     ck_assert(!ng_requires_grad(in[0]));
 }
-END_TEST
 
 /* ---- Print --------------------------------------------------------------------------------- */
 
@@ -1448,7 +1411,6 @@ START_TEST(a_report_prints_one_line_and_two_more_where_it_failed)
     ck_assert_ptr_nonnull(strstr(text, "FAILED"));
     free(text);
 }
-END_TEST
 
 /* ---- Out of memory ------------------------------------------------------------------------- */
 
@@ -1487,7 +1449,6 @@ START_TEST(every_allocation_may_fail)
     ck_assert_int_gt(allowed, 20);
     free_snapshot(&before);
 }
-END_TEST
 
 Suite *check_suite(void)
 {

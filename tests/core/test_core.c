@@ -25,7 +25,6 @@ START_TEST(the_first_failure_stays_and_the_later_ones_are_counted)
     ng_fail(NG_ESHAPE, "the next cause");
     assert_error(NG_ESHAPE, "the next cause");
 }
-END_TEST
 
 START_TEST(a_status_is_that_of_its_own_failure)
 {
@@ -37,7 +36,6 @@ START_TEST(a_status_is_that_of_its_own_failure)
     assert_error(NG_EIO, "the cause");
     ck_assert_int_eq(ng_newest_status(), NG_OK);
 }
-END_TEST
 
 START_TEST(a_wrong_range_or_deviation_is_an_error)
 {
@@ -53,7 +51,6 @@ START_TEST(a_wrong_range_or_deviation_is_an_error)
     assert_refused(ng_normal_new(NG_F32, NG_SHAPE(2), 0, -1, &rng));
     assert_values(x, 0, 1, 1);
 }
-END_TEST
 
 START_TEST(an_option_of_0_is_the_default_and_ng_zero_is_0)
 {
@@ -64,7 +61,6 @@ START_TEST(an_option_of_0_is_the_default_and_ng_zero_is_0)
     ck_assert_double_eq(ng_option(ng_exactly(-0.0), 5), 0);
     ck_assert_double_eq(ng_option(ng_exactly(3), 5), 3);
 }
-END_TEST
 
 static void *fails_elsewhere(void *unused)
 {
@@ -79,7 +75,6 @@ START_TEST(error_record_belongs_to_its_thread)
     pthread_join(thread, NULL);
     ck_assert(!ng_failed());
 }
-END_TEST
 
 /* The innermost module, which comes first, is named. */
 START_TEST(an_error_is_located_once)
@@ -107,7 +102,6 @@ START_TEST(an_error_is_located_once)
     ck_assert_uint_eq(strlen(ng_error_text()), NG_ERROR_BYTES - 1);
     ng_clear_error();
 }
-END_TEST
 
 START_TEST(a_restored_record_counts_the_failures_since)
 {
@@ -124,7 +118,6 @@ START_TEST(a_restored_record_counts_the_failures_since)
     ck_assert_int_eq(ng_failures(), 3);
     assert_error(NG_EIO, "the only one");
 }
-END_TEST
 
 START_TEST(every_status_has_a_name)
 {
@@ -134,7 +127,6 @@ START_TEST(every_status_has_a_name)
     ck_assert_str_eq(ng_status_name((ng_status)(NG_ENULL + 1)), "unknown status");
     ck_assert_str_eq(ng_status_name((ng_status)-1), "unknown status");
 }
-END_TEST
 
 /* ---- Shapes ------------------------------------------------------------------------------- */
 
@@ -147,7 +139,6 @@ START_TEST(shape_prints_as_python_does)
     const ng_shape widest = NG_SHAPE(m, m, m, m, m, m, m, m);
     ck_assert_uint_eq(strlen(ng_shape_print(widest).text), 8 * 20 + 7 * 2 + 2);
 }
-END_TEST
 
 START_TEST(broadcasting_follows_numpy)
 {
@@ -171,7 +162,6 @@ START_TEST(broadcasting_follows_numpy)
     ck_assert(!ng_shape_broadcast("ng_add", NG_SHAPE(3, 4), NG_SHAPE(5), &y));
     assert_error(NG_ESHAPE, "ng_add");
 }
-END_TEST
 
 /* Shapes that are impossible stay so with a dimension of 0. */
 START_TEST(impossible_shapes_are_refused)
@@ -190,7 +180,6 @@ START_TEST(impossible_shapes_are_refused)
     assert_fails(ng_zeros_new((ng_dtype)7, NG_SHAPE(1)), NG_EDTYPE);
     ck_assert_int_eq(ng_size(own(ng_zeros_new(NG_F32, NG_SHAPE(0, INT64_MAX / 8)))), 0);
 }
-END_TEST
 
 /* ---- Tensors ------------------------------------------------------------------------------ */
 
@@ -204,7 +193,6 @@ START_TEST(tensors_hold_the_given_values)
     assert_values(own(ng_ones_new(NG_F32, NG_SHAPE(2))), 0.0, 1, 1);
     assert_close(ng_item(own(ng_full_new(NG_F32, NG_SCALAR, 2.5))), 2.5, 0);
 }
-END_TEST
 
 START_TEST(wrong_access_is_an_error)
 {
@@ -231,7 +219,6 @@ START_TEST(wrong_access_is_an_error)
     assert_fails(ng_grad(x), NG_EGRAD);
     assert_fails(ng_fill(NG_NONE, 0), NG_EVALUE);
 }
-END_TEST
 
 START_TEST(integers_are_rounded_and_saturate)
 {
@@ -242,14 +229,12 @@ START_TEST(integers_are_rounded_and_saturate)
                                 INT64_MIN, INT64_MIN, 0,         -(INT64_C(1) << 62) - 1024};
     for (int i = 0; i < 8; i++) ck_assert_int_eq(ng_data_i64(x)[i], expected[i]);
 }
-END_TEST
 
 START_TEST(data_is_aligned_to_cache_lines)
 {
     for (int64_t n = 1; n < 40; n++)
         ck_assert_uint_eq((uintptr_t)ng_data_f32(own(ng_zeros_new(NG_F32, NG_SHAPE(n)))) % 64, 0);
 }
-END_TEST
 
 static void expect_printed(ng_tensor *x, int digits, const char *expected)
 {
@@ -283,7 +268,6 @@ START_TEST(tensors_print_readably)
         ng_tensor_free(scalar);
     }
 }
-END_TEST
 
 /* ---- Random numbers ----------------------------------------------------------------------- */
 
@@ -298,7 +282,6 @@ START_TEST(generator_is_xoshiro256plusplus_and_seeds_differ)
     ck_assert_uint_eq(ng_rng_next(&b), drawn);
     ck_assert_uint_ne(ng_rng_next(&other), drawn);
 }
-END_TEST
 
 /* Sample moments of n draws are within 5 of their standard deviations. */
 START_TEST(distributions_have_their_moments)
@@ -319,7 +302,6 @@ START_TEST(distributions_have_their_moments)
     for (int i = 0; i < 7; i++)
         assert_near((double)counts[i], (double)N / 7.0, 5 * sqrt((double)N * 6.0 / 49));
 }
-END_TEST
 
 START_TEST(whole_numbers_of_a_wide_range_have_all_their_bits)
 {
@@ -338,7 +320,6 @@ START_TEST(whole_numbers_of_a_wide_range_have_all_their_bits)
         ck_assert(upper > 420 && upper < 580);
     }
 }
-END_TEST
 
 START_TEST(an_array_is_read_by_its_type)
 {
@@ -365,7 +346,6 @@ START_TEST(an_array_is_read_by_its_type)
         ck_assert(ng_get(own(ng_tensor_from_array(NG_F64, shape, untyped)), 0) == 1.5);
     }
 }
-END_TEST
 
 START_TEST(an_array_may_hold_arrays)
 {
@@ -375,7 +355,6 @@ START_TEST(an_array_may_hold_arrays)
     assert_values(own(ng_tensor_from_array(NG_I64, NG_SHAPE(8), four)), 0, 1, 2, 3, 4, 5, 6, 7, 8);
     assert_values(own(ng_tensor_from_array(NG_F32, NG_SHAPE(3), two[1])), 0, 4, 5, 6);
 }
-END_TEST
 
 /* The length of an array is known, also that of variable length; that of a pointer is not. */
 static ng_tensor *from_parameter(const double array[4])
@@ -397,7 +376,6 @@ START_TEST(the_length_of_an_array_is_that_of_the_shape)
     assert_values(own(ng_tensor_from_array(NG_F64, NG_SHAPE(3), &array[1])), 0, 2, 3, 4);
     assert_values(own(from_parameter(array)), 0, 1, 2, 3);
 }
-END_TEST
 
 /* The bound is 3/8 of 2^64. A plain remainder would draw the lower two thirds of the range 3/4 of
  * the time. */
@@ -419,7 +397,6 @@ START_TEST(numbers_below_a_large_bound_are_fair)
     ck_assert_int_eq(ng_rng_below(&rng, -5), -1);
     assert_error(NG_EVALUE, "ng_rng_below");
 }
-END_TEST
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
@@ -442,7 +419,6 @@ START_TEST(arena_settles_into_one_block)
     ng_arena_release(&arena);
     ck_assert_int_eq(allocations_live(), 0);
 }
-END_TEST
 
 /* The numbers of ng_tape_used: multiples of 16 bytes, and blocks of 64 KB or more. */
 START_TEST(arena_counts_what_it_holds)
@@ -477,7 +453,6 @@ START_TEST(arena_counts_what_it_holds)
     ck_assert_int_eq(arena.kept, 0);
 #endif
 }
-END_TEST
 
 /* Up to 64 MB are read as they were until the reset after the next. */
 START_TEST(arena_keeps_replaced_blocks_for_one_round)
@@ -501,7 +476,6 @@ START_TEST(arena_keeps_replaced_blocks_for_one_round)
     ck_assert_int_eq(allocations_live(), 0);
 #endif
 }
-END_TEST
 
 /* A new block is as large as all before it, or without memory for that as large as needed. */
 START_TEST(arena_asks_for_less_if_more_is_refused)
@@ -515,7 +489,6 @@ START_TEST(arena_asks_for_less_if_more_is_refused)
     ng_arena_release(&arena);
     ck_assert(!ng_failed());
 }
-END_TEST
 
 /* Sizes whose product overflows, with or without padding. */
 START_TEST(sizes_that_overflow_are_out_of_memory)
@@ -535,7 +508,6 @@ START_TEST(sizes_that_overflow_are_out_of_memory)
     ck_assert_ptr_null(ng_allocate_quietly(SIZE_MAX - 63));
     ck_assert(!ng_failed());
 }
-END_TEST
 
 START_TEST(a_tensor_without_memory_leaks_nothing)
 {
@@ -547,7 +519,6 @@ START_TEST(a_tensor_without_memory_leaks_nothing)
         ck_assert_int_eq(allocations_live(), 0);
     }
 }
-END_TEST
 
 Suite *core_suite(void)
 {

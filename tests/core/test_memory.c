@@ -83,7 +83,6 @@ START_TEST(training_with_each_optimizer_allocates_nothing_once_warm)
     assert_ok(status);
     assert_none_allocated_since(warm);
 }
-END_TEST
 
 /* ---- Every allocation refused --------------------------------------------------------------- */
 
@@ -201,7 +200,6 @@ START_TEST(a_run_that_is_refused_memory_leaks_nothing_and_can_go_on)
     ck_assert_int_eq(run(&result), NG_OK);
     expect_same_outcome(&first, &result);
 }
-END_TEST
 
 /* ---- Every layer ---------------------------------------------------------------------------- */
 
@@ -219,7 +217,6 @@ START_TEST(a_layer_is_built_whole_or_not_at_all)
         }
     }
 }
-END_TEST
 
 /* A layer of the table and its inputs, ready for training. */
 typedef struct {
@@ -284,7 +281,6 @@ START_TEST(training_a_layer_allocates_nothing_once_warm)
     assert_none_allocated_since(warm);
     trainee_free(t), ng_tape_free(on);
 }
-END_TEST
 
 /* In evaluation mode: in training, BatchNorm and dropout change state in a forward pass that may
  * fail later. */
@@ -309,7 +305,6 @@ START_TEST(a_layers_step_that_was_refused_memory_has_the_same_bits)
         ck_assert_int_eq(allocations_live(), 0);
     }
 }
-END_TEST
 
 Suite *memory_suite(void)
 {

@@ -137,7 +137,6 @@ START_TEST(null_is_an_error_that_names_the_function)
         ng_clear_error();
     }
 }
-END_TEST
 
 /* ---- The list is complete ------------------------------------------------------------------ */
 
@@ -184,7 +183,6 @@ START_TEST(every_function_that_takes_a_pointer_has_a_row)
 {
     ck_assert_int_gt(declarations_that(takes_pointer_and_has_row), 80);
 }
-END_TEST
 
 Suite *nulls_suite(void)
 {

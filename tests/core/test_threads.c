@@ -63,7 +63,6 @@ START_TEST(every_unit_is_done_once_in_whole_grains)
         for (int64_t units = 0; units <= MOST_UNITS; units += 1 + units * 2)
             for (int64_t grain = 1; grain <= units + 1; grain *= 3) expect_each_once(units, grain);
 }
-END_TEST
 
 static void share_again(const void *arguments, int64_t begin, int64_t end)
 {
@@ -81,7 +80,6 @@ START_TEST(a_loop_inside_a_loop_is_done_once_per_call)
     ng_share(share_again, NULL, 50, 1, INT64_MAX);
     for (int i = 0; i < 100; i++) ck_assert_int_eq(times[i], 50);
 }
-END_TEST
 
 /* ---- A network whose step has loops of every kind ------------------------------------------ */
 
@@ -176,7 +174,6 @@ START_TEST(training_has_the_same_bits_for_any_number_of_threads)
     }
     of_training = OF_adam, in_training = NG_F32;
 }
-END_TEST
 
 /* ---- The number of threads ------------------------------------------------------------------ */
 
@@ -224,7 +221,6 @@ START_TEST(the_number_of_threads_is_bounded)
         ck_assert_int_eq(ng_threads(), 3);
     }
 }
-END_TEST
 
 START_TEST(the_default_is_omp_num_threads_or_the_processors)
 {
@@ -246,7 +242,6 @@ START_TEST(the_default_is_omp_num_threads_or_the_processors)
     }
     unsetenv("OMP_NUM_THREADS");
 }
-END_TEST
 
 #ifdef __linux__
 START_TEST(one_usable_processor_is_one_thread)
@@ -264,7 +259,6 @@ START_TEST(one_usable_processor_is_one_thread)
     sched_setaffinity(0, sizeof before, &before);
     ck_assert_int_eq(count, 1);
 }
-END_TEST
 #endif
 
 START_TEST(a_small_network_starts_no_thread)
@@ -278,7 +272,6 @@ START_TEST(a_small_network_starts_no_thread)
     assert_ok(ng_backward(small, ng_sum(small, ng_forward(net, small, x))));
     expect_running(before);
 }
-END_TEST
 
 START_TEST(threads_are_started_for_large_work_and_ended_with_their_number)
 {
@@ -292,7 +285,6 @@ START_TEST(threads_are_started_for_large_work_and_ended_with_their_number)
         }
     }
 }
-END_TEST
 
 static bool has_niceness(const char *thread, int niceness)
 {
@@ -327,7 +319,6 @@ START_TEST(helpers_are_nicer_than_their_process_and_take_no_signals)
     expect_threads(has_niceness, own, own < NICEST ? before : before + 2);
     expect_threads(blocks_signals, 0, deaf + 2);
 }
-END_TEST
 
 /* ---- A system that gives no threads, or little memory ---------------------------------------- */
 
@@ -346,7 +337,6 @@ START_TEST(fewer_threads_than_wanted_are_no_error)
     expect_each_once(MOST_UNITS, 1);
     expect_running(before + 4);
 }
-END_TEST
 
 /* The product (m, k) by (k, n) of matrices that are large enough for packing, in four layouts. */
 static void multiply(int layout, ng_dtype dtype, ng_tensor *a, ng_tensor *b, ng_tensor *c)
@@ -378,7 +368,6 @@ START_TEST(a_product_without_memory_for_packing_has_the_same_bits)
     ck_assert(!ng_failed());
     assert_same_bits(packed, bare);
 }
-END_TEST
 
 /* ---- Small stacks --------------------------------------------------------------------------- */
 
@@ -412,7 +401,6 @@ START_TEST(a_thread_with_a_small_stack_can_multiply)
     run_on_stack(65536, multiply_once, x);
     assert_close(ng_get(x[2], 12345), 300, 1e-6);
 }
-END_TEST
 
 /* Sanitizers need more stack. */
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -431,7 +419,6 @@ START_TEST(a_thread_with_a_small_stack_can_check_attention)
 {
     run_on_stack(131072 - 8192, check_attention, NULL);
 }
-END_TEST
 #endif
 
 static void *print_summary(void *net)
@@ -451,7 +438,6 @@ START_TEST(a_thread_with_a_small_stack_can_print_the_deepest_network)
     ck_assert(!ng_failed());
     ng_module_free(net);
 }
-END_TEST
 
 /* ---- Programs with threads of their own ------------------------------------------------------ */
 
@@ -485,7 +471,6 @@ START_TEST(networks_trained_at_once_have_the_bits_of_one_trained_alone)
         ck_assert(!trainees[i].failed && trainees[i].sum == alone[i]);
     }
 }
-END_TEST
 
 static void *change_threads(void *stop)
 {
@@ -507,7 +492,6 @@ START_TEST(the_number_of_threads_may_change_while_others_train)
     pthread_join(thread, NULL);
     ck_assert_uint_eq(sum, alone);
 }
-END_TEST
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
@@ -556,7 +540,6 @@ START_TEST(a_child_of_a_busy_parent_trains)
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
 }
-END_TEST
 
 static void *set_threads_until(void *stop)
 {
@@ -588,7 +571,6 @@ START_TEST(a_child_has_a_free_pool_whatever_held_it_at_the_fork)
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
 }
-END_TEST
 
 Suite *threads_suite(void)
 {

@@ -56,7 +56,6 @@ START_TEST(sums_have_the_bits_of_one_tree)
     sum_plan plans[] = {{NG_F64, FEW}, {NG_F32, FEW}, {NG_F64, MANY}, {NG_F32, MANY}, {NG_F32, 0}};
     for (int i = 0; i < 5; i++) assert_ranks_well(_i + 1, sum_program, &plans[i]);
 }
-END_TEST
 
 /* y = S(x^2), z = y x, L = the sum of z over the ranks; dL/dx_r = y + 2 x_r S(x), and so on. */
 static ng_status derivative_program(ng_group *group, void *with)
@@ -82,7 +81,6 @@ static ng_status derivative_program(ng_group *group, void *with)
 }
 
 START_TEST(a_sum_has_gradients_of_any_order) { assert_ranks_well(3, derivative_program, NULL); }
-END_TEST
 
 /* ---- Broadcast and gather -------------------------------------------------------------------- */
 
@@ -112,7 +110,6 @@ static ng_status handing_program(ng_group *group, void *with)
 }
 
 START_TEST(broadcast_and_gather_keep_all_bits) { assert_ranks_well(5, handing_program, NULL); }
-END_TEST
 
 /* ---- Failures ------------------------------------------------------------------------------ */
 
@@ -148,7 +145,6 @@ START_TEST(a_failure_of_one_rank_is_an_error_on_all)
                       _i == FAILS_A_CALL ? "spoilt data" : "rank 4");
     ng_clear_error();
 }
-END_TEST
 
 static ng_status leaving_program(ng_group *group, void *with)
 {
@@ -165,7 +161,6 @@ START_TEST(a_rank_that_leaves_early_is_an_error_on_the_others)
     ck_assert_int_eq(ng_group_run(leaving_program, &status, 3), _i ? NG_EIO : NG_ESTATE);
     ng_clear_error();
 }
-END_TEST
 
 /* Calls that send the same number of bytes: another function, rank, dtype or shape. */
 static ng_status crossing_program(ng_group *group, void *with)
@@ -191,7 +186,6 @@ START_TEST(different_calls_of_the_same_size_are_an_error)
     int which = _i;
     assert_ranks_fail(2, crossing_program, &which, NG_ESTATE, "rank 1 of 2");
 }
-END_TEST
 
 static ng_status late_program(ng_group *group, void *with)
 {
@@ -210,7 +204,6 @@ START_TEST(a_group_that_has_failed_has_ended)
 {
     assert_ranks_fail(4, late_program, NULL, NG_EIO, "torn");
 }
-END_TEST
 
 START_TEST(wrong_settings_are_errors)
 {
@@ -224,7 +217,6 @@ START_TEST(wrong_settings_are_errors)
     ck_assert_int_eq(ng_group_size(group), 1);
     ng_tensor_free(x), ng_group_free(group), ng_group_free(NULL);
 }
-END_TEST
 
 /* A link that breaks after some calls. */
 static ng_status breaking(void *with, const void *mine, void *all, size_t bytes)
@@ -247,7 +239,6 @@ START_TEST(a_link_that_fails_is_an_error_and_ends_the_group)
     ck_assert_int_eq(left, -1);
     ng_tensor_free(x), ng_tape_free(on), ng_group_free(group);
 }
-END_TEST
 
 START_TEST(too_few_threads_are_an_error)
 {
@@ -257,7 +248,6 @@ START_TEST(too_few_threads_are_an_error)
     ck_assert_int_eq(ng_group_run(sum_program, &plan, 6), NG_ENOMEM);
     ng_clear_error();
 }
-END_TEST
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
@@ -278,7 +268,6 @@ static ng_status hungry_program(ng_group *group, void *with)
 }
 
 START_TEST(out_of_memory_on_one_rank_is_an_error_on_all) { refuse_each(2, hungry_program); }
-END_TEST
 
 /* ---- BatchNorm ------------------------------------------------------------------------------- */
 
@@ -418,7 +407,6 @@ START_TEST(batch_norm_of_a_group_is_that_of_the_whole_batch)
                    0.5);
     if (_i == 1) check_norm((batch_plan){.dtype = NG_F64, .tolerance = 1e-9, .share = 1}, 1e6);
 }
-END_TEST
 
 static ng_status lonely_program(ng_group *group, void *with)
 {
@@ -439,7 +427,6 @@ START_TEST(one_value_per_channel_of_all_ranks_is_an_error)
 {
     assert_ranks_well(3, lonely_program, NULL);
 }
-END_TEST
 
 /* ---- The checker ---------------------------------------------------------------------------- */
 
@@ -480,7 +467,6 @@ static ng_status checking_program(ng_group *group, void *with)
 }
 
 START_TEST(the_checker_passes_on_two_ranks) { assert_ranks_well(2, checking_program, NULL); }
-END_TEST
 
 /* ---- Gradients that only some ranks want ----------------------------------------------------- */
 
@@ -508,7 +494,6 @@ START_TEST(ranks_need_not_want_the_same_gradients)
     int wanted = _i;
     assert_ranks_well(2, some_program, &wanted);
 }
-END_TEST
 
 Suite *group_suite(void)
 {

@@ -31,7 +31,6 @@ START_TEST(loss_and_accuracy_are_means_over_samples)
         ck_assert(found.accuracy == 0.5);
     }
 }
-END_TEST
 
 START_TEST(targets_have_a_mean_squared_error_and_no_accuracy)
 {
@@ -41,7 +40,6 @@ START_TEST(targets_have_a_mean_squared_error_and_no_accuracy)
     assert_close(found.loss, 13. / 3, 1e-6);
     ck_assert(isnan(found.accuracy));
 }
-END_TEST
 
 static ng_tensor *scaled_error(ng_module *net, ng_tape *on, const ng_batch *batch, void *context)
 {
@@ -58,7 +56,6 @@ START_TEST(a_loss_of_ones_own_is_averaged)
                                             .context = &factor, .batch = 2);
     assert_close(found.loss, 6, 1e-6);
 }
-END_TEST
 
 /* In training a batch of one sample would be an error of BatchNorm, and dropout would change the
  * loss; both have modes of their own. */
@@ -78,7 +75,6 @@ START_TEST(the_modes_are_as_before)
     ck_assert(!ng_module_child(net, 1)->training);
     assert_values(ng_module_find(net, "0.running_mean"), 0, 0, 0);
 }
-END_TEST
 
 static ng_tensor *silent(ng_module *net, ng_tape *on, const ng_batch *batch, void *context)
 {
@@ -116,7 +112,6 @@ START_TEST(what_cannot_be_evaluated_is_refused)
         ck_assert(net->training && !ng_module_child(net, 1)->training);
     }
 }
-END_TEST
 
 /* ---- Standardize ----------------------------------------------------------------------------- */
 
@@ -139,7 +134,6 @@ START_TEST(standardizes_as_the_data_set)
     assert_close(ng_get(y, 0), 4 / sqrt(8. / 3), 1e-15);
     ck_assert(ng_get(y, 1) == 0 && isnan(ng_get(y, 2)));
 }
-END_TEST
 
 START_TEST(its_gradient_is_that_of_finite_differences)
 {
@@ -150,7 +144,6 @@ START_TEST(its_gradient_is_that_of_finite_differences)
     ng_tensor *y = ng_forward(in_double(ng_standardize_new(3, .samples = constant)), tape, x);
     assert_values(ng_gradient(tape, ng_sum(tape, y), x), 0, 0, 0, 0, 0, 0, 0);
 }
-END_TEST
 
 /* A model that takes samples as they come: saved after training, loaded where no data are. */
 START_TEST(statistics_are_saved_with_the_network)
@@ -165,7 +158,6 @@ START_TEST(statistics_are_saved_with_the_network)
     assert_ok(ng_module_load(deployed, in_folder("net")));
     assert_same_bits(ng_forward(net, tape, one), ng_forward(deployed, tape, one));
 }
-END_TEST
 
 START_TEST(bad_samples_are_refused)
 {
@@ -182,7 +174,6 @@ START_TEST(bad_samples_are_refused)
     ng_module *layer = in_double(ng_standardize_new(1, .samples = DOUBLES(NG_SHAPE(2, 1), 1, 2)));
     assert_fails(ng_forward(layer, tape, DOUBLES(NG_SHAPE(1, 2), 1, 2)), NG_ESHAPE, "Standardize");
 }
-END_TEST
 
 /* ---- Norms by name --------------------------------------------------------------------------- */
 
@@ -200,7 +191,6 @@ START_TEST(each_named_norm_takes_features)
     ck_assert(ng_norm_named("batch_norm") == ng_norm_batch);
     assert_refused(ng_norm_named("layernorm"));
 }
-END_TEST
 
 /* Each position is normalized alone. */
 START_TEST(group_norm_by_name_is_of_each_position)
@@ -211,7 +201,6 @@ START_TEST(group_norm_by_name_is_of_each_position)
     ng_tensor *expected = ng_forward(in_double(ng_group_norm_new(8, 16)), tape, rows);
     assert_same_bits(ng_forward(norm, tape, x), ng_reshape(tape, expected, NG_SHAPE(2, 3, 16)));
 }
-END_TEST
 
 Suite *evaluate_suite(void)
 {

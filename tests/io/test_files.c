@@ -112,7 +112,6 @@ START_TEST(pytorchs_networks_give_pytorchs_outputs)
     assert_ok(ng_module_load(again, path, .verify = true));
     assert_computes_the_same(again, networks[_i].name);
 }
-END_TEST
 
 START_TEST(a_saved_network_has_the_bytes_that_python_writes)
 {
@@ -123,7 +122,6 @@ START_TEST(a_saved_network_has_the_bytes_that_python_writes)
     assert_same_files(path, of_pytorch(networks[_i].name));
     ng_module_free(net);
 }
-END_TEST
 
 /* ---- Other dtypes -------------------------------------------------------------------------- */
 
@@ -154,7 +152,6 @@ START_TEST(every_dtype_is_read_as_what_pytorch_reads)
     ck_assert_int_eq(report.unused, 8);
     assert_same_bits(ng_module_find(into, name), expected);
 }
-END_TEST
 
 START_TEST(a_name_may_be_any_text)
 {
@@ -183,7 +180,6 @@ START_TEST(a_name_may_be_any_text)
     assert_refused(ng_module_save(net, in_folder("it")));
     ng_module_free(net);
 }
-END_TEST
 
 START_TEST(what_a_dtype_cannot_hold_is_refused)
 {
@@ -221,7 +217,6 @@ START_TEST(what_a_dtype_cannot_hold_is_refused)
     free(bytes);
     assert_refused(ng_module_load(norm, half, .partial = true));
 }
-END_TEST
 
 /* ---- Parts of networks --------------------------------------------------------------------- */
 
@@ -267,7 +262,6 @@ START_TEST(a_part_is_read_where_it_is_wanted_and_the_rest_is_named)
     assert_refused(ng_module_load(bare, path, .partial = true));
     ng_module_free(other);
 }
-END_TEST
 
 /* "Load if there is a file, else train": nothing is left on record that would end the training. */
 START_TEST(a_network_is_kept_where_there_is_no_file)
@@ -293,7 +287,6 @@ START_TEST(a_network_is_kept_where_there_is_no_file)
     assert_fails(ng_module_load(net, file_of("{}", 3), .or_keep = true), NG_EPARSE);
     assert_fails(ng_module_load(net, in_folder("."), .or_keep = true), NG_EIO);
 }
-END_TEST
 
 /* Tensors of dtypes that the library does not read are ignored with .partial. */
 START_TEST(an_unused_tensor_may_have_any_dtype)
@@ -315,7 +308,6 @@ START_TEST(an_unused_tensor_may_have_any_dtype)
         ng_module_free(net), ng_module_free(other);
     }
 }
-END_TEST
 
 START_TEST(names_change_by_whole_parts)
 {
@@ -348,7 +340,6 @@ START_TEST(names_change_by_whole_parts)
     assert_refused(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("0")));
     assert_refused(ng_module_load(net, of_pytorch("mlp"), .rename = NG_RENAME("", "3")));
 }
-END_TEST
 
 /* A pair may rename the result of an earlier one. A pair that renames nothing is an error. */
 START_TEST(a_pair_that_renames_nothing_is_refused)
@@ -363,7 +354,6 @@ START_TEST(a_pair_that_renames_nothing_is_refused)
                                   .rename = NG_RENAME("x", "y", "f16", "x")));
     ck_assert(ng_get(ng_module_find(net, "y"), 0) == 7);
 }
-END_TEST
 
 /* ---- A strict reader ----------------------------------------------------------------------- */
 
@@ -439,7 +429,6 @@ START_TEST(a_header_is_read_strictly)
     ck_assert((status == NG_OK) == headers[_i].is_read);
     assert_values(ng_module_find(net, "x"), 0, status ? 7 : 0);
 }
-END_TEST
 
 /* The digest and a strict header leave no byte that may differ. */
 static void load_damaged(const char *path, bool is_cut)
@@ -461,7 +450,6 @@ START_TEST(a_damaged_network_is_refused_without_harm)
     assert_ok(ng_module_save(net, in_folder("it.safetensors")));
     read_damaged(in_folder("it.safetensors"), "damaged", 1, load_damaged);
 }
-END_TEST
 
 START_TEST(memory_is_bounded_by_the_files_size)
 {
@@ -476,7 +464,6 @@ START_TEST(memory_is_bounded_by_the_files_size)
         ng_clear_error();
     }
 }
-END_TEST
 
 START_TEST(a_digest_is_wanted_where_it_is_asked_for)
 {
@@ -485,7 +472,6 @@ START_TEST(a_digest_is_wanted_where_it_is_asked_for)
     assert_fails(ng_module_load(net, of_pytorch("kinds"), .partial = true, .verify = true),
                  NG_EPARSE);
 }
-END_TEST
 
 START_TEST(loading_without_memory_changes_nothing)
 {
@@ -500,7 +486,6 @@ START_TEST(loading_without_memory_changes_nothing)
         ck_assert_int_eq(allocations_live(), before);
     }
 }
-END_TEST
 
 Suite *files_suite(void)
 {

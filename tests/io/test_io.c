@@ -67,7 +67,6 @@ START_TEST(csv_options_say_what_is_read)
     assert_reads(ng_dataset_read_csv(file_of("1,9007199254740991\n2,-9007199254740991\n")),
                  ROWS(1, 2), 2, 1, ROWS(9007199254740991, -9007199254740991));
 }
-END_TEST
 
 START_TEST(csv_label_may_be_any_column)
 {
@@ -76,7 +75,6 @@ START_TEST(csv_label_may_be_any_column)
     assert_reads(ng_dataset_read_csv(path, .label_column = 2), ROWS(1, 3, 4, 6), 2, 2, ROWS(2, 5));
     assert_reads(ng_dataset_read_csv(path, .label_column = 3), ROWS(1, 2, 4, 5), 2, 2, ROWS(3, 6));
 }
-END_TEST
 
 START_TEST(csv_without_label_is_all_features_in_every_spelling)
 {
@@ -87,7 +85,6 @@ START_TEST(csv_without_label_is_all_features_in_every_spelling)
     ck_assert_int_eq(ng_dtype_of(ng_dataset_x(data)), NG_F64);
     ck_assert_ptr_eq(ng_dataset_y(data), NG_NONE);
 }
-END_TEST
 
 START_TEST(csv_last_columns_may_be_targets)
 {
@@ -102,7 +99,6 @@ START_TEST(csv_last_columns_may_be_targets)
     assert_refused(ng_dataset_read_csv(path, .targets = 1, .no_label = true));
     assert_fails(ng_dataset_read_csv(file_of("1,1e300\n"), .targets = 1), NG_EPARSE);
 }
-END_TEST
 
 START_TEST(folds_are_all_samples_once)
 {
@@ -136,7 +132,6 @@ START_TEST(folds_are_all_samples_once)
     assert_values(ng_dataset_y(some), 0, 20, 0, 20);
     assert_refused(ng_dataset_subset_new(data, (const int64_t[]){11}, 1));
 }
-END_TEST
 
 static void assert_dat(const ng_tensor *x, const char *expected)
 {
@@ -160,7 +155,6 @@ START_TEST(a_tensor_is_written_as_gnuplot_reads_it)
     assert_dat(whole, "7\n-9223372036854775807\n");
     assert_fails(ng_tensor_write_dat(three, "/nowhere/at/all"), NG_EIO);
 }
-END_TEST
 
 START_TEST(csv_any_line_end_and_blank_lines_are_read_alike)
 {
@@ -174,7 +168,6 @@ START_TEST(csv_any_line_end_and_blank_lines_are_read_alike)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_reads(ng_dataset_read_csv(file_of(texts[i])), ROWS(1, 3), 2, 1, ROWS(2, 4));
 }
-END_TEST
 
 /* The program's locale has no effect on numbers in files. */
 START_TEST(csv_and_history_write_a_point_in_any_locale)
@@ -188,7 +181,6 @@ START_TEST(csv_and_history_write_a_point_in_any_locale)
     ng_history_free(history);
     setlocale(LC_NUMERIC, "C");
 }
-END_TEST
 
 /* Returns what `print` writes to a stream. */
 static const char *printed(void (*print)(FILE *stream))
@@ -231,7 +223,6 @@ START_TEST(texts_have_a_point_in_any_locale)
     ck_assert_str_eq(half, "0,5");
     setlocale(LC_NUMERIC, "C");
 }
-END_TEST
 
 /* Texts and the place that their error names. Lines and columns are counted from 1. */
 static const struct {
@@ -272,7 +263,6 @@ START_TEST(csv_bad_content_is_named_by_line_and_column)
     assert_fails(ng_dataset_read_csv(path), NG_EPARSE, bad_csv[_i].place);
     ck_assert_int_eq(allocations_live(), 0);
 }
-END_TEST
 
 START_TEST(csv_settings_that_do_not_fit_are_refused)
 {
@@ -289,14 +279,12 @@ START_TEST(csv_settings_that_do_not_fit_are_refused)
     assert_refused(ng_dataset_read_csv(path, .scale = HUGE_VAL));
     assert_fails(ng_dataset_read_csv(path, .dtype = NG_I64), NG_EDTYPE);
 }
-END_TEST
 
 START_TEST(csv_zero_byte_is_no_end_of_the_file)
 {
     const char *path = put_file("it.csv", "1,2\n3\0,4\n", 9);
     assert_fails(ng_dataset_read_csv(path), NG_EPARSE);
 }
-END_TEST
 
 /* As in `program <(command)`: the size of a pipe is not known. */
 START_TEST(csv_is_read_from_a_pipe_to_its_end)
@@ -326,7 +314,6 @@ START_TEST(csv_is_read_from_a_pipe_to_its_end)
     ng_dataset_free(data);
     close(ends[0]);
 }
-END_TEST
 
 START_TEST(a_folder_that_is_missing_is_named_by_the_path_that_was_given)
 {
@@ -337,7 +324,6 @@ START_TEST(a_folder_that_is_missing_is_named_by_the_path_that_was_given)
     ck_assert_ptr_null(strstr(ng_error_text(), ".tmp"));
     ng_clear_error();
 }
-END_TEST
 
 START_TEST(unreadable_files_are_named_with_the_systems_reason)
 {
@@ -345,7 +331,6 @@ START_TEST(unreadable_files_are_named_with_the_systems_reason)
     assert_fails(ng_dataset_read_csv(in_folder(".")), NG_EIO);
     assert_fails(ng_dataset_read_idx(in_folder("none.idx"), NULL), NG_EIO);
 }
-END_TEST
 
 /* 1797 lines of 64 pixels and a label; the first image is a 0. The sum was taken with awk. */
 START_TEST(digits_are_what_their_readme_says)
@@ -369,7 +354,6 @@ START_TEST(digits_are_what_their_readme_says)
     ck_assert_int_eq(of_label[8], 174);
     ck_assert_int_eq(ng_data_i64(y)[0], 0);
 }
-END_TEST
 
 /* ---- IDX ---- */
 
@@ -399,7 +383,6 @@ START_TEST(idx_images_and_labels_are_read)
     ck_assert_double_eq(ng_at(ng_dataset_x(data), 0, 1, 2), 255);
     ng_dataset_free(data);
 }
-END_TEST
 
 static void assert_bad_images(const void *bytes, size_t size)
 {
@@ -425,7 +408,6 @@ START_TEST(idx_files_that_are_none_are_refused)
     static const unsigned char round[] = {0, 0, 8, 3, 0x80, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 4};
     assert_bad_images(round, sizeof round);
 }
-END_TEST
 
 START_TEST(idx_images_and_labels_must_be_as_many)
 {
@@ -439,7 +421,6 @@ START_TEST(idx_images_and_labels_must_be_as_many)
     assert_refused(ng_dataset_read_idx(x, NULL, .scale = nan("")));
     assert_fails(ng_dataset_read_idx(x, NULL, .dtype = NG_I64), NG_EDTYPE);
 }
-END_TEST
 
 /* ---- Data sets ---- */
 
@@ -503,7 +484,6 @@ START_TEST(batches_hand_out_each_sample_once)
         ck_assert_int_eq(epoch_of(data, size, true, order), 10 - 10 % size);
     }
 }
-END_TEST
 
 /* A batch that is not there is zero. */
 START_TEST(batch_past_the_end_is_no_error)
@@ -535,7 +515,6 @@ START_TEST(batch_past_the_end_is_no_error)
         assert_error(none[i].status, none[i].status ? "ng_dataset_batch" : "");
     }
 }
-END_TEST
 
 START_TEST(batches_allocate_nothing_in_the_steady_state)
 {
@@ -550,7 +529,6 @@ START_TEST(batches_allocate_nothing_in_the_steady_state)
     }
     assert_none_allocated_since(before);
 }
-END_TEST
 
 START_TEST(shuffle_depends_on_the_seed_alone)
 {
@@ -566,7 +544,6 @@ START_TEST(shuffle_depends_on_the_seed_alone)
     ck_assert_mem_ne(first, other, sizeof first);
     for (int64_t i = 0; i < 40; i++) ck_assert_int_eq(ng_data_i64(ng_dataset_y(data))[i], i);
 }
-END_TEST
 
 /* Each of the 6 orders of 3 samples is drawn 1000 times in 6000 on average, with a deviation of
  * sqrt(6000 * 1/6 * 5/6) = 29: six of those are 173. */
@@ -583,7 +560,6 @@ START_TEST(shuffle_draws_every_order_equally)
     static const int orders[6] = {5, 7, 11, 15, 19, 21};
     for (int i = 0; i < 6; i++) ck_assert_int_le(abs(count[orders[i]] - 1000), 173);
 }
-END_TEST
 
 START_TEST(split_is_disjoint_complete_and_of_the_seed)
 {
@@ -606,7 +582,6 @@ START_TEST(split_is_disjoint_complete_and_of_the_seed)
     ck_assert_mem_ne(order, other, 13 * sizeof order[0]);
     ng_dataset_free(a), ng_dataset_free(b);
 }
-END_TEST
 
 START_TEST(split_copies)
 {
@@ -622,7 +597,6 @@ START_TEST(split_copies)
     ck_assert_int_eq(ng_dataset_count(a), 3); /* outlives its source */
     ng_dataset_free(a), ng_dataset_free(b);
 }
-END_TEST
 
 START_TEST(dataset_takes_any_dtype_and_targets)
 {
@@ -647,7 +621,6 @@ START_TEST(dataset_takes_any_dtype_and_targets)
     assert_values(batch.x, 0, 3, 4);
     ng_dataset_free(data);
 }
-END_TEST
 
 START_TEST(dataset_wants_as_many_labels_as_samples)
 {
@@ -661,7 +634,6 @@ START_TEST(dataset_wants_as_many_labels_as_samples)
     assert_fails(ng_dataset_from(empty, NG_NONE), NG_ESHAPE);
     assert_fails(ng_dataset_from(NG_NONE, y), NG_ESHAPE);
 }
-END_TEST
 
 static ng_dataset *of_values(ng_dtype dtype, ng_shape shape, const double *values, int64_t count)
 {
@@ -692,7 +664,6 @@ START_TEST(standardized_features_have_mean_0_and_deviation_1)
     ck_assert_double_eq(ng_get(ng_dataset_x(lost), 1), HUGE_VAL);
     ck_assert_double_eq(ng_get(ng_dataset_x(lost), 2), 0);
 }
-END_TEST
 
 /* A standardized reference has mean 0 and deviation 1, which would leave the test set as it is.
  * Parts of a standardized data set may be standardized again. */
@@ -710,7 +681,6 @@ START_TEST(standardize_wants_the_reference_to_be_the_last)
     assert_ok(ng_dataset_standardize(train, train));
     ng_dataset_free(part), ng_dataset_free(rest);
 }
-END_TEST
 
 /* Mean 1e6 and deviation 1 are exact, so the result is exact. */
 START_TEST(standardize_keeps_the_digits_of_a_shifted_feature)
@@ -721,7 +691,6 @@ START_TEST(standardize_keeps_the_digits_of_a_shifted_feature)
     assert_values(ng_dataset_x(data), 0, -1, 1, 1, -1);
     ng_dataset_free(data);
 }
-END_TEST
 
 START_TEST(standardize_refuses_what_has_no_statistics)
 {
@@ -737,7 +706,6 @@ START_TEST(standardize_refuses_what_has_no_statistics)
     assert_refused(ng_dataset_standardize(far, near));
     assert_values(ng_dataset_x(far), 0, 3, 0, 4, (double)-1e20F);
 }
-END_TEST
 
 /* ---- History ---- */
 
@@ -777,7 +745,6 @@ START_TEST(history_file_is_aligned_columns)
              ng_version());
     ck_assert_str_eq(content_of(in_folder("it.dat")), expected);
 }
-END_TEST
 
 /* A step has one point; a history without blocks has one without a name. */
 START_TEST(logging_a_step_again_takes_no_memory)
@@ -791,7 +758,6 @@ START_TEST(logging_a_step_again_takes_no_memory)
     ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")),
                                  "\n\nstep      x\n0         999\n1         997\n2         998\n"));
 }
-END_TEST
 
 START_TEST(history_gives_floats_back_exactly)
 {
@@ -813,7 +779,6 @@ START_TEST(history_gives_floats_back_exactly)
         ck_assert((float)value == values[i]);
     }
 }
-END_TEST
 
 START_TEST(history_refuses_names_that_break_the_file)
 {
@@ -825,7 +790,6 @@ START_TEST(history_refuses_names_that_break_the_file)
     ck_assert_int_eq(ng_history_block(history, "a"), NG_OK);
     assert_refused(ng_history_block(history, "a"));
 }
-END_TEST
 
 /* ---- Replacing files ---- */
 
@@ -944,7 +908,6 @@ START_TEST(whatever_fails_leaves_the_old_file)
     /* open, writes, fsync, close, rename; then none fails */
     ck_assert_int_ge(calls, 6);
 }
-END_TEST
 
 START_TEST(interrupted_and_short_calls_read_and_write_all)
 {
@@ -969,7 +932,6 @@ START_TEST(interrupted_and_short_calls_read_and_write_all)
     ng_free(bytes);
     file_calls_succeed();
 }
-END_TEST
 
 START_TEST(many_writers_of_one_file_do_not_meet)
 {
@@ -988,7 +950,6 @@ START_TEST(many_writers_of_one_file_do_not_meet)
     ck_assert_int_eq(unfinished_files(), 0);
     free(files);
 }
-END_TEST
 
 /* Two processes write one file and are killed at any moment. The file is always whole. */
 START_TEST(a_reader_never_finds_a_piece)
@@ -1015,7 +976,6 @@ START_TEST(a_reader_never_finds_a_piece)
         ng_free(read);
     }
 }
-END_TEST
 
 static struct stat status_of(const char *path)
 {
@@ -1036,7 +996,6 @@ START_TEST(the_replaced_file_keeps_its_mode)
     }
     umask(mask);
 }
-END_TEST
 
 START_TEST(a_new_file_heeds_the_umask)
 {
@@ -1051,7 +1010,6 @@ START_TEST(a_new_file_heeds_the_umask)
         ck_assert_uint_eq(status_of(path).st_mode & 07777, 0666 & ~masks[i]);
     }
 }
-END_TEST
 
 START_TEST(only_regular_files_are_replaced)
 {
@@ -1064,7 +1022,6 @@ START_TEST(only_regular_files_are_replaced)
     assert_keeps_old(_i, pipe, "not a regular file");
     ck_assert(S_ISFIFO(status_of(pipe).st_mode));
 }
-END_TEST
 
 START_TEST(what_may_not_be_written_stays)
 {
@@ -1084,7 +1041,6 @@ START_TEST(what_may_not_be_written_stays)
     ck_assert_int_eq(files_in(closed, ""), 1);
     ck_assert_int_eq(chmod(closed, 0755), 0);
 }
-END_TEST
 
 START_TEST(a_name_that_is_too_long_is_an_error)
 {
@@ -1096,7 +1052,6 @@ START_TEST(a_name_that_is_too_long_is_an_error)
     memset(endless, '/', sizeof endless - 2), endless[sizeof endless - 2] = 'x';
     assert_fails(writers[_i].write(endless), NG_EIO, "ng_");
 }
-END_TEST
 
 /* A file of the current folder. */
 START_TEST(a_path_may_be_a_name_alone)
@@ -1109,7 +1064,6 @@ START_TEST(a_path_may_be_a_name_alone)
     assert_ok(status);
     ck_assert(is_new(_i, in_folder("alone.dat")));
 }
-END_TEST
 
 START_TEST(an_unfinished_file_disappears)
 {
@@ -1123,7 +1077,6 @@ START_TEST(an_unfinished_file_disappears)
     ck_assert_str_eq(content_of(path), "old");
     ck_assert_int_eq(unfinished_files(), 0);
 }
-END_TEST
 
 START_TEST(a_read_that_fails_is_an_error_and_closes_the_file)
 {
@@ -1140,7 +1093,6 @@ START_TEST(a_read_that_fails_is_an_error_and_closes_the_file)
         if (!refused) break;
     }
 }
-END_TEST
 
 START_TEST(content_of_any_length_is_written_and_read_as_it_is)
 {
@@ -1163,7 +1115,6 @@ START_TEST(content_of_any_length_is_written_and_read_as_it_is)
     ck_assert_int_gt(size, 100);
     ng_free(read);
 }
-END_TEST
 
 /* ---- Out of memory ---- */
 
@@ -1220,7 +1171,6 @@ START_TEST(readers_and_history_survive_any_refused_allocation)
     refuse_each_allocation(log_and_write);
     ck_assert_int_eq(files_named(""), 4); /* no temporary file is left */
 }
-END_TEST
 
 START_TEST(a_refused_log_leaves_the_history_as_it_was)
 {
@@ -1233,7 +1183,6 @@ START_TEST(a_refused_log_leaves_the_history_as_it_was)
     assert_ok(ng_history_write(history, in_folder("it.dat")));
     ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")), "\nstep      x\n0         1\n"));
 }
-END_TEST
 
 Suite *io_suite(void)
 {

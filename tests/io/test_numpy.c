@@ -103,7 +103,6 @@ START_TEST(arrays_of_every_dtype_are_read)
     assert_is(ng_tensor_read_npz(archives[_i], "none"), NG_F32, NG_SHAPE(0, 3), 'f');
     assert_refused(ng_tensor_read_npz(archives[_i], "f16"));
 }
-END_TEST
 
 START_TEST(every_version_of_the_header_is_read)
 {
@@ -117,7 +116,6 @@ START_TEST(every_version_of_the_header_is_read)
         free(bytes);
     }
 }
-END_TEST
 
 START_TEST(a_data_set_is_read_from_an_archive)
 {
@@ -146,7 +144,6 @@ START_TEST(a_data_set_is_read_from_an_archive)
     assert_fails(ng_dataset_read_npz(archives[_i], .dtype = NG_I64), NG_EDTYPE);
     assert_refused(ng_dataset_read_npz(archives[_i], .no_label = true, .y = "y"));
 }
-END_TEST
 
 /* ---- Write --------------------------------------------------------------------------------- */
 
@@ -165,7 +162,6 @@ START_TEST(a_saved_array_has_the_bytes_that_numpy_writes)
     assert_same_files(path, "tests/golden/numpy.npy");
     ng_tensor_free(x);
 }
-END_TEST
 
 START_TEST(what_is_saved_is_read_again)
 {
@@ -178,7 +174,6 @@ START_TEST(what_is_saved_is_read_again)
         assert_same_bits(x, own(ng_tensor_read_npy(in_folder("it.npy"))));
     }
 }
-END_TEST
 
 START_TEST(saving_and_loading_without_memory_is_an_error)
 {
@@ -198,7 +193,6 @@ START_TEST(saving_and_loading_without_memory_is_an_error)
     ng_tensor_free(x);
     ck_assert_int_eq(allocations_live(), 0);
 }
-END_TEST
 
 /* Reading takes the memory of the file, of the arrays that are read, and small buffers. */
 enum { ARRAY = 4 << 20, SMALL = 1 << 17 };
@@ -225,7 +219,6 @@ START_TEST(an_archive_is_read_without_a_second_copy_of_its_arrays)
     ck_assert_int_ge(peak, 3 * ARRAY);
     ck_assert_int_le(peak, 3 * ARRAY + SMALL);
 }
-END_TEST
 
 /* ---- What is refused ----------------------------------------------------------------------- */
 
@@ -272,7 +265,6 @@ START_TEST(a_header_is_read_strictly)
         ng_tensor_free(x);
     }
 }
-END_TEST
 
 static void read_npy(const char *path, bool is_cut)
 {
@@ -292,7 +284,6 @@ START_TEST(damaged_files_are_refused_without_harm)
     for (int i = 0; i < ARCHIVES; i++) read_damaged(archives[i], "it.npz", 17, read_npz);
     ck_assert_int_eq(allocations_live(), 0);
 }
-END_TEST
 
 enum { END = -22, ENTRY = END - 46 - 5 }; /* of the last array, from the file's end */
 
@@ -325,7 +316,6 @@ START_TEST(a_damaged_directory_is_refused)
     }
     free(bytes);
 }
-END_TEST
 
 /* The last bytes before the directory belong to the last array. Some of the very last bits of a
  * compressed one have no meaning. */
@@ -342,7 +332,6 @@ START_TEST(a_flipped_bit_fails_the_checksum)
         free(bytes);
     }
 }
-END_TEST
 
 /* numpy.load reads such a file, which zip can add. */
 START_TEST(an_array_without_npy_in_its_name_is_read)
@@ -358,7 +347,6 @@ START_TEST(an_array_without_npy_in_its_name_is_read)
     assert_refused(ng_tensor_read_npz(in_folder("it.npz"), "x"));
     free(bytes), ng_tensor_free(x), ng_tensor_free(y);
 }
-END_TEST
 
 START_TEST(what_does_not_fit_int64_is_refused)
 {
@@ -369,7 +357,6 @@ START_TEST(what_does_not_fit_int64_is_refused)
     memset(bytes + 10 + strlen(header), 0xff, 8);
     assert_refused(ng_tensor_read_npy(put_file("it.npy", bytes, 18 + strlen(header))));
 }
-END_TEST
 
 /* ---- gzip ---------------------------------------------------------------------------------- */
 
@@ -424,7 +411,6 @@ START_TEST(compressed_csv_and_idx_are_read)
     assert_values(ng_dataset_x(data), 0, 0, 1, 1, 0);
     ng_dataset_free(data);
 }
-END_TEST
 
 START_TEST(a_long_compressed_file_is_read)
 {
@@ -438,13 +424,11 @@ START_TEST(a_long_compressed_file_is_read)
     assert_same_bits(ng_dataset_x(a), ng_dataset_x(b));
     assert_same_bits(ng_dataset_y(a), ng_dataset_y(b));
 }
-END_TEST
 
 START_TEST(a_compressed_array_is_unpacked_into_the_tensor)
 {
     ck_assert_int_le(peak_of_reading("tests/golden/numpy_steps.npz", "x", NULL), ARRAY + SMALL);
 }
-END_TEST
 
 /* zlib gets a megabyte at a time. */
 START_TEST(a_compressed_array_is_put_together_from_its_pieces)
@@ -453,7 +437,6 @@ START_TEST(a_compressed_array_is_put_together_from_its_pieces)
     ck_assert_int_eq(ng_size(x), 16 * 65536);
     for (int64_t i = 0; i < ng_size(x); i += 4095) ck_assert(ng_get(x, i) == (double)(i / 4096));
 }
-END_TEST
 
 /* The directory promises a byte less than the array has, or counts one that stands after it. */
 START_TEST(a_compressed_array_of_another_length_is_refused)
@@ -465,7 +448,6 @@ START_TEST(a_compressed_array_of_another_length_is_refused)
     assert_fails(ng_tensor_read_npz(put_file("it.npz", counted, size), "y"), NG_EPARSE);
     free(counted);
 }
-END_TEST
 
 /* One array as a deflated block that is stored: its last byte, with which the input ends, is one
  * more than the directory promises. The checksum is that of what it promises. */
@@ -496,7 +478,6 @@ START_TEST(a_byte_at_the_end_of_the_input_is_noticed)
         free(was);
     }
 }
-END_TEST
 
 #else
 
@@ -507,7 +488,6 @@ START_TEST(without_zlib_a_compressed_file_says_how_to_read_it)
     assert_fails(ng_dataset_read_csv(put_file("it.csv.gz", "\x1f\x8b\x08\0gzip", 8)), NG_EPARSE,
                  says);
 }
-END_TEST
 
 #endif
 

@@ -166,7 +166,6 @@ START_TEST(left_at_any_step_it_ends_with_the_same_bits)
         unlink(path);
     }
 }
-END_TEST
 
 START_TEST(resuming_in_the_same_process_replaces_its_state)
 {
@@ -182,7 +181,6 @@ START_TEST(resuming_in_the_same_process_replaces_its_state)
     end(&r);
     assert_same_files(path, undisturbed);
 }
-END_TEST
 
 START_TEST(a_stopped_training_saves_and_resumes)
 {
@@ -207,7 +205,6 @@ START_TEST(a_stopped_training_saves_and_resumes)
     stop_at = -1;
     finish(_i, path, 13);
 }
-END_TEST
 
 /* ---- Killed -------------------------------------------------------------------------------- */
 
@@ -267,7 +264,6 @@ START_TEST(killed_at_random_moments_it_ends_with_the_same_bits)
         assert_same_files(path, undisturbed);
     }
 }
-END_TEST
 
 /* ---- The files of the past ----------------------------------------------------------------- */
 
@@ -289,7 +285,6 @@ START_TEST(the_last_files_are_kept_and_no_more)
         end(&r);
     }
 }
-END_TEST
 
 static void save_at(const char *path, int64_t step)
 {
@@ -328,7 +323,6 @@ START_TEST(whatever_fails_leaves_a_file_to_resume_from)
         }
     }
 }
-END_TEST
 
 START_TEST(every_allocation_may_fail)
 {
@@ -351,7 +345,6 @@ START_TEST(every_allocation_may_fail)
     end(&r);
     ck_assert_int_eq(allocations_live(), 0);
 }
-END_TEST
 
 /* ---- What does not fit --------------------------------------------------------------------- */
 
@@ -402,7 +395,6 @@ START_TEST(another_training_is_refused_with_the_difference)
     assert_ok(ng_training_resume(r.training, .or_begin = true));
     end(&r);
 }
-END_TEST
 
 /* `before` saves and resumes. `after`, which differs in one setting, is refused; with .changed it
  * resumes if `may_change`. Frees both. */
@@ -475,7 +467,6 @@ START_TEST(every_setting_of_an_optimizer_is_compared)
     assert_ok(ng_optimizer_set_projection(projected, draw_in, NULL));
     expect_compared(true, projected, ng_sgd_new(net));
 }
-END_TEST
 
 /* Other state arrays cannot be used, also with .changed. */
 START_TEST(a_setting_with_state_of_its_own_cannot_change)
@@ -487,7 +478,6 @@ START_TEST(a_setting_with_state_of_its_own_cannot_change)
     expect_compared(false, ng_rmsprop_new(net, .centered = true),
                     ng_rmsprop_new(net, .momentum = 0.9));
 }
-END_TEST
 
 START_TEST(every_setting_of_the_order_of_samples_is_compared)
 {
@@ -506,7 +496,6 @@ START_TEST(every_setting_of_the_order_of_samples_is_compared)
         ng_dataset_free(data), ng_dataset_free(other);
     }
 }
-END_TEST
 
 /* .changed does not allow one layer more or less, even without parameters. */
 START_TEST(another_number_of_layers_is_another_network)
@@ -525,7 +514,6 @@ START_TEST(another_number_of_layers_is_another_network)
     }
     ng_module_free(nets[0]), ng_module_free(nets[1]);
 }
-END_TEST
 
 /* Makes a data set of 0, 1, 2 ... */
 static ng_dataset *numbered(int64_t count)
@@ -581,7 +569,6 @@ START_TEST(a_training_continues_with_another_number_of_samples)
         ng_training_free(after), ng_dataset_free(other);
     }
 }
-END_TEST
 
 /* These networks have the same tensors and other settings. */
 START_TEST(every_setting_of_a_layer_is_compared)
@@ -682,7 +669,6 @@ START_TEST(every_setting_of_a_layer_is_compared)
     }
     ng_group_free(group);
 }
-END_TEST
 
 START_TEST(a_batch_of_any_size_is_resumed)
 {
@@ -700,7 +686,6 @@ START_TEST(a_batch_of_any_size_is_resumed)
     ck_assert_int_eq(ng_training_at(training).batch, 1);
     ng_training_free(training);
 }
-END_TEST
 
 START_TEST(each_epoch_has_an_order_of_its_own)
 {
@@ -721,7 +706,6 @@ START_TEST(each_epoch_has_an_order_of_its_own)
     ck_assert_int_lt(same, SAMPLES / 2);
     end(&r);
 }
-END_TEST
 
 /* Also if .minutes have passed. */
 START_TEST(nothing_is_saved_before_a_step_is_done)
@@ -734,7 +718,6 @@ START_TEST(nothing_is_saved_before_a_step_is_done)
     ck_assert(ng_training_step(training, 2));
     ck_assert_int_eq(files_named("state"), 1);
 }
-END_TEST
 
 /* Not after the first ten minutes. */
 START_TEST(a_file_that_cannot_be_written_fails_at_once)
@@ -751,7 +734,6 @@ START_TEST(a_file_that_cannot_be_written_fails_at_once)
     ck_assert(!ng_failed());
     ck_assert_int_eq(files_named(""), 0); /* and nothing is left behind */
 }
-END_TEST
 
 static ng_training *damaged;
 
@@ -775,7 +757,6 @@ START_TEST(a_damaged_file_is_refused_and_changes_nothing)
     ck_assert_int_eq(ng_training_at(r.training).step, 0);
     ng_tensor_free(weight), end(&r);
 }
-END_TEST
 
 START_TEST(the_loop_says_what_is_missing)
 {
@@ -823,7 +804,6 @@ START_TEST(the_loop_says_what_is_missing)
     assert_fails(ng_training_new(NULL), NG_ENULL);
     ng_dataset_free(data);
 }
-END_TEST
 
 START_TEST(a_training_of_steps_saves_at_its_end)
 {
@@ -838,7 +818,6 @@ START_TEST(a_training_of_steps_saves_at_its_end)
         ng_training_free(training);
     }
 }
-END_TEST
 
 /* ---- Histories that are read back ---------------------------------------------------------- */
 
@@ -861,7 +840,6 @@ START_TEST(a_history_is_read_back_and_continued)
         ng_history_log(history, "more", 8, 1), ng_history_log(again, "more", 8, 1);
     }
 }
-END_TEST
 
 static const struct {
     const char *text, *place;
@@ -891,7 +869,6 @@ START_TEST(what_is_no_history_is_named_by_its_line)
                  histories[_i].place);
     assert_fails(ng_history_read(put_file("it.dat", "# what: a\0; normgrad 1\n", 24)), NG_EPARSE);
 }
-END_TEST
 
 Suite *training_suite(void)
 {

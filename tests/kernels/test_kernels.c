@@ -130,7 +130,6 @@ START_TEST(a_nan_stays_a_nan_in_every_map)
             release();
         }
 }
-END_TEST
 
 /* Elements first .. first + count - 1 computed alone have the bits that they have among all. */
 static void expect_alone(const char *what, const char *all, const char *alone, int64_t first,
@@ -178,7 +177,6 @@ START_TEST(an_element_has_the_same_bits_in_any_place)
     }
     release();
 }
-END_TEST
 
 /* y and its slope at x; a slope of NaN is not compared. */
 static void expect_point(int map, double at, double y_at, double slope)
@@ -236,7 +234,6 @@ START_TEST(activations_have_their_limits_and_tails)
         release();
     }
 }
-END_TEST
 
 /* The library's own functions are right to the last digits, in the left tail too. */
 typedef struct {
@@ -329,7 +326,6 @@ START_TEST(functions_in_double_have_the_edges_of_the_c_library)
         }
     }
 }
-END_TEST
 
 /* Of numbers of any size down to the smallest, and next to the zeros of sine and cosine. */
 START_TEST(functions_in_double_keep_the_digits_of_small_results)
@@ -355,7 +351,6 @@ START_TEST(functions_in_double_keep_the_digits_of_small_results)
     }
     release();
 }
-END_TEST
 
 /* x^y in both dtypes, for all pairs of numbers at the edges of a rule or a range. */
 START_TEST(powers_have_the_edges_of_the_c_library)
@@ -381,7 +376,6 @@ START_TEST(powers_have_the_edges_of_the_c_library)
     }
     release();
 }
-END_TEST
 
 static long double binary_value(int op, long double a, long double b)
 {
@@ -475,7 +469,6 @@ START_TEST(maximum_and_minimum_are_nan_where_either_is)
         release();
     }
 }
-END_TEST
 
 static void compare_small_pointwise(void)
 {
@@ -576,7 +569,6 @@ START_TEST(sums_of_columns_are_added_once_for_any_number_of_threads)
     ng_set_threads(0);
     release();
 }
-END_TEST
 
 static void check_running_sums(int64_t outer, int64_t n, int64_t inner)
 {
@@ -639,7 +631,6 @@ START_TEST(max_and_argmax_find_a_nan_and_the_first_of_equals)
         release();
     }
 }
-END_TEST
 
 /* ---- Rows --------------------------------------------------------------------------------- */
 
@@ -730,7 +721,6 @@ START_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row)
             expect("softmax", y, i, i % 19 ? 1 / 3.0L : i < 38 ? 1 / 2.0L : 0, 2, 0);
     release();
 }
-END_TEST
 
 static void compare_cross_entropies(void)
 {
@@ -1027,7 +1017,6 @@ START_TEST(row_norm_keeps_its_digits_in_rows_of_any_kind)
                        c & 1, c & 2);
     }
 }
-END_TEST
 
 START_TEST(a_constant_row_gives_exactly_beta)
 {
@@ -1046,7 +1035,6 @@ START_TEST(a_constant_row_gives_exactly_beta)
         release();
     }
 }
-END_TEST
 
 START_TEST(a_bad_element_spoils_its_own_row_only)
 {
@@ -1071,7 +1059,6 @@ START_TEST(a_bad_element_spoils_its_own_row_only)
         release();
     }
 }
-END_TEST
 
 static void check_column_norm(ng_column_norm_shape s, char *x, bool affine, bool fixed, bool add)
 {
@@ -1157,7 +1144,6 @@ START_TEST(column_norm_keeps_its_digits_in_columns_of_any_kind)
         if (x) check_column_norm(s, x, true, false, false);
     }
 }
-END_TEST
 
 START_TEST(a_constant_column_has_its_value_for_mean_and_no_variance)
 {
@@ -1171,7 +1157,6 @@ START_TEST(a_constant_column_has_its_value_for_mean_and_no_variance)
         release();
     }
 }
-END_TEST
 
 /* A column near the ends of the range makes all columns be computed alone, which changes the others
  * by rounding only. */
@@ -1193,7 +1178,6 @@ START_TEST(columns_beside_one_out_of_range_keep_their_second_gradient)
         if (i % 11 != 4) expect("dx", dx[1], i, get(dx[0], i), 64, 1);
     release();
 }
-END_TEST
 
 /* With each set of gradients wanted. */
 static void check_group_norm_backward(int64_t outer, int64_t channels, int64_t groups,
@@ -1332,7 +1316,6 @@ START_TEST(states_of_what_gets_no_gradient_end_at_zero)
     expect_bits("rmsprop's square", rmsprops, constant(N, 1.5 * least), N);
     release();
 }
-END_TEST
 
 /* Constant gradients have a variance of 0, which rounding may make negative. */
 START_TEST(a_variance_of_gradients_that_is_below_zero_is_zero)
@@ -1348,7 +1331,6 @@ START_TEST(a_variance_of_gradients_that_is_below_zero_is_zero)
     expect_bits("w", w, constant(N, 1 - 0.125 / 0.5), N);
     release();
 }
-END_TEST
 
 START_TEST(running_statistics_of_nothing_end_at_zero)
 {
@@ -1362,7 +1344,6 @@ START_TEST(running_statistics_of_nothing_end_at_zero)
     expect_bits("running", running, constant(3, 0), 3);
     release();
 }
-END_TEST
 
 /* ---- Matrix product ----------------------------------------------------------------------- */
 
@@ -1425,7 +1406,6 @@ START_TEST(large_products_match_plain_loops)
         expect("gemm", c, at, sum, 2, 1 + (double)depth / 2);
     }
 }
-END_TEST
 
 /* Row by row, and in batches of other sizes: with B read as it is, turned, and A turned. */
 START_TEST(a_row_of_a_product_has_the_same_bits_in_any_batch)
@@ -1454,7 +1434,6 @@ START_TEST(a_row_of_a_product_has_the_same_bits_in_any_batch)
             release();
         }
 }
-END_TEST
 
 START_TEST(matrix_products_pass_nan_on)
 {
@@ -1470,7 +1449,6 @@ START_TEST(matrix_products_pass_nan_on)
         release();
     }
 }
-END_TEST
 
 /* ---- Scales and shifts, DynamicTanh, SwiGLU ------------------------------------------------- */
 
@@ -2117,7 +2095,6 @@ START_TEST(every_kernel_matches_long_double_with_the_same_bits_in_every_table)
         bits = bits_seen, first = k->isa;
     }
 }
-END_TEST
 
 static ng_kernels planted;
 static jmp_buf called;
@@ -2165,7 +2142,6 @@ START_TEST(every_kernel_is_called_by_its_comparison)
     }
     release();
 }
-END_TEST
 
 /* ---- Walks -------------------------------------------------------------------------------- */
 
@@ -2221,7 +2197,6 @@ START_TEST(copies_follow_permuted_and_broadcast_strides)
     for (int64_t i = 0; i < 3 * 5000; i++) ck_assert(get(wide, i) == get(column, i / 5000));
     release();
 }
-END_TEST
 
 /* ---- Threads and tables ------------------------------------------------------------------- */
 
@@ -2298,7 +2273,6 @@ START_TEST(one_and_two_threads_give_the_same_bits)
     }
     release();
 }
-END_TEST
 
 /* The sum of NaNs of both signs is one of them. Which one depends on the order of the operands,
  * which may differ between a loop of vectors and its tail. */
@@ -2323,7 +2297,6 @@ START_TEST(sums_of_nans_have_the_same_bits_for_any_number_of_threads)
     expect_bits("running sums", running[0], running[1], LARGE);
     release();
 }
-END_TEST
 
 /* Two arrays of floats large enough to be stored past the caches, and as large ones with wider
  * rows, whose columns are in blocks of other lengths. */
@@ -2383,7 +2356,6 @@ START_TEST(what_is_stored_past_the_caches_has_the_bits_of_what_is_not)
     }
     release();
 }
-END_TEST
 
 START_TEST(tables_are_found_by_name)
 {
@@ -2394,7 +2366,6 @@ START_TEST(tables_are_found_by_name)
     for (int i = 0; i < TABLES; i++)
         if (use_table(i)) ck_assert_str_eq(k->isa, ng_isa_name(i / 2));
 }
-END_TEST
 
 START_TEST(the_environment_names_the_instruction_set)
 {
@@ -2405,7 +2376,6 @@ START_TEST(the_environment_names_the_instruction_set)
     ck_assert_ptr_eq(ng_kernels_for(NG_F64), ng_kernels_of("baseline", NG_F64));
     ck_assert(!ng_failed());
 }
-END_TEST
 
 START_TEST(an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_used)
 {
@@ -2421,7 +2391,6 @@ START_TEST(an_instruction_set_that_cannot_be_had_is_an_error_and_the_best_is_use
     ck_assert_ptr_nonnull(ng_kernels_for(NG_F64));
     ck_assert(!ng_failed());
 }
-END_TEST
 
 Suite *kernels_suite(void)
 {

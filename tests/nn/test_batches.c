@@ -146,7 +146,6 @@ START_TEST(a_row_has_the_same_bits_in_any_batch)
     ng_tape_free(tape);
     tape = kept;
 }
-END_TEST
 
 /* ---- Ops along rows, and norms --------------------------------------------------------------- */
 
@@ -257,7 +256,6 @@ START_TEST(a_row_of_an_op_has_the_same_bits_alone_and_among_others)
     ng_tape_free(tape);
     tape = kept;
 }
-END_TEST
 
 Suite *batches_suite(void)
 {

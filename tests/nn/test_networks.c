@@ -71,7 +71,6 @@ START_TEST(every_layer_is_a_function_of_its_parameters)
         assert_same_bits(p.tensor, untouched.tensor);
     }
 }
-END_TEST
 
 START_TEST(a_parameter_may_stand_for_itself)
 {
@@ -84,7 +83,6 @@ START_TEST(a_parameter_may_stand_for_itself)
     assert_ok(ng_backward(tape, ng_sum(tape, y)));
     ck_assert(ng_has_grad(w[0]) && ng_has_grad(w[2]));
 }
-END_TEST
 
 /* Parameters that are added to a child later count in every module that contains it. */
 START_TEST(what_a_layer_gets_later_is_the_networks_too)
@@ -100,7 +98,6 @@ START_TEST(what_a_layer_gets_later_is_the_networks_too)
     ck_assert_int_eq(draw_parameters(net, w), 4);
     assert_refused(ng_forward_using(net, tape, w, 2, x));
 }
-END_TEST
 
 START_TEST(a_wrong_value_for_a_parameter_is_an_error_with_its_name)
 {
@@ -134,7 +131,6 @@ START_TEST(a_wrong_value_for_a_parameter_is_an_error_with_its_name)
     assert_fails(ng_forward_using(net, tape, NULL, 4, x), NG_ENULL);
     assert_ok(ng_forward_using(net, tape, w, 4, x));
 }
-END_TEST
 
 /* A layer that reads its parameter without ng_parameter_value. */
 typedef struct {
@@ -170,7 +166,6 @@ START_TEST(a_layer_that_reads_its_parameter_itself_is_an_error)
     ck_assert(ng_module_parameter(net, 0, &p));
     assert_ok(ng_forward_using(net, tape, &p.tensor, 1, x)); /* nor here */
 }
-END_TEST
 
 /* ---- ng_module_copy, ng_module_average ------------------------------------------------------- */
 
@@ -207,7 +202,6 @@ START_TEST(a_copied_network_gives_the_same_bits)
     assert_ok(ng_module_copy(back, wide));
     assert_same_module(back, net);
 }
-END_TEST
 
 /* For every layer, in training and evaluation: output, gradients and buffers have the same bits,
  * and the two share no tensor. By ng_module_copy, and by a file. */
@@ -252,7 +246,6 @@ START_TEST(every_copied_layer_gives_the_same_bits)
     assert_ok(ng_forward_with(twin, tape, in));
     ng_tape_reset(tape);
 }
-END_TEST
 
 START_TEST(a_list_is_called_one_by_one)
 {
@@ -267,7 +260,6 @@ START_TEST(a_list_is_called_one_by_one)
     ng_module *sequential = own(ng_sequential_new(ng_relu_new()));
     assert_refused(ng_list_add(sequential, ng_relu_new()));
 }
-END_TEST
 
 START_TEST(a_graph_notices_that_its_network_was_copied_into)
 {
@@ -277,7 +269,6 @@ START_TEST(a_graph_notices_that_its_network_was_copied_into)
     assert_ok(ng_module_copy(net, other));
     assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
-END_TEST
 
 START_TEST(an_average_moves_parameters_by_its_formula_and_copies_buffers)
 {
@@ -306,7 +297,6 @@ START_TEST(an_average_moves_parameters_by_its_formula_and_copies_buffers)
         }
     }
 }
-END_TEST
 
 /* ---- ng_batch_norm_recompute ----------------------------------------------------------------- */
 
@@ -379,7 +369,6 @@ START_TEST(recomputed_statistics_are_those_of_all_data)
         ng_tape_reset(tape), ng_dataset_free(data);
     }
 }
-END_TEST
 
 START_TEST(statistics_that_cannot_be_recomputed_stay)
 {
@@ -404,7 +393,6 @@ START_TEST(statistics_that_cannot_be_recomputed_stay)
     ng_freeze(net);
     assert_refused(ng_batch_norm_recompute(net, data, 8));
 }
-END_TEST
 
 /* ---- ng_module_copy, ng_module_average, of values -------------------------------------------- */
 
@@ -427,7 +415,6 @@ START_TEST(a_value_beyond_float_is_not_converted)
     ck_assert(isinf(ng_get(kept, 1)));
     assert_ok(ng_module_to(wide, NG_F32));
 }
-END_TEST
 
 START_TEST(networks_that_differ_are_an_error_and_unchanged)
 {
@@ -453,7 +440,6 @@ START_TEST(networks_that_differ_are_an_error_and_unchanged)
     assert_fails(ng_module_copy(NULL, net), NG_ENULL);
     assert_same_module(net, twin);
 }
-END_TEST
 
 /* ---- Functions as layers -------------------------------------------------------------------- */
 
@@ -483,7 +469,6 @@ START_TEST(a_layer_of_a_function_is_the_function_with_its_settings)
         ng_module_free(row[i].layer);
     }
 }
-END_TEST
 
 START_TEST(a_function_is_a_layer_that_shows_its_name)
 {
@@ -501,7 +486,6 @@ START_TEST(a_function_is_a_layer_that_shows_its_name)
     assert_fails(ng_function_new("none", NULL), NG_ENULL);
     assert_refused(ng_function_new("a name of as many characters as nobody would read", ng_sin));
 }
-END_TEST
 
 Suite *networks_suite(void)
 {

@@ -57,7 +57,6 @@ START_TEST(parameters_are_named_by_path_in_order_of_registration)
 
     assert_refused(ng_module_find(net, "3.inner.gamma"));
 }
-END_TEST
 
 START_TEST(a_submodule_names_its_parameters_from_itself)
 {
@@ -73,7 +72,6 @@ START_TEST(a_submodule_names_its_parameters_from_itself)
     ck_assert_ptr_eq(ng_module_find(residual, "inner.weight"),
                      ng_module_find(net, "3.inner.weight"));
 }
-END_TEST
 
 START_TEST(names_live_as_long_as_the_module)
 {
@@ -88,7 +86,6 @@ START_TEST(names_live_as_long_as_the_module)
     ck_assert_str_eq(second.name, "inner.bias");
     ck_assert_str_eq(third.name, "1.inner.bias");
 }
-END_TEST
 
 START_TEST(what_is_added_deep_in_a_tree_has_its_whole_path)
 {
@@ -98,7 +95,6 @@ START_TEST(what_is_added_deep_in_a_tree_has_its_whole_path)
     assert_ok(ng_module_find(net, "0.inner.1.inner.bias"));
     assert_ok(ng_module_find(inner, "1.inner.bias"));
 }
-END_TEST
 
 /* ---- Summary ------------------------------------------------------------------------------- */
 
@@ -130,7 +126,6 @@ START_TEST(summary_is_an_aligned_table)
     ck_assert_ptr_nonnull(strstr(text, "frozen  "));
     free(text);
 }
-END_TEST
 
 START_TEST(summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant)
 {
@@ -144,7 +139,6 @@ START_TEST(summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant)
     ck_assert(!strstr(text, "=-0") && !strstr(text, "(-0"));
     free(text);
 }
-END_TEST
 
 START_TEST(summary_describes_every_layer_of_the_table)
 {
@@ -158,7 +152,6 @@ START_TEST(summary_describes_every_layer_of_the_table)
         free(text);
     }
 }
-END_TEST
 
 /* ---- How weights are drawn ----------------------------------------------------------------- */
 
@@ -212,7 +205,6 @@ START_TEST(initial_weights_have_the_stated_moments)
             ck_assert(bias == 0);
     }
 }
-END_TEST
 
 START_TEST(init_draws_tensors_of_any_rank)
 {
@@ -230,7 +222,6 @@ START_TEST(init_draws_tensors_of_any_rank)
     ck_assert(ng_get(vector, 4999) == -2.5);
     assert_refused(ng_fill_init(vector, (ng_init_kind)99, 0, &rng));
 }
-END_TEST
 
 START_TEST(equal_layers_of_one_network_differ)
 {
@@ -240,7 +231,6 @@ START_TEST(equal_layers_of_one_network_differ)
                     *c = ng_module_find(net, "2.inner.weight");
     ck_assert(!same_values(a, b) && !same_values(b, c) && !same_values(a, c));
 }
-END_TEST
 
 START_TEST(weights_depend_on_seed_and_path_only)
 {
@@ -260,7 +250,6 @@ START_TEST(weights_depend_on_seed_and_path_only)
     assert_ok(ng_module_init(net, 0));
     assert_same_module(net, fresh);
 }
-END_TEST
 
 /* What was used has the values with which it was used, in any network. */
 START_TEST(weights_are_drawn_once)
@@ -291,7 +280,6 @@ START_TEST(weights_are_drawn_once)
     ck_assert(!same_values(ng_module_find(net, "5.bias"),
                            ng_zeros_like(tape, ng_module_find(net, "5.bias"))));
 }
-END_TEST
 
 START_TEST(init_puts_buffers_back)
 {
@@ -303,7 +291,6 @@ START_TEST(init_puts_buffers_back)
     assert_ok(ng_module_init(layer, 1));
     assert_same_module(layer, fresh);
 }
-END_TEST
 
 /* ---- Modes --------------------------------------------------------------------------------- */
 
@@ -317,7 +304,6 @@ START_TEST(train_and_eval_reach_the_whole_tree)
     ng_train(net);
     ck_assert(dropout->training && net->training);
 }
-END_TEST
 
 START_TEST(dropout_drops_in_training_and_passes_in_eval)
 {
@@ -328,7 +314,6 @@ START_TEST(dropout_drops_in_training_and_passes_in_eval)
     ng_eval(layer);
     assert_same_bits(ng_forward(layer, tape, x), x);
 }
-END_TEST
 
 START_TEST(freezing_takes_parameters_out_and_unfreezing_brings_them_back)
 {
@@ -344,7 +329,6 @@ START_TEST(freezing_takes_parameters_out_and_unfreezing_brings_them_back)
     ng_unfreeze(net);
     ck_assert(ng_requires_grad(ng_module_find(net, "0.weight")));
 }
-END_TEST
 
 /* ---- BatchNorm ----------------------------------------------------------------------------- */
 
@@ -381,7 +365,6 @@ START_TEST(ng_train_does_not_unfreeze_a_frozen_batch_norm)
     run_batches(frozen);
     ck_assert(ng_item(ng_module_find(frozen, "num_batches_tracked")) == 3);
 }
-END_TEST
 
 START_TEST(without_running_statistics_eval_uses_the_batch)
 {
@@ -394,7 +377,6 @@ START_TEST(without_running_statistics_eval_uses_the_batch)
     /* eps shortens xhat = 1 by eps / (2 var) <= 5e-10 */
     assert_values(ng_forward(layer, tape, x), 1e-9, -1, -1, 1, 1);
 }
-END_TEST
 
 START_TEST(a_batch_that_fails_is_not_counted)
 {
@@ -410,7 +392,6 @@ START_TEST(a_batch_that_fails_is_not_counted)
     assert_ok(ng_forward(layer, tape, x));
     ck_assert(ng_item(counter) == 1);
 }
-END_TEST
 
 START_TEST(the_layers_before_one_that_fails_have_run)
 {
@@ -420,7 +401,6 @@ START_TEST(the_layers_before_one_that_fails_have_run)
     assert_values(ng_module_find(net, "0.running_mean"), 1e-7, 0.1, 0.1);
     ck_assert(ng_item(ng_module_find(net, "0.num_batches_tracked")) == 1);
 }
-END_TEST
 
 /* ---- Layers against their formulas --------------------------------------------------------- */
 
@@ -438,7 +418,6 @@ START_TEST(containers_hand_the_condition_to_those_that_take_one)
     assert_same_bits(ng_forward(net, tape, x, .condition = c), expected);
     assert_refused(ng_forward(net, tape, x));
 }
-END_TEST
 
 /* A GRU takes the lengths and attention the mask; the norm takes neither. */
 START_TEST(each_layer_of_a_container_takes_its_own_inputs)
@@ -454,7 +433,6 @@ START_TEST(each_layer_of_a_container_takes_its_own_inputs)
     assert_same_bits(ng_forward(net, tape, x, .mask = mask, .lengths = lengths), expected);
     ck_assert(!same_values(ng_forward(net, tape, x), expected));
 }
-END_TEST
 
 START_TEST(an_input_that_no_layer_takes_is_an_error)
 {
@@ -472,7 +450,6 @@ START_TEST(an_input_that_no_layer_takes_is_an_error)
     assert_same_bits(ng_forward(cross, tape, q, .memory = k, .memory_mask = mask),
                      ng_forward_attention(cross, tape, q, k, k, mask));
 }
-END_TEST
 
 /* A failed input is not the same as one that is left out. */
 START_TEST(an_input_that_failed_passes_through)
@@ -484,7 +461,6 @@ START_TEST(an_input_that_failed_passes_through)
     assert_fails(ng_forward(attention, tape, x, .mask = NULL), NG_ENULL);
     assert_ok(ng_forward(attention, tape, x, .mask = NG_NONE));
 }
-END_TEST
 
 /* AddressSanitizer stops a program at the use of a stale tensor. */
 #ifndef __SANITIZE_ADDRESS__
@@ -511,7 +487,6 @@ START_TEST(a_layer_that_returns_a_stale_result_is_named)
     ng_tape_reset(tape);
     assert_fails(ng_forward(net, tape, x), NG_ESTATE);
 }
-END_TEST
 #endif
 
 START_TEST(residual_adds_its_input)
@@ -522,7 +497,6 @@ START_TEST(residual_adds_its_input)
     assert_values(ng_forward(relu, tape, x), 0, 2, -2);
     assert_fails(ng_forward(wide, tape, x), NG_ESHAPE, "Residual");
 }
-END_TEST
 
 /* ---- Your own module ----------------------------------------------------------------------- */
 
@@ -590,7 +564,6 @@ START_TEST(your_own_module_is_like_any_other)
     ng_tensor_free(x), ng_tape_free(on), ng_module_free(net), ng_module_free(twin);
     ck_assert_int_eq(shifts_destroyed, 2);
 }
-END_TEST
 
 static const ng_module_class plain_class = {.name = "Plain", .size = sizeof(ng_module)};
 
@@ -613,7 +586,6 @@ START_TEST(a_parameter_starts_at_its_value_and_goes_back_to_it)
         assert_ok(ng_module_init(self, 3));
     }
 }
-END_TEST
 
 START_TEST(a_layer_that_is_added_keeps_its_modes)
 {
@@ -632,7 +604,6 @@ START_TEST(a_layer_that_is_added_keeps_its_modes)
         ng_module_free(modules[i]);
     }
 }
-END_TEST
 
 START_TEST(a_parameter_that_a_frozen_module_gets_is_frozen_too)
 {
@@ -645,7 +616,6 @@ START_TEST(a_parameter_that_a_frozen_module_gets_is_frozen_too)
     ng_unfreeze(self);
     ck_assert(ng_requires_grad(before) && ng_requires_grad(after));
 }
-END_TEST
 
 START_TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
 {
@@ -663,7 +633,6 @@ START_TEST(a_constructor_that_failed_is_cleaned_up_at_its_end)
         assert_fails(ng_module_built(self), NG_ESTATE);
     }
 }
-END_TEST
 
 START_TEST(a_class_needs_a_name_and_a_size)
 {
@@ -671,7 +640,6 @@ START_TEST(a_class_needs_a_name_and_a_size)
     assert_fails(ng_module_new(&nameless), NG_ENULL);
     assert_refused(ng_module_new(&sizeless));
 }
-END_TEST
 
 /* .forward would drop an input that the class takes, or be dropped for .forward_with. */
 static ng_tensor *forward_all(ng_module *self, ng_tape *on, const ng_inputs *in)
@@ -693,7 +661,6 @@ START_TEST(a_class_whose_forward_drops_inputs_is_refused)
     assert_ok(accepted);
     ng_module_free(accepted);
 }
-END_TEST
 
 START_TEST(a_module_that_was_built_before_fails_for_what_is_added_since)
 {
@@ -701,7 +668,6 @@ START_TEST(a_module_that_was_built_before_fails_for_what_is_added_since)
     ck_assert_ptr_null(ng_module_add_child(self, "head", ng_linear_new(0, 2)));
     assert_refused(ng_module_built(self), "ng_linear_new");
 }
-END_TEST
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
@@ -722,7 +688,6 @@ START_TEST(modules_nested_too_deep_are_an_error_and_leak_nothing)
     }
     assert_error(NG_EVALUE, "ng_");
 }
-END_TEST
 
 START_TEST(an_error_inside_a_network_says_where)
 {
@@ -742,7 +707,6 @@ START_TEST(an_error_inside_a_network_says_where)
     ng_fail(NG_EIO, "the cause"); /* which was before, and elsewhere */
     assert_fails(ng_forward(net, tape, x), NG_EIO, "the cause");
 }
-END_TEST
 
 START_TEST(an_error_of_dtypes_says_how_to_convert)
 {
@@ -756,7 +720,6 @@ START_TEST(an_error_of_dtypes_says_how_to_convert)
     ck_assert_ptr_null(strstr(ng_error_text(), "ng_module_to"));
     ng_clear_error();
 }
-END_TEST
 
 START_TEST(a_failed_child_fails_its_parents_and_leaks_nothing)
 {
@@ -767,7 +730,6 @@ START_TEST(a_failed_child_fails_its_parents_and_leaks_nothing)
     assert_fails(ng_module_add_child(NULL, "child", ng_linear_new(2, 2)), NG_ENULL);
     assert_fails(ng_sequential_add(NULL, ng_linear_new(2, 2)), NG_ENULL);
 }
-END_TEST
 
 START_TEST(a_module_has_one_parent)
 {
@@ -789,7 +751,6 @@ START_TEST(a_module_has_one_parent)
     assert_refused(ng_sequential_add(shared, ng_relu_new()));
     assert_refused(ng_sequential_add(shared, net));
 }
-END_TEST
 
 START_TEST(options_without_sense_are_refused)
 {
@@ -819,7 +780,6 @@ START_TEST(options_without_sense_are_refused)
     assert_refused(ng_prelu_new(1, .slope = HUGE_VAL));
     assert_refused(ng_dropout_new(-0.1));
 }
-END_TEST
 
 START_TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
 {
@@ -834,7 +794,6 @@ START_TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
     assert_ok(ng_backward(tape, loss));
     ck_assert(ng_has_grad(first) && !ng_has_grad(ng_module_find(net, "1.weight")));
 }
-END_TEST
 
 /* Of the two uses of the weights only that with h, which requires a gradient, is recorded: the
  * gradient through it is not that of the weights, and is not given. */
@@ -858,7 +817,6 @@ START_TEST(a_parameter_unfrozen_after_its_use_gets_no_partial_gradient)
     assert_ok(ng_backward(tape, ng_sum(tape, ng_forward(net, tape, x))));
     ck_assert(ng_has_grad(weight));
 }
-END_TEST
 
 /* ng_where passes no gradient to its condition. */
 START_TEST(a_frozen_loss_is_an_error_whatever_another_loss_reaches)
@@ -873,7 +831,6 @@ START_TEST(a_frozen_loss_is_an_error_whatever_another_loss_reaches)
     assert_ok(ng_backward(tape, flat));
     ck_assert_int_eq(ng_backward(tape, ng_add(tape, loss, flat)), NG_OK);
 }
-END_TEST
 
 /* ---- Dtype --------------------------------------------------------------------------------- */
 
@@ -894,7 +851,6 @@ START_TEST(float_to_double_and_back_keeps_every_bit)
     assert_same_module(net, twin);
     assert_fails(ng_module_to(net, NG_I64), NG_EDTYPE);
 }
-END_TEST
 
 START_TEST(a_backward_pass_after_a_conversion_is_refused)
 {
@@ -904,7 +860,6 @@ START_TEST(a_backward_pass_after_a_conversion_is_refused)
     assert_ok(ng_module_to(layer, NG_F64));
     assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
-END_TEST
 
 /* ---- Checkpoints --------------------------------------------------------------------------- */
 
@@ -941,7 +896,6 @@ START_TEST(a_saved_module_loads_bit_by_bit)
     assert_ok(ng_module_load(other, checkpoint_path));
     assert_same_module(net, other);
 }
-END_TEST
 
 START_TEST(a_checkpoint_of_another_dtype_is_converted)
 {
@@ -957,7 +911,6 @@ START_TEST(a_checkpoint_of_another_dtype_is_converted)
     assert_ok(ng_module_load(single, checkpoint_path));
     ck_assert(ng_get(bias, 1) == (double)(float)(1.0 / 3));
 }
-END_TEST
 
 START_TEST(a_loaded_module_keeps_its_weights_in_a_network)
 {
@@ -967,7 +920,6 @@ START_TEST(a_loaded_module_keeps_its_weights_in_a_network)
     ng_module *net = own(ng_sequential_new(copy));
     assert_same_bits(ng_module_find(net, "0.weight"), ng_module_find(layer, "weight"));
 }
-END_TEST
 
 /* ---- Out of memory ------------------------------------------------------------------------- */
 
@@ -992,7 +944,6 @@ START_TEST(a_call_that_is_refused_memory_changes_nothing)
         assert_same_module(net, twin);
     }
 }
-END_TEST
 
 Suite *nn_suite(void)
 {

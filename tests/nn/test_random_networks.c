@@ -408,13 +408,11 @@ START_TEST(gradients_have_the_bits_of_forward)
 {
     for (int i = 0; i < FIRST_ORDER; i++) compare_first_order((uint64_t)(FIRST_ORDER * _i + i));
 }
-END_TEST
 
 START_TEST(second_gradients_are_those_of_forward)
 {
     for (int i = 0; i < SECOND_ORDER; i++) compare_second_order((uint64_t)(SECOND_ORDER * _i + i));
 }
-END_TEST
 
 Suite *random_networks_suite(void)
 {

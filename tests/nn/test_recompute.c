@@ -131,7 +131,6 @@ START_TEST(a_gradient_may_be_taken_twice)
     }
     twins_free(&t);
 }
-END_TEST
 
 /* ---- Uses ----------------------------------------------------------------------------------- */
 
@@ -149,7 +148,6 @@ START_TEST(frozen_parameters_get_no_gradient)
     assert_twins(&t, 0);
     twins_free(&t);
 }
-END_TEST
 
 START_TEST(inputs_may_be_named)
 {
@@ -167,7 +165,6 @@ START_TEST(inputs_may_be_named)
     assert_twins(&t, 0);
     twins_free(&t);
 }
-END_TEST
 
 START_TEST(other_tensors_may_replace_the_parameters)
 {
@@ -187,7 +184,6 @@ START_TEST(other_tensors_may_replace_the_parameters)
     assert_twins(&t, 0);
     twins_free(&t);
 }
-END_TEST
 
 START_TEST(it_is_ng_forward_where_nothing_is_recorded)
 {
@@ -205,7 +201,6 @@ START_TEST(it_is_ng_forward_where_nothing_is_recorded)
     ck_assert_ptr_nonnull(ng_recompute(net, tape, x));
     ck_assert_int_eq(ng_tape_used(tape).ops, 1);
 }
-END_TEST
 
 /* ---- Failures ------------------------------------------------------------------------------- */
 
@@ -254,7 +249,6 @@ START_TEST(a_failure_in_either_run_is_an_error)
     assert_ok(ng_fill(ng_module_find(net, "bias"), 2));
     assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESTATE);
 }
-END_TEST
 
 static ng_tensor *taking_a_pass(ng_tape *on, ng_tensor *x)
 {
@@ -270,7 +264,6 @@ START_TEST(a_backward_pass_inside_is_an_error)
     assert_ok(ng_forward(net, tape, x));
     assert_fails(ng_recompute(net, tape, x), NG_ESTATE, "ng_backward");
 }
-END_TEST
 
 /* Wherever memory ends, buffers are those of one pass, or of none. */
 START_TEST(without_memory_nothing_is_lost)
@@ -293,7 +286,6 @@ START_TEST(without_memory_nothing_is_lost)
         ng_tape_seed(tape, 0);
     }
 }
-END_TEST
 
 /* ---- Changes that the output does not show -------------------------------------------------- */
 
@@ -348,7 +340,6 @@ START_TEST(a_change_is_undone_or_noticed_even_if_the_output_is_the_same)
     expect_after(another_x, NG_ESTATE);
     expect_after(another_factor, NG_ESTATE);
 }
-END_TEST
 
 /* Buffers of another size would be written past their end. */
 START_TEST(a_module_that_was_converted_is_an_error)
@@ -358,7 +349,6 @@ START_TEST(a_module_that_was_converted_is_an_error)
     assert_ok(ng_module_to(net, NG_F64));
     assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESTATE, "BatchNorm");
 }
-END_TEST
 
 /* ---- The checker ----------------------------------------------------------------------------- */
 
@@ -378,7 +368,6 @@ START_TEST(the_checker_passes_detached_values_before_a_recomputation)
     const ng_check_report report = ng_check_function(two_layers, &x, 1, .context = net);
     ck_assert_msg(report.passed, "%s", report.message);
 }
-END_TEST
 
 /* ---- Depth ----------------------------------------------------------------------------------- */
 
@@ -392,7 +381,6 @@ START_TEST(sixty_calls_may_be_nested_and_seventy_are_an_error)
         if (depth == 70) assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_EGRAD, "ng_recompute");
     }
 }
-END_TEST
 
 /* ---- Memory and threads --------------------------------------------------------------------- */
 
@@ -422,7 +410,6 @@ START_TEST(memory_is_given_back)
     const int64_t again = bytes_of(24, true), whole = bytes_of(24, false);
     if (whole > 0) ck_assert_int_lt(2 * again, whole);
 }
-END_TEST
 
 static void *train_twins(void *unused)
 {
@@ -458,7 +445,6 @@ START_TEST(threads_recompute_at_the_same_time)
         free(t);
     }
 }
-END_TEST
 
 Suite *recompute_suite(void)
 {

@@ -95,7 +95,6 @@ START_TEST(values_states_and_gradients_are_pytorchs)
     ng_module *net = filled(row, m, options);
     expect_pytorchs(row, net, m->make == ng_lstm_new_with);
 }
-END_TEST
 
 START_TEST(parameters_have_pytorchs_names_and_order)
 {
@@ -116,7 +115,6 @@ START_TEST(parameters_have_pytorchs_names_and_order)
     const ng_tensor *second = ng_module_find(net, "weight_ih_l1");
     ck_assert(ng_dim(second, 0) == 15 && ng_dim(second, 1) == 10);
 }
-END_TEST
 
 /* ---- What lengths, directions and states mean ------------------------------------------------ */
 
@@ -167,7 +165,6 @@ START_TEST(a_row_with_a_length_is_that_sequence_alone)
         for (int64_t i = 0; i < ng_size(rest); i++) ck_assert(ng_get(rest, i) == 0);
     }
 }
-END_TEST
 
 /* Sets the elements of x behind the rows' lengths. */
 static void fill_behind(ng_tensor *x, double value)
@@ -231,7 +228,6 @@ START_TEST(elements_behind_a_rows_length_are_not_read)
         }
     }
 }
-END_TEST
 
 /* The buffers of two networks of one structure. */
 static void expect_same_buffers(ng_module *a, ng_module *b)
@@ -264,7 +260,6 @@ START_TEST(statistics_of_a_batch_are_of_the_steps_that_rows_take)
     assert_tensors_close(state.h, cut_state.h, 1e-12);
     expect_same_buffers(net, other);
 }
-END_TEST
 
 /* Elements behind the lengths change no statistics. */
 START_TEST(statistics_of_a_batch_do_not_know_the_padding)
@@ -278,7 +273,6 @@ START_TEST(statistics_of_a_batch_do_not_know_the_padding)
                          ng_forward(other, tape, moved, .lengths = lengths), 1e-12);
     expect_same_buffers(net, other);
 }
-END_TEST
 
 START_TEST(a_state_that_is_handed_on_continues_the_sequence)
 {
@@ -295,7 +289,6 @@ START_TEST(a_state_that_is_handed_on_continues_the_sequence)
     assert_tensors_close(state.h, whole.h, 1e-14);
     assert_same_bits(y, ng_forward(net, tape, x));
 }
-END_TEST
 
 /* In training y = second(dropout(first(x))), each with the weights of its layer; in evaluation
  * nothing is dropped. */
@@ -321,7 +314,6 @@ START_TEST(dropout_stands_between_layers_in_training_only)
     ng_eval(net);
     assert_same_bits(ng_forward(net, tape, x), ng_forward(layers[1], tape, first));
 }
-END_TEST
 
 /* The result is 0, and so is its gradient to x and to every parameter. */
 START_TEST(rows_that_take_no_step_have_gradients_of_0)
@@ -335,7 +327,6 @@ START_TEST(rows_that_take_no_step_have_gradients_of_0)
         for (int64_t i = 0; i < ng_size(leaves[k]); i++)
             ck_assert(ng_get(ng_grad(leaves[k]), i) == 0);
 }
-END_TEST
 
 /* ---- The fused op --------------------------------------------------------------------------- */
 
@@ -366,7 +357,6 @@ START_TEST(bits_do_not_depend_on_the_number_of_threads)
         assert_same_bits(one.dw, more.dw);
     }
 }
-END_TEST
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
@@ -388,7 +378,6 @@ START_TEST(wrong_operands_are_named)
     ck_assert(state.h == x); /* as it was */
     assert_refused(ng_forward_recurrent(relu, tape, x, NG_NONE, &state));
 }
-END_TEST
 
 START_TEST(wrong_weights_are_named)
 {
@@ -414,7 +403,6 @@ START_TEST(wrong_weights_are_named)
     const ng_recurrent_weights small = {square, square, NG_NONE, NG_NONE};
     assert_refused(ng_rnn(tape, x, small, ((ng_recurrent_state){NG_NONE, h}), NG_NONE));
 }
-END_TEST
 
 START_TEST(wrong_options_are_named)
 {
@@ -425,7 +413,6 @@ START_TEST(wrong_options_are_named)
     assert_refused(ng_lstm_new(4, 4, .dropout = 1));
     assert_refused(ng_gru_new(4, 4, .relu = true));
 }
-END_TEST
 
 Suite *recurrent_suite(void)
 {

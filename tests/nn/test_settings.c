@@ -29,7 +29,6 @@ START_TEST(a_setting_without_effect_is_not_described)
     assert_described(ng_adaptive_layer_norm_new(4), "4, eps=1e-05");
     assert_described(ng_adaptive_layer_norm_new(4, .condition = 3), "4, condition=3, eps=1e-06");
 }
-END_TEST
 
 START_TEST(zero_is_described_where_it_is_meant)
 {
@@ -38,7 +37,6 @@ START_TEST(zero_is_described_where_it_is_meant)
     assert_described(ng_dropout_new(0), "0");
     assert_described(ng_feed_forward_new(4, .gain = NG_ZERO), "4, hidden=16, GELU, gain=0");
 }
-END_TEST
 
 START_TEST(every_kind_of_value_is_described)
 {
@@ -61,7 +59,6 @@ START_TEST(every_kind_of_value_is_described)
                      "4, eps=1e-05, momentum=0.1, r_max=3, d_max=5, warmup=3, synchronized");
     ng_group_free(alone);
 }
-END_TEST
 
 /* Each end of each range, and what is no number. */
 START_TEST(values_outside_their_range_are_refused)
@@ -92,7 +89,6 @@ START_TEST(values_outside_their_range_are_refused)
     assert_refused(ng_multi_head_attention_new(6, 2, .rotary = true));
     assert_refused(ng_transformer_new(5, .layers = NG_MAX_LAYERS + 1));
 }
-END_TEST
 
 /* Whether each name of a list is that of a setting in the table. */
 static void assert_names(const char *names, const ng_setting *table)
@@ -127,7 +123,6 @@ START_TEST(tables_name_settings_that_there_are)
     }
     ck_assert_int_gt(tables, 40);
 }
-END_TEST
 
 Suite *settings_suite(void)
 {

@@ -21,7 +21,6 @@ START_TEST(no_gradient_flows_to_the_mask)
         for (int64_t i = 0; i < 10; i++) assert_close(ng_get(ng_grad(ones), i), 0, 0);
     }
 }
-END_TEST
 
 /* The weights of attention (2, 2, T, T) for equal scores, as attention to the identity. */
 static ng_tensor *dropped_weights(ng_tape *on, int64_t length, double dropout)
@@ -59,7 +58,6 @@ START_TEST(dropout_of_weights_drops_its_share_and_scales_the_rest)
     }
     assert_near(ng_item(ng_mean(tape, weights)) * (double)LENGTH, 1, 0.01); /* as without dropout */
 }
-END_TEST
 
 START_TEST(dropout_of_weights_follows_the_tape)
 {
@@ -77,7 +75,6 @@ START_TEST(dropout_of_weights_follows_the_tape)
     assert_same_bits(DROPPED(0), plain);
 #undef DROPPED
 }
-END_TEST
 
 START_TEST(one_packed_tensor_gives_what_its_parts_give)
 {
@@ -101,7 +98,6 @@ START_TEST(one_packed_tensor_gives_what_its_parts_give)
     assert_tensors_close(gradient, ng_gradient(tape, ng_sum(tape, ng_square(tape, heads)), qkv),
                          1e-13);
 }
-END_TEST
 
 START_TEST(one_tensor_in_all_three_places_has_the_sum_of_gradients)
 {
@@ -111,7 +107,6 @@ START_TEST(one_tensor_in_all_three_places_has_the_sum_of_gradients)
     assert_tensors_close(ng_gradient(tape, ng_sum(tape, ng_square(tape, y)), x),
                          ng_gradient(tape, ng_sum(tape, ng_square(tape, composed)), x), 1e-12);
 }
-END_TEST
 
 START_TEST(attention_to_no_key_is_zero_with_gradients_of_any_order)
 {
@@ -121,7 +116,6 @@ START_TEST(attention_to_no_key_is_zero_with_gradients_of_any_order)
     ng_tensor *dq = ng_gradient(tape, y, q, .record = true);
     for (int i = 0; i < 24; i++) ck_assert(ng_get(y, i) == 0 && ng_get(dq, i) == 0);
 }
-END_TEST
 
 START_TEST(attention_passes_nan_on)
 {
@@ -131,7 +125,6 @@ START_TEST(attention_passes_nan_on)
     ck_assert(!isnan(ng_at(y, 0, 0, 0)));
     for (int t = 1; t < 4; t++) ck_assert(isnan(ng_at(y, 0, t, 0)));
 }
-END_TEST
 
 /* Attention of one query, 1, to keys of one feature: the scores are the keys. */
 static ng_tensor *of_scores(ng_tape *on, ng_tensor *scores, ng_tensor *values)
@@ -154,7 +147,6 @@ START_TEST(a_value_without_weight_counts_for_nothing)
         assert_near(ng_item(of_scores(tape, scores, values)), 1, 0);
     }
 }
-END_TEST
 
 /* If all scores are -Inf, as after an overflow, there is no largest to subtract: the result is NaN,
  * not that of a query without keys. With a later finite score that key has all the weight. */
@@ -167,7 +159,6 @@ START_TEST(attention_to_scores_of_minus_infinity_is_nan)
     ng_set(scores, 99, 0);
     assert_near(ng_item(of_scores(tape, scores, v)), ng_get(v, 99), 0);
 }
-END_TEST
 
 START_TEST(rotated_products_depend_on_the_distance_alone)
 {
@@ -181,7 +172,6 @@ START_TEST(rotated_products_depend_on_the_distance_alone)
     ng_tensor *later = ng_rotary(tape, ng_slice(tape, rows[0], 0, 4, 9), .start = 4);
     assert_tensors_close(later, ng_slice(tape, q, 0, 4, 9), 1e-14);
 }
-END_TEST
 
 START_TEST(swiglu_passes_nan_on_in_its_place)
 {
@@ -191,7 +181,6 @@ START_TEST(swiglu_passes_nan_on_in_its_place)
     ck_assert(isnan(ng_get(y, 0)) && !isnan(ng_get(y, 1)));
     assert_fails(ng_swiglu(tape, normal(NG_F64, NG_SHAPE(4, 3), 2)), NG_ESHAPE);
 }
-END_TEST
 
 START_TEST(wrong_attention_is_refused)
 {
@@ -222,7 +211,6 @@ START_TEST(wrong_attention_is_refused)
     assert_fails(ng_self_attention(tape, x, NG_NONE, .heads = 3, .kv_heads = 1), NG_ESHAPE);
     assert_fails(ng_self_attention(tape, x, NG_NONE, .heads = INT64_MAX, .kv_heads = 1), NG_ESHAPE);
 }
-END_TEST
 
 /* ---- Against PyTorch ------------------------------------------------------------------------*/
 
@@ -265,7 +253,6 @@ START_TEST(embedding_is_pytorchs)
     ng_tensor *ids = own(ng_copy_new(golden("embedding/ids"), NG_I64));
     expect_pytorchs("embedding", ng_embedding_new(7, 3), ids, NG_NONE);
 }
-END_TEST
 
 START_TEST(attention_is_pytorchs)
 {
@@ -276,7 +263,6 @@ START_TEST(attention_is_pytorchs)
                     ng_require_grad(golden("%s/x", name)),
                     _i % 2 ? golden("%s/mask", name) : NG_NONE);
 }
-END_TEST
 
 /* Keys and values of other widths and another length. */
 START_TEST(cross_attention_is_pytorchs)
@@ -296,7 +282,6 @@ START_TEST(cross_attention_is_pytorchs)
     expect_golden(name, "dkeys", ng_grad(keys));
     expect_golden(name, "dvalues", ng_grad(values));
 }
-END_TEST
 
 START_TEST(attention_with_shared_heads_is_pytorchs_with_repeated_ones)
 {
@@ -304,7 +289,6 @@ START_TEST(attention_with_shared_heads_is_pytorchs_with_repeated_ones)
     expect_pytorchs(name, ng_multi_head_attention_new(12, 4, .kv_heads = 1 + _i, .causal = true),
                     ng_require_grad(golden("%s/x", name)), _i ? golden("%s/mask", name) : NG_NONE);
 }
-END_TEST
 
 START_TEST(block_is_pytorchs)
 {
@@ -317,7 +301,6 @@ START_TEST(block_is_pytorchs)
     expect_pytorchs(name, block, ng_require_grad(golden("%s/x", name)),
                     _i & 4 ? golden("%s/mask", name) : NG_NONE);
 }
-END_TEST
 
 #define STEPS 20
 #define BATCHES 4
@@ -344,7 +327,6 @@ START_TEST(twenty_adamw_losses_are_pytorchs)
     }
     for (int i = 0; i < BATCHES; i++) ng_tensor_free(ids[i]), ng_tensor_free(labels[i]);
 }
-END_TEST
 
 static void load_placements(void) { set_up(), golden_load("tests/golden/placements.txt"); }
 
@@ -373,13 +355,11 @@ START_TEST(each_placement_is_the_formula_of_its_paper)
         .placement = placed[_i].placement, .post_share = placed[_i].post_share);
     expect_pytorchs(name, net, ids, NG_NONE);
 }
-END_TEST
 
 START_TEST(every_placement_has_figures)
 {
     golden_expect_rows(placed, PLACED, sizeof *placed, NULL);
 }
-END_TEST
 
 /* ---- Modules --------------------------------------------------------------------------------*/
 
@@ -395,7 +375,6 @@ START_TEST(a_causal_output_depends_on_no_later_id)
     ck_assert(ng_at(before, 0, 80, 0) != ng_at(after, 0, 80, 0));
     ck_assert(ng_at(before, 0, 99, 0) != ng_at(after, 0, 99, 0));
 }
-END_TEST
 
 static ng_module *child(ng_module *module, const char *name)
 {
@@ -437,7 +416,6 @@ START_TEST(a_block_is_the_formula_of_its_placement)
     ng_tape_seed(tape, 5);
     assert_same_bits(ng_forward(block, tape, x), y);
 }
-END_TEST
 
 /* 0.29 of 100 is 28.999999999999996. */
 START_TEST(mix_ln_rounds_its_share_down)
@@ -451,7 +429,6 @@ START_TEST(mix_ln_rounds_its_share_down)
     free(text);
     ck_assert_int_eq(post, 29);
 }
-END_TEST
 
 /* Each branch adds to both streams, and takes its input from the first. */
 START_TEST(a_block_of_two_streams_takes_and_gives_both)
@@ -470,7 +447,6 @@ START_TEST(a_block_of_two_streams_takes_and_gives_both)
     ng_tensor *narrow = normal(NG_F32, NG_SHAPE(2, 5, 8), 8);
     assert_fails(ng_forward(block, tape, narrow), NG_ESHAPE, "TransformerBlock");
 }
-END_TEST
 
 START_TEST(a_transformer_drops_of_its_embedded_ids)
 {
@@ -485,7 +461,6 @@ START_TEST(a_transformer_drops_of_its_embedded_ids)
     ng_tape_seed(tape, 5);
     assert_same_bits(ng_forward(net, tape, ids), x);
 }
-END_TEST
 
 static double deviation(const ng_tensor *x, int64_t from, int64_t to)
 {
@@ -511,7 +486,6 @@ START_TEST(deep_norm_draws_its_weights_beta_times_as_wide)
     assert_close(deviation(ng_module_find(block, "feed_forward.out_weight"), 0, 4 * square),
                  beta * hidden, 0.05);
 }
-END_TEST
 
 /* A norm that the library does not have. */
 static ng_module *loose_norm(int64_t dim) { return ng_layer_norm_new(dim, .eps = 0.5); }
@@ -532,7 +506,6 @@ START_TEST(shared_and_crossing_heads_are_drawn_as_xavier_has_it)
     assert_close(deviation(ng_module_find(cross, "k_weight"), 0, 64 * 32), wide, 0.06);
     assert_close(deviation(ng_module_find(cross, "v_weight"), 0, 64 * 32), 0.5 * wide, 0.06);
 }
-END_TEST
 
 START_TEST(any_maker_of_norms_plugs_in)
 {
@@ -554,7 +527,6 @@ START_TEST(any_maker_of_norms_plugs_in)
             ng_tape_reset(tape);
         }
 }
-END_TEST
 
 START_TEST(a_block_hands_its_dropout_to_the_attention)
 {
@@ -570,7 +542,6 @@ START_TEST(a_block_hands_its_dropout_to_the_attention)
     assert_same_bits(ng_forward(dropping, tape, x), ng_forward(plain, tape, x));
     assert_refused(ng_multi_head_attention_new(8, 2, .dropout = 1));
 }
-END_TEST
 
 START_TEST(swiglu_has_as_many_weights_as_gelu)
 {
@@ -579,7 +550,6 @@ START_TEST(swiglu_has_as_many_weights_as_gelu)
         own(ng_feed_forward_new(96, .no_bias = true, .activation = NG_FEED_FORWARD_SWIGLU));
     ck_assert_int_eq(ng_parameter_count(gelu), ng_parameter_count(swiglu));
 }
-END_TEST
 
 /* ---- Threads --------------------------------------------------------------------------------*/
 
@@ -603,7 +573,6 @@ START_TEST(attention_has_the_same_bits_for_any_number_of_threads)
     for (int threads = 2; threads <= 5; threads++)
         assert_same_bits(one, gradient_with_threads(threads, dtype, dropout));
 }
-END_TEST
 
 /* ---- Errors ---------------------------------------------------------------------------------*/
 
@@ -624,7 +593,6 @@ START_TEST(wrong_ids_are_named)
     ng_set(ids, 6, 0);
     assert_fails(ng_forward(net, tape, ids, .mask = flat), NG_ESHAPE, "ng_self_attention");
 }
-END_TEST
 
 START_TEST(shapes_that_do_not_fit_are_named)
 {
@@ -649,7 +617,6 @@ START_TEST(shapes_that_do_not_fit_are_named)
     assert_fails(ng_forward(places, tape, flat), NG_ESHAPE, "LearnedPositions");
     assert_fails(ng_forward(forward, tape, y), NG_ESHAPE, "FeedForward");
 }
-END_TEST
 
 START_TEST(options_without_sense_are_refused)
 {
@@ -680,7 +647,6 @@ START_TEST(options_without_sense_are_refused)
     assert_refused(ng_transformer_new(7, .placement = NG_NORM_MIX, .post_share = 1));
     assert_refused(ng_transformer_new(7, .placement = NG_NORM_MIX, .layers = 3));
 }
-END_TEST
 
 Suite *transformer_suite(void)
 {

@@ -11,7 +11,6 @@ START_TEST(original_form)
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(4), 1, 2, 3, 4)), 1e-14,
                   -a * (1 + 0.1 * a), -b * (1 + 0.1 * b), b * (1 - 0.1 * b), a * (1 - 0.1 * a));
 }
-END_TEST
 
 /* Document 001 writes k x in the place of k xhat. */
 START_TEST(raw_form)
@@ -21,7 +20,6 @@ START_TEST(raw_form)
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(4), 1, 2, 3, 4)), 1e-14, -1.5 * 0.9 * s,
                   -0.5 * 0.8 * s, 0.5 * 0.7 * s, 1.5 * 0.6 * s);
 }
-END_TEST
 
 /* Document 001's popular form: two Linear layers make scale and shift of x itself. */
 START_TEST(projected_form)
@@ -34,7 +32,6 @@ START_TEST(projected_form)
     assert_tensors_close(ng_forward(norm, tape, x), ng_add(tape, ng_mul(tape, gamma, xhat), beta),
                          1e-13);
 }
-END_TEST
 
 /* adaLN-Zero: the Linear of the condition starts at zero. */
 START_TEST(conditioned_form_starts_as_xhat)
@@ -45,7 +42,6 @@ START_TEST(conditioned_form_starts_as_xhat)
     assert_tensors_close(ng_forward(norm, tape, x, .condition = c), ng_forward(plain, tape, x),
                          1e-14);
 }
-END_TEST
 
 /* shift (0.2, 0.4), scale (0.6, 0.8) and gate (1, 1.2) of xhat (-1, 1), for the condition 2 */
 START_TEST(conditioned_form_shifts_scales_and_gates)
@@ -59,7 +55,6 @@ START_TEST(conditioned_form_shifts_scales_and_gates)
     assert_values(ng_forward(norm, tape, x, .condition = c), 1e-14, -1.6 + 0.2, 1.2 * (1.8 + 0.4));
     assert_refused(ng_forward(norm, tape, x));
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -72,7 +67,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_adaptive_residual_new(ng_linear_new(4, 4), .dim = 4, .condition = 5), "norms",
                    "adaptive_residual", "condition");
 }
-END_TEST
 
 /* DiT's block. */
 START_TEST(adaptive_residual_starts_as_the_identity)
@@ -81,7 +75,6 @@ START_TEST(adaptive_residual_starts_as_the_identity)
     ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 4), 1), *c = normal(NG_F64, NG_SHAPE(3, 5), 2);
     assert_same_bits(ng_forward(in_double(block), tape, x, .condition = c), x);
 }
-END_TEST
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
 
@@ -91,7 +84,6 @@ START_TEST(without_eps_adanorm_ignores_shift_and_scale)
     ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1);
     expect_invariant(norm, x, ng_add_scalar(tape, ng_mul_scalar(tape, x, 3), 7));
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -104,7 +96,6 @@ START_TEST(bad_settings_are_refused)
     assert_refused(ng_ada_norm_new(0));
     assert_refused(ng_ada_norm_new(5, .eps = -1));
 }
-END_TEST
 
 Suite *adaptive_layer_norm_suite(void)
 {

@@ -9,7 +9,6 @@ START_TEST(two_channels)
     ng_module *norm = drawn(ng_batch_norm_new(2, .eps = NG_ZERO, .no_affine = true));
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(2, 2), 1, 2, 3, 6)), 1e-14, -1, -1, 1, 1);
 }
-END_TEST
 
 /* Document 000: running = 0.9 running + 0.1 batch, the variance unbiased. */
 START_TEST(running_averages)
@@ -22,7 +21,6 @@ START_TEST(running_averages)
     assert_close(ng_item(ng_module_find(norm, "running_mean")), 0.9 * 0.2 + 0.7, 1e-14);
     assert_close(ng_item(ng_module_find(norm, "running_var")), 0.9 * 1.1 + 0.1 * 8, 1e-14);
 }
-END_TEST
 
 START_TEST(evaluation_uses_running_statistics_and_leaves_them)
 {
@@ -32,7 +30,6 @@ START_TEST(evaluation_uses_running_statistics_and_leaves_them)
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(2, 1), 4, 8)), 1e-14, 1, 3);
     assert_close(ng_item(ng_module_find(norm, "running_mean")), 2, 0);
 }
-END_TEST
 
 /* Document 000: gamma and beta can undo the norm. */
 START_TEST(gamma_and_beta_undo_it)
@@ -42,7 +39,6 @@ START_TEST(gamma_and_beta_undo_it)
     ng_copy_values(ng_module_find(norm, "bias"), DOUBLES(NG_SHAPE(2), 2, 4));
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(2, 2), 1, 2, 3, 6)), 1e-14, 1, 2, 3, 6);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -65,7 +61,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_batch_norm_new(4), "catalogue", "running_batch_train");
     assert_pytorch(evaluating(ng_batch_norm_new(4)), "catalogue", "running_batch_eval");
 }
-END_TEST
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
 
@@ -75,7 +70,6 @@ START_TEST(shifting_and_scaling_the_data_changes_nothing)
     expect_invariant(drawn(ng_batch_norm_new(3, .eps = NG_ZERO)), x,
                      ng_add_scalar(tape, ng_mul_scalar(tape, x, 3), 7));
 }
-END_TEST
 
 /* 9 = 4 + 5, 10 = 4 + 4 + 2; with two positions 9 = 4 + 4 + 1. */
 START_TEST(a_last_sample_of_one_value_joins_the_sub_batch_before)
@@ -90,7 +84,6 @@ START_TEST(a_last_sample_of_one_value_joins_the_sub_batch_before)
                          ng_forward(in_double(ng_batch_norm_new(3)), tape, end));
     }
 }
-END_TEST
 
 START_TEST(a_sub_batch_that_fails_moves_no_running_statistics)
 {
@@ -100,7 +93,6 @@ START_TEST(a_sub_batch_that_fails_moves_no_running_statistics)
     assert_values(ng_module_find(layer, "running_mean"), 0, 0, 0, 0);
     ck_assert(ng_item(ng_module_find(layer, "num_batches_tracked")) == 0);
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -114,7 +106,6 @@ START_TEST(bad_settings_are_refused)
     assert_fails(ng_forward(drawn(ng_batch_norm_new(4)), tape, normal(NG_F64, NG_SHAPE(5, 3), 1)),
                  NG_ESHAPE, "BatchNorm");
 }
-END_TEST
 
 Suite *batch_norm_suite(void)
 {

@@ -19,7 +19,6 @@ START_TEST(warms_up_as_batch_norm)
     }
     ck_assert(ng_item(ng_module_find(renorm, "num_batches_tracked")) == 4);
 }
-END_TEST
 
 /* Within their limits r and d turn the batch's statistics into the running ones. */
 START_TEST(trains_as_it_evaluates)
@@ -37,7 +36,6 @@ START_TEST(trains_as_it_evaluates)
     assert_ok(ng_forward(renorm, tape, normal(NG_F64, NG_SHAPE(8, 4), 9)));
     assert_same_bits(ng_module_find(renorm, "running_mean"), mean);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -56,7 +54,6 @@ START_TEST(value_and_gradients_are_pytorchs)
         assert_pytorch(evaluating(ng_batch_renorm_new(6)), "norms", row);
     }
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -66,7 +63,6 @@ START_TEST(bad_settings_are_refused)
     assert_refused(ng_batch_renorm_new(3, .r_max = 0.5));
     assert_refused(ng_batch_renorm_new(3, .eps = -1));
 }
-END_TEST
 
 Suite *batch_renorm_suite(void)
 {

@@ -70,7 +70,6 @@ START_TEST(a_condition_belongs_to_samples)
             assert_tensors_close(y, one_by_one(it.layer, x, c), 1e-14);
         }
 }
-END_TEST
 
 /* The same condition at all positions is the condition of the sample. */
 START_TEST(a_condition_of_positions_has_the_rank_of_x)
@@ -89,7 +88,6 @@ START_TEST(a_condition_of_positions_has_the_rank_of_x)
         assert_tensors_close(ng_forward(it.layer, tape, x, .condition = wide), y, 1e-14);
     }
 }
-END_TEST
 
 /* Where rows are normalized by themselves, positions are samples of another shape. */
 START_TEST(each_position_gets_its_condition)
@@ -102,7 +100,6 @@ START_TEST(each_position_gets_its_condition)
     assert_tensors_close(ng_forward(it.layer, tape, x, .condition = c),
                          ng_reshape(tape, rows, ng_shape_of(x)), 1e-14);
 }
-END_TEST
 
 /* Conditions of other samples or positions, of another number of features, and labels. */
 START_TEST(other_conditions_are_refused)
@@ -120,7 +117,6 @@ START_TEST(other_conditions_are_refused)
     ng_tensor *labels = own(ng_zeros_new(NG_I64, NG_SHAPE(2)));
     assert_fails(ng_forward(it.layer, tape, x, .condition = labels), NG_EDTYPE, culprit);
 }
-END_TEST
 
 Suite *conditions_suite(void)
 {

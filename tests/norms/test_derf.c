@@ -8,7 +8,6 @@ START_TEST(of_one_feature)
     ng_module *layer = in_double(ng_derf_new(1));
     assert_values(ng_forward(layer, tape, DOUBLES(NG_SHAPE(1), 2)), 1e-14, erf(1));
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -16,7 +15,6 @@ START_TEST(value_and_gradients_are_pytorchs)
 {
     assert_pytorch(ng_derf_new(5), "catalogue", "derf");
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -27,7 +25,6 @@ START_TEST(bad_settings_are_refused)
     assert_fails(ng_forward(drawn(ng_derf_new(4)), tape, normal(NG_F64, NG_SHAPE(3, 5), 1)),
                  NG_ESHAPE, "Derf");
 }
-END_TEST
 
 Suite *derf_suite(void)
 {

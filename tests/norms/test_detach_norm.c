@@ -14,7 +14,6 @@ START_TEST(only_scales_the_gradient)
     assert_ok(ng_backward_from(tape, y, DOUBLES(NG_SHAPE(1, 4), 1, -2, 5, 3)));
     assert_values(ng_grad(x), 1e-14, 0.5, -1, 2.5, 1.5);
 }
-END_TEST
 
 /* The op has the gradient of the layer with the same flags; with both it is that of LayerNorm. */
 START_TEST(the_op_has_the_gradient_of_the_layer)
@@ -38,7 +37,6 @@ START_TEST(the_op_has_the_gradient_of_the_layer)
         ng_gradient(tape, ng_detach_norm(tape, row, .eps = 0.5), row, .cotangent = slopes), 1e-14,
         0.5, -1, 2.5, 1.5);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -49,7 +47,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_detach_norm_new(5, .mean_flows = true), "norms", "detach_norm_deviation");
     assert_pytorch(ng_layer_norm_new(5, .no_affine = true), "norms", "layer_norm_simple");
 }
-END_TEST
 
 /* ---- Invariances ----------------------------------------------------------------------------- */
 
@@ -60,7 +57,6 @@ START_TEST(the_value_is_layer_norms)
     assert_tensors_close(y, ng_forward(drawn(ng_layer_norm_new(5, .no_affine = true)), tape, x),
                          1e-14);
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -69,7 +65,6 @@ START_TEST(bad_settings_are_refused)
     assert_refused(ng_detach_norm_new(0));
     assert_refused(ng_detach_norm_new(5, .eps = -1));
 }
-END_TEST
 
 Suite *detach_norm_suite(void)
 {

@@ -8,7 +8,6 @@ START_TEST(of_one_feature)
     ng_module *layer = in_double(ng_dynamic_tanh_new(1));
     assert_values(ng_forward(layer, tape, DOUBLES(NG_SHAPE(1), 2)), 1e-15, tanh(1));
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -16,7 +15,6 @@ START_TEST(value_and_gradients_are_pytorchs)
 {
     assert_pytorch(ng_dynamic_tanh_new(5), "norms", "dynamic_tanh");
 }
-END_TEST
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
 
@@ -27,7 +25,6 @@ START_TEST(an_odd_function_without_bias)
     assert_same_bits(ng_forward(layer, tape, ng_neg(tape, x)),
                      ng_neg(tape, ng_forward(layer, tape, x)));
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -38,7 +35,6 @@ START_TEST(bad_settings_are_refused)
     assert_fails(ng_forward(drawn(ng_dynamic_tanh_new(4)), tape, normal(NG_F64, NG_SHAPE(3, 5), 1)),
                  NG_ESHAPE, "DynamicTanh");
 }
-END_TEST
 
 Suite *dynamic_tanh_suite(void)
 {

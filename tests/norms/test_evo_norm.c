@@ -10,7 +10,6 @@ START_TEST(b0_of_one_channel)
     ng_module *norm = in_double(ng_evo_norm_new(1, .eps = NG_ZERO));
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(2, 1, 1), 0.5, 2.5)), 1e-14, 0.5, 1);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -21,7 +20,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_evo_norm_new(4, .groups = 1), "catalogue", "evo_s0_1");
     assert_pytorch(ng_evo_norm_new(4, .groups = 2), "catalogue", "evo_s0_2");
 }
-END_TEST
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
 
@@ -32,7 +30,6 @@ START_TEST(one_value_per_channel_is_for_evaluation)
     assert_fails(ng_forward(norm, tape, x), NG_ESHAPE, "EvoNorm");
     assert_ok(ng_forward(evaluating(norm), tape, x));
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -42,7 +39,6 @@ START_TEST(bad_settings_are_refused)
     assert_refused(ng_evo_norm_new(4, .groups = 3));
     assert_refused(ng_evo_norm_new(4, .groups = 2, .momentum = 0.2));
 }
-END_TEST
 
 Suite *evo_norm_suite(void)
 {

@@ -10,7 +10,6 @@ START_TEST(starts_as_the_identity)
     assert_tensors_close(ng_forward(film, tape, x, .condition = normal(NG_F64, NG_SHAPE(2, 2), 2)),
                          x, 0);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -22,7 +21,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_film_new(3, .condition = 2, .features_last = true, .no_shift = true),
                    "catalogue", "film_last", "condition");
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -37,7 +35,6 @@ START_TEST(bad_settings_are_refused)
                             normal(NG_F64, NG_SHAPE(2, 4, 3), 1), .condition = labels),
                  NG_EDTYPE, "FiLM");
 }
-END_TEST
 
 Suite *film_suite(void)
 {

@@ -11,14 +11,12 @@ START_TEST(of_three_and_four)
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(1, 1, 2), 3, 4)), 1e-14, 3 / sqrt(12.5),
                   4 / sqrt(12.5));
 }
-END_TEST
 
 START_TEST(tau_is_the_least_value)
 {
     ng_module *norm = in_double(ng_filter_response_norm_new(1));
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(1, 1, 2), -3, -4)), 0, 0, 0);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -28,7 +26,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_filter_response_norm_new(4, .learned_eps = true), "catalogue", "frn_learned");
     assert_pytorch(ng_filter_response_norm_new(4, .no_threshold = true), "catalogue", "frn_plain");
 }
-END_TEST
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
 
@@ -38,7 +35,6 @@ START_TEST(scaling_a_channel_changes_nothing)
     expect_invariant(drawn(ng_filter_response_norm_new(4, .eps = NG_ZERO)), x,
                      ng_mul_scalar(tape, x, 3));
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -47,7 +43,6 @@ START_TEST(bad_settings_are_refused)
     assert_refused(ng_filter_response_norm_new(0));
     assert_refused(ng_filter_response_norm_new(4, .eps = -1));
 }
-END_TEST
 
 Suite *filter_response_norm_suite(void)
 {

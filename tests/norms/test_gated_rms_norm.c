@@ -11,7 +11,6 @@ START_TEST(a_gate_that_is_wide_open)
         ng_forward(norm, tape, DOUBLES(NG_SHAPE(2), 3, 4), .gate = DOUBLES(NG_SHAPE(2), 100, 100));
     assert_values(y, 1e-14, 3 / sqrt(12.5), 4 / sqrt(12.5));
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -24,7 +23,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_gated_rms_norm_new(6, .norm_first = true, .groups = 2), "catalogue",
                    "gated_first_groups", "gate");
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -36,7 +34,6 @@ START_TEST(bad_settings_are_refused)
         ng_forward(drawn(ng_gated_rms_norm_new(5)), tape, normal(NG_F64, NG_SHAPE(3, 5), 1)),
         NG_EVALUE, "GatedRMSNorm");
 }
-END_TEST
 
 Suite *gated_rms_norm_suite(void)
 {

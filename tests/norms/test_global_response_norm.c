@@ -10,7 +10,6 @@ START_TEST(starts_as_the_identity)
     ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 4, 3), 1);
     assert_tensors_close(ng_forward(norm, tape, x), x, 0);
 }
-END_TEST
 
 /* Their mean is 7.5. */
 START_TEST(lengths_five_and_ten)
@@ -21,7 +20,6 @@ START_TEST(lengths_five_and_ten)
     const double a = 1 + 5 / 7.5, b = 1 + 10 / 7.5;
     assert_values(y, 1e-14, 3 * a, 4 * a, 6 * b, 8 * b);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -29,7 +27,6 @@ START_TEST(value_and_gradients_are_pytorchs)
 {
     assert_pytorch(ng_global_response_norm_new(4), "catalogue", "grn");
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -38,7 +35,6 @@ START_TEST(bad_settings_are_refused)
     assert_refused(ng_global_response_norm_new(0));
     assert_refused(ng_global_response_norm_new(4, .eps = -1));
 }
-END_TEST
 
 Suite *global_response_norm_suite(void)
 {

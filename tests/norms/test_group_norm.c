@@ -9,7 +9,6 @@ START_TEST(two_groups_of_two)
     ng_module *norm = drawn(ng_group_norm_new(2, 4, .eps = NG_ZERO, .no_affine = true));
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(1, 4), 1, 3, 2, 6)), 1e-14, -1, 1, -1, 1);
 }
-END_TEST
 
 START_TEST(one_value_a_group_gives_beta)
 {
@@ -17,7 +16,6 @@ START_TEST(one_value_a_group_gives_beta)
     ng_tensor *y = ng_forward(norm, tape, normal(NG_F64, NG_SHAPE(3, 2), 1));
     assert_same_bits(y, ng_broadcast_to(tape, ng_module_find(norm, "bias"), NG_SHAPE(3, 2)));
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -37,7 +35,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_group_norm_new(2, 4, .condition = 3), "catalogue", "conditional_group_maps",
                    "condition");
 }
-END_TEST
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
 
@@ -48,7 +45,6 @@ START_TEST(one_group_is_layer_norm_of_the_sample)
     ng_module *layer = drawn(ng_layer_norm_over_new(NG_SHAPE(4, 3), .no_affine = true));
     assert_tensors_close(ng_forward(group, tape, x), ng_forward(layer, tape, x), 1e-13);
 }
-END_TEST
 
 START_TEST(shifting_and_scaling_a_sample_changes_nothing)
 {
@@ -56,7 +52,6 @@ START_TEST(shifting_and_scaling_a_sample_changes_nothing)
     expect_invariant(drawn(ng_group_norm_new(2, 4, .eps = NG_ZERO)), x,
                      ng_add_scalar(tape, ng_mul_scalar(tape, x, 3), 7));
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -69,7 +64,6 @@ START_TEST(bad_settings_are_refused)
         ng_forward(drawn(ng_group_norm_new(2, 6)), tape, normal(NG_F64, NG_SHAPE(2, 4, 3), 1)),
         NG_ESHAPE, "GroupNorm");
 }
-END_TEST
 
 Suite *group_norm_suite(void)
 {

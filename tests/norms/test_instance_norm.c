@@ -10,7 +10,6 @@ START_TEST(two_channels)
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(1, 2, 2), 1, 3, 2, 6)), 1e-14, -1, 1, -1,
                   1);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -30,7 +29,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(evaluating(ng_instance_norm_new(4, .running_stats = true)), "catalogue",
                    "running_instance_eval");
 }
-END_TEST
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
 
@@ -40,7 +38,6 @@ START_TEST(shifting_and_scaling_a_channel_changes_nothing)
     expect_invariant(drawn(ng_instance_norm_new(4, .eps = NG_ZERO, .no_affine = true)), x,
                      ng_add_scalar(tape, ng_mul_scalar(tape, x, 3), 7));
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -52,7 +49,6 @@ START_TEST(bad_settings_are_refused)
                             normal(NG_F64, NG_SHAPE(2, 4), 1)),
                  NG_ESHAPE, "InstanceNorm");
 }
-END_TEST
 
 Suite *instance_norm_suite(void)
 {

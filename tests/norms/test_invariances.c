@@ -94,7 +94,6 @@ START_TEST(invariances_are_as_published)
                       changes[how].name, off, invariant ? "0" : "a difference");
     }
 }
-END_TEST
 
 /* ---- Floats over their whole range ----------------------------------------------------------- */
 
@@ -133,7 +132,6 @@ START_TEST(a_power_of_two_changes_nothing_over_the_range_of_floats)
     for (int64_t i = 0; i < ng_size(x); i++)
         ck_assert_double_eq_tol(ldexp(ng_get(other_dx, i), exponent), ng_get(dx, i), 2e-6);
 }
-END_TEST
 
 Suite *invariances_suite(void)
 {

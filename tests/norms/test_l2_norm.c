@@ -8,14 +8,12 @@ START_TEST(three_and_four)
     ng_module *norm = drawn(ng_l2_norm_new(2, .no_affine = true));
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(2), 3, 4)), 1e-9, 0.6, 0.8);
 }
-END_TEST
 
 START_TEST(scale_is_where_weight_starts)
 {
     ng_module *norm = in_double(ng_l2_norm_new(2, .scale = 10));
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(2), 3, 4)), 1e-9, 6, 8);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -28,7 +26,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_multi_head_attention_new(6, 2, .qk_temperature = 4), "catalogue",
                    "qk_temperature");
 }
-END_TEST
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
 
@@ -37,7 +34,6 @@ START_TEST(scaling_a_row_changes_nothing)
     ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1);
     expect_invariant(drawn(ng_l2_norm_new(5, .eps = NG_ZERO)), x, ng_mul_scalar(tape, x, 3));
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -48,7 +44,6 @@ START_TEST(bad_settings_are_refused)
     assert_fails(ng_forward(drawn(ng_l2_norm_new(4)), tape, normal(NG_F64, NG_SHAPE(3, 5), 1)),
                  NG_ESHAPE, "L2Norm");
 }
-END_TEST
 
 Suite *l2_norm_suite(void)
 {

@@ -14,7 +14,6 @@ START_TEST(four_steps_on_1_2_3_4)
     static const double printed[] = {-1.3416, -0.4472, 0.4472, 1.3416};
     for (int i = 0; i < 4; i++) assert_near(ng_get(xhat, i), printed[i], 0.5e-4);
 }
-END_TEST
 
 /* Document 000: the variance divides by n - 1, and eps is 1e-6. */
 START_TEST(unbiased_variance)
@@ -25,7 +24,6 @@ START_TEST(unbiased_variance)
     assert_values(ng_forward(norm, tape, x), 1e-14, -1.5 * s, -0.5 * s, 0.5 * s, 1.5 * s, -t, -t, t,
                   t);
 }
-END_TEST
 
 /* Document 001: gamma and beta, and eps of 1e-5. */
 START_TEST(gamma_and_beta)
@@ -37,7 +35,6 @@ START_TEST(gamma_and_beta)
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(4), 1, 2, 3, 4)), 1e-14, 10 - 1.5 * s,
                   20 - s, 30 + 1.5 * s, 40 + 6 * s);
 }
-END_TEST
 
 /* Documents 001, 003 and 004. */
 START_TEST(a_row_gets_mean_0_and_variance_1)
@@ -47,7 +44,6 @@ START_TEST(a_row_gets_mean_0_and_variance_1)
     assert_near(ng_item(ng_mean(tape, y)), 0, 1e-14);
     assert_near(ng_item(ng_variance(tape, y)), 1, 1e-14);
 }
-END_TEST
 
 /* The header's bound for elements near the mean, whose xhat is much smaller than it. */
 START_TEST(near_the_mean_the_error_is_that_of_the_deviation)
@@ -72,7 +68,6 @@ START_TEST(near_the_mean_the_error_is_that_of_the_deviation)
             ck_assert_double_lt(fabs((double)((long double)ng_get(y, 0) - right)), 5e-16);
         }
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -92,7 +87,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     ng_module *offset = ng_layer_norm_new(6, .channels_first = true, .unit_offset = true);
     assert_pytorch(offset, more, "channel_norm_offset");
 }
-END_TEST
 
 /* ---- Invariances ----------------------------------------------------------------------------- */
 
@@ -102,7 +96,6 @@ START_TEST(shifting_and_scaling_a_row_changes_nothing)
     ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1);
     expect_invariant(norm, x, ng_add_scalar(tape, ng_mul_scalar(tape, x, 3), 7));
 }
-END_TEST
 
 /* So dx is orthogonal to 1 and to xhat. */
 START_TEST(gradient_is_orthogonal_to_shift_and_scale)
@@ -113,7 +106,6 @@ START_TEST(gradient_is_orthogonal_to_shift_and_scale)
     assert_near(ng_item(ng_sum(tape, dx)), 0, 1e-14);
     expect_orthogonal(dx, xhat);
 }
-END_TEST
 
 START_TEST(a_constant_row_gives_beta)
 {
@@ -121,7 +113,6 @@ START_TEST(a_constant_row_gives_beta)
     ng_tensor *y = ng_forward(norm, tape, own(ng_full_new(NG_F64, NG_SHAPE(3, 5), 0.1)));
     assert_same_bits(y, ng_broadcast_to(tape, ng_module_find(norm, "bias"), NG_SHAPE(3, 5)));
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -132,7 +123,6 @@ START_TEST(bad_settings_are_refused)
     ng_module *norm = drawn(ng_layer_norm_new(5));
     assert_fails(ng_forward(norm, tape, DOUBLES(NG_SHAPE(1), 1)), NG_ESHAPE, "LayerNorm");
 }
-END_TEST
 
 Suite *layer_norm_suite(void)
 {

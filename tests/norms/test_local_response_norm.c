@@ -11,7 +11,6 @@ START_TEST(three_neighbours)
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(1, 3, 1), 1, 2, 3)), 1e-14, 1 / 6.0,
                   2 / 15.0, 3 / 14.0);
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -20,7 +19,6 @@ START_TEST(bad_settings_are_refused)
     assert_refused(ng_local_response_norm_new(0));
     assert_refused(ng_local_response_norm_new(3, .k = -1));
 }
-END_TEST
 
 Suite *local_response_norm_suite(void)
 {

@@ -77,7 +77,6 @@ START_TEST(masked_batch_norm_is_that_of_the_gathered_positions)
     assert_same_bits(state[0][2], state[1][2]);
     assert_same_bits(state[0][3], state[1][3]);
 }
-END_TEST
 
 START_TEST(a_batch_renorm_layer_hands_its_mask_on)
 {
@@ -89,7 +88,6 @@ START_TEST(a_batch_renorm_layer_hands_its_mask_on)
                          ng_forward(in_double(ng_batch_renorm_new(3)), tape, gathered), 1e-14);
     for (int c = 0; c < 3; c++) ck_assert(ng_at(y, 1, c) == 0 && ng_at(y, 4, c) == 0);
 }
-END_TEST
 
 /* The output of a sequence does not depend on the padding of others. */
 START_TEST(norms_of_a_transformer_pass_over_what_its_mask_hides)
@@ -107,7 +105,6 @@ START_TEST(norms_of_a_transformer_pass_over_what_its_mask_hides)
     for (int i = 0; i < 12 * 7; i++)
         ck_assert(ng_get(mask, i / 7) == 0 || ng_get(y, i) == ng_get(other, i));
 }
-END_TEST
 
 /* Each allocation on a new tape is refused in turn. */
 START_TEST(without_memory_running_statistics_stay)
@@ -132,7 +129,6 @@ START_TEST(without_memory_running_statistics_stay)
     }
     ck_assert_int_gt(refused, _i == 2 ? 1 : 4);
 }
-END_TEST
 
 START_TEST(masks_that_do_not_fit_are_refused)
 {
@@ -156,7 +152,6 @@ START_TEST(masks_that_do_not_fit_are_refused)
     ng_module *ghost = own(ng_batch_norm_new(3, .ghost = 2));
     assert_refused(ng_forward(ghost, tape, x, .mask = one), "BatchNorm");
 }
-END_TEST
 
 Suite *norm_masks_suite(void)
 {

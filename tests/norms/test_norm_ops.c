@@ -37,7 +37,6 @@ START_TEST(layer_norm_and_batch_norm_have_a_third_derivative)
         y = ng_sum(tape, ng_gradient(tape, y, t, .record = true));
     }
 }
-END_TEST
 
 /* As rows of one dimension. */
 START_TEST(rows_span_the_dimensions_of_gamma)
@@ -47,7 +46,6 @@ START_TEST(rows_span_the_dimensions_of_gamma)
                             ng_reshape(tape, gamma, NG_SHAPE(8)), NG_NONE);
     assert_same_bits(apply(LAYER, x, gamma, NG_NONE), ng_reshape(tape, flat, NG_SHAPE(3, 2, 4)));
 }
-END_TEST
 
 /* The deviations are exact, although the mean is rounded by more. */
 START_TEST(rows_of_double_keep_the_digits_that_their_elements_have)
@@ -57,7 +55,6 @@ START_TEST(rows_of_double_keep_the_digits_that_their_elements_have)
         apply(LAYER, DOUBLES(NG_SHAPE(3), far, far + 1, far + 3), NG_NONE, NG_NONE),
         apply(LAYER, DOUBLES(NG_SHAPE(3), 0, 1, 3), NG_NONE, NG_NONE), 1e-14);
 }
-END_TEST
 
 /* gamma of 0, and at the ends of the range in which rstd gamma is a float. */
 START_TEST(long_columns_of_unusual_scales)
@@ -75,7 +72,6 @@ START_TEST(long_columns_of_unusual_scales)
         }
     }
 }
-END_TEST
 
 START_TEST(nan_stays_in_its_channel)
 {
@@ -87,7 +83,6 @@ START_TEST(nan_stays_in_its_channel)
     for (int64_t i = 0; i < rows * channels; i++)
         ck_assert(isnan(ng_get(y, i)) == (i % channels == 2 || i % channels == 3));
 }
-END_TEST
 
 /* Where eps is 0, rstd is infinite. */
 START_TEST(one_feature_gives_beta_and_no_gradient)
@@ -104,7 +99,6 @@ START_TEST(one_feature_gives_beta_and_no_gradient)
         assert_values(ng_grad(beta), 1e-14, 8.2);
     }
 }
-END_TEST
 
 /* ---- Gradients that overflow on the way ------------------------------------------------------ */
 
@@ -121,7 +115,6 @@ START_TEST(gradients_beyond_the_share_are_finite)
     for (int64_t i = n / 2; i < n; i++)
         assert_close(ng_get(ng_grad(x), i), 1 / sqrt(square / (double)(n / 2) + 1e-5), 1e-6);
 }
-END_TEST
 
 START_TEST(gradients_of_fixed_statistics_are_finite)
 {
@@ -132,7 +125,6 @@ START_TEST(gradients_of_fixed_statistics_are_finite)
              own(ng_ones_new(NG_F32, shape)));
     for (int64_t i = 0; i < ng_size(x); i++) assert_near(ng_get(ng_grad(x), i), 1e6, 1);
 }
-END_TEST
 
 /* RMSNorm needs no sum of g, which would overflow float here. */
 START_TEST(large_gradients_of_rms_norm_are_finite)
@@ -141,7 +133,6 @@ START_TEST(large_gradients_of_rms_norm_are_finite)
     backward(apply(RMS, x, NG_NONE, NG_NONE), own(ng_full_new(NG_F32, ng_shape_of(x), 4e36)));
     for (int64_t i = 0; i < ng_size(x); i++) ck_assert(isfinite(ng_get(ng_grad(x), i)));
 }
-END_TEST
 
 /* ---- The same bits --------------------------------------------------------------------------- */
 
@@ -181,7 +172,6 @@ START_TEST(any_number_of_threads_gives_the_same_bits)
         for (int k = 0; k < 4; k++) assert_same_bits(one[k], more[k]);
     }
 }
-END_TEST
 
 /* dx of BatchNorm without the first `left_out` columns. */
 static ng_tensor *dx_of_columns(ng_tensor *const given[3], int64_t left_out)
@@ -205,7 +195,6 @@ START_TEST(a_column_has_the_same_bits_wherever_it_stands)
     for (int64_t left_out = 1; left_out < 20; left_out++)
         assert_same_bits(dx_of_columns(given, left_out), ng_slice(tape, whole, 1, left_out, 37));
 }
-END_TEST
 
 /* ---- What gets a gradient -------------------------------------------------------------------- */
 
@@ -219,7 +208,6 @@ START_TEST(gradients_reach_only_what_requires_them)
                          1e-13);
     ck_assert(!ng_has_grad(x) && !ng_has_grad(beta) && !ng_requires_grad(xhat));
 }
-END_TEST
 
 START_TEST(an_empty_batch_gives_gradients_of_zero)
 {
@@ -237,7 +225,6 @@ START_TEST(an_empty_batch_gives_gradients_of_zero)
             ck_assert(ng_item(ng_norm(tape, ng_grad(p.tensor))) == 0);
     }
 }
-END_TEST
 
 /* z and norm(z) have cotangents of their own: the gradient is the sum of that of the norm alone and
  * dz, which does not change. */
@@ -264,7 +251,6 @@ START_TEST(gradient_of_a_norm_is_added_to_that_of_its_residual)
         if (_i > RMS) check_residual(_i, dtype, NG_SHAPE(3, 8, 37), i / 2 ? 1e30 : 1);
     }
 }
-END_TEST
 
 /* ---- Running statistics ---------------------------------------------------------------------- */
 
@@ -288,7 +274,6 @@ START_TEST(running_statistics_are_optional_and_stay_while_the_checker_moves_inpu
     assert_values(mean, 0, 2.5, 25);
     assert_values(var, 1e-14, 5.0 / 3, 500.0 / 3);
 }
-END_TEST
 
 START_TEST(statistics_changed_before_backward_are_noticed)
 {
@@ -300,7 +285,6 @@ START_TEST(statistics_changed_before_backward_are_noticed)
     assert_fails(ng_backward_from(tape, stale, dy), NG_ESTATE, "batch_norm");
     backward(training, dy); /* its own statistics are its own */
 }
-END_TEST
 
 /* After three batches, with momentum 0.1 and 0.3, and cumulative. */
 START_TEST(running_statistics_are_pytorchs)
@@ -321,7 +305,6 @@ START_TEST(running_statistics_are_pytorchs)
     }
     golden_unload();
 }
-END_TEST
 
 Suite *norm_ops_suite(void)
 {

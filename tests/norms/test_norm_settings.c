@@ -47,7 +47,6 @@ START_TEST(settings_that_do_not_go_together_are_refused)
     assert_fails(ng_weight_norm_new(NULL), NG_ENULL);
     assert_refused(ng_multi_head_attention_new(4, 2, .qk_norm = ng_norm_rms, .qk_temperature = 2));
 }
-END_TEST
 
 START_TEST(inputs_that_do_not_fit_are_refused)
 {
@@ -84,7 +83,6 @@ START_TEST(inputs_that_do_not_fit_are_refused)
     assert_fails(ng_local_response_norm(tape, own(ng_zeros_new(NG_F32, NG_SHAPE(3))), 3),
                  NG_ESHAPE);
 }
-END_TEST
 
 START_TEST(operands_that_do_not_fit_are_refused)
 {
@@ -152,7 +150,6 @@ START_TEST(operands_that_do_not_fit_are_refused)
     assert_fails(ng_batch_renorm(tape, x, none, none, moving, six), NG_EGRAD);
     assert_fails(ng_batch_renorm(tape, six, none, none, six, other), NG_ESHAPE);
 }
-END_TEST
 
 /* One rule for all norms: 0 is the default, NG_ZERO is zero. */
 START_TEST(an_eps_of_zero_is_the_default)
@@ -169,7 +166,6 @@ START_TEST(an_eps_of_zero_is_the_default)
     STARTS_AT(1e-10, ng_scale_norm, g);
 #undef STARTS_AT
 }
-END_TEST
 
 /* An eps so small that a share of it is 0 is no default. */
 START_TEST(the_smallest_eps_is_no_default)
@@ -183,7 +179,6 @@ START_TEST(the_smallest_eps_is_no_default)
         ck_assert_double_eq_tol(ng_get(ng_forward(layer, tape, x), 0), 0.125, 1e-15);
     }
 }
-END_TEST
 
 Suite *norm_settings_suite(void)
 {

@@ -63,7 +63,6 @@ START_TEST(any_module_with_a_weight_will_do)
                          1e-14);
     ck_assert(ng_check_module(layer, &x, 1, .order = 2).passed);
 }
-END_TEST
 
 START_TEST(a_weight_without_rows_is_refused)
 {
@@ -73,7 +72,6 @@ START_TEST(a_weight_without_rows_is_refused)
         assert_fails(ng_spectral_norm_new(doubled_new(shapes[i])), NG_ESHAPE);
     }
 }
-END_TEST
 
 /* ---- How they start -------------------------------------------------------------------------- */
 
@@ -95,7 +93,6 @@ START_TEST(they_start_from_a_tied_weight)
                      0.03);
     }
 }
-END_TEST
 
 START_TEST(an_initialization_that_fails_says_so)
 {
@@ -107,7 +104,6 @@ START_TEST(an_initialization_that_fails_says_so)
     assert_error(NG_ENOMEM, "");
     assert_ok(ng_module_find(net, "u"));
 }
-END_TEST
 
 /* Alone, in a network, and initialized again: u and v belong to the current weight. */
 START_TEST(spectral_norm_works_in_evaluation_before_any_training)
@@ -119,7 +115,6 @@ START_TEST(spectral_norm_works_in_evaluation_before_any_training)
         assert_close(spectral_norm_of(weight_in_use(evaluating(net), NG_F32, 16)), 1, 0.03);
     }
 }
-END_TEST
 
 /* With a weight of zeros or at the ends of the dtype's range the weight in use is finite. With an
  * ordinary weight the layer works again. */
@@ -148,7 +143,6 @@ START_TEST(spectral_norm_recovers_from_any_weight)
             assert_close(spectral_norm_of(used), 1, 1e-5);
     }
 }
-END_TEST
 
 /* ---- One network, several threads ------------------------------------------------------------ */
 
@@ -196,7 +190,6 @@ START_TEST(a_network_in_evaluation_serves_several_threads)
         ck_assert_int_eq(readers[i].wrong, 0);
     }
 }
-END_TEST
 
 Suite *reparameterized_suite(void)
 {

@@ -11,7 +11,6 @@ START_TEST(three_and_four)
     assert_near(ng_get(y, 0), 0.8485, 0.5e-4);
     assert_near(ng_get(y, 1), 1.1314, 0.5e-4);
 }
-END_TEST
 
 /* The mean square is that of the first share of the features, rounded down, at least one. */
 START_TEST(partial_statistics)
@@ -23,7 +22,6 @@ START_TEST(partial_statistics)
     assert_values(ng_forward(half, tape, x), 1e-14, 3 * s, 4 * s, 100 * s, -100 * s, 7 * s);
     assert_values(ng_forward(least, tape, x), 1e-14, 1, 4 * t, 100 * t, -100 * t, 7 * t);
 }
-END_TEST
 
 /* 0.29 * 100 is a little less than 29 in binary. */
 START_TEST(partial_share_is_not_lost_to_rounding)
@@ -34,7 +32,6 @@ START_TEST(partial_share_is_not_lost_to_rounding)
     ng_set(x, 28, 1);
     assert_close(ng_get(ng_forward(norm, tape, x), 28), sqrt(29), 1e-14);
 }
-END_TEST
 
 /* Normalized keys lie on a sphere: none is in the hull of the others, so each has a query, itself,
  * that selects it. Without the norm some have none. Brody, Alon & Yahav 2023. */
@@ -46,7 +43,6 @@ START_TEST(every_normalized_key_can_be_selected)
     ng_tensor *chosen = ng_argmax(tape, ng_matmul(tape, keys, keys, .transpose_b = true));
     for (int i = 0; i < KEYS; i++) assert_near(ng_get(chosen, i), i, 0);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -58,7 +54,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_rms_norm_new(6, .condition = 3), "catalogue", "rms_norm_conditional",
                    "condition");
 }
-END_TEST
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
 
@@ -67,7 +62,6 @@ START_TEST(scaling_a_row_changes_nothing)
     ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1);
     expect_invariant(drawn(ng_rms_norm_new(5, .eps = NG_ZERO)), x, ng_mul_scalar(tape, x, 3));
 }
-END_TEST
 
 /* RMSNorm is not centred. */
 START_TEST(shifting_a_row_changes_it)
@@ -79,7 +73,6 @@ START_TEST(shifting_a_row_changes_it)
         ng_item(ng_max(tape, ng_abs(tape, ng_sub(tape, moved, ng_forward(norm, tape, x)))));
     ck_assert_double_gt(off, 0.1);
 }
-END_TEST
 
 START_TEST(gradient_is_orthogonal_to_scale)
 {
@@ -87,7 +80,6 @@ START_TEST(gradient_is_orthogonal_to_scale)
     ng_tensor *y = ng_forward(drawn(ng_rms_norm_new(5, .eps = NG_ZERO)), tape, x);
     expect_orthogonal(ng_gradient(tape, y, x, .cotangent = normal(NG_F64, NG_SHAPE(5), 2)), x);
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -102,7 +94,6 @@ START_TEST(bad_settings_are_refused)
                             normal(NG_F64, NG_SHAPE(3, 5), 1)),
                  NG_EVALUE, "RMSNorm");
 }
-END_TEST
 
 Suite *rms_norm_suite(void)
 {

@@ -10,7 +10,6 @@ START_TEST(length_is_g)
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(2), 3, 4)), 1e-7, 0.6 * sqrt(2),
                   0.8 * sqrt(2));
 }
-END_TEST
 
 /* And its gradient is finite. */
 START_TEST(a_row_of_zeros_is_zero)
@@ -21,7 +20,6 @@ START_TEST(a_row_of_zeros_is_zero)
     assert_ok(ng_backward(tape, ng_sum(tape, y)));
     for (int i = 0; i < 3; i++) ck_assert(isfinite(ng_get(ng_grad(x), i)));
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -29,7 +27,6 @@ START_TEST(value_and_gradients_are_pytorchs)
 {
     assert_pytorch(ng_scale_norm_new(5, .eps = NG_ZERO), "norms", "scale_norm");
 }
-END_TEST
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
 
@@ -38,7 +35,6 @@ START_TEST(scaling_a_row_changes_nothing)
     ng_tensor *x = normal(NG_F64, NG_SHAPE(3, 5), 1);
     expect_invariant(drawn(ng_scale_norm_new(5, .eps = NG_ZERO)), x, ng_mul_scalar(tape, x, 3));
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -49,7 +45,6 @@ START_TEST(bad_settings_are_refused)
     assert_fails(ng_forward(drawn(ng_scale_norm_new(4)), tape, normal(NG_F64, NG_SHAPE(3, 5), 1)),
                  NG_ESHAPE, "ScaleNorm");
 }
-END_TEST
 
 Suite *scale_norm_suite(void)
 {

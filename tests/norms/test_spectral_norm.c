@@ -14,7 +14,6 @@ START_TEST(divides_by_the_largest_singular_value)
     assert_tensors_close(ng_forward(norm, tape, one), DOUBLES(NG_SHAPE(2, 2), 1, 0, 0, 2 / 3.0),
                          1e-9);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -71,7 +70,6 @@ START_TEST(passes_in_training_and_evaluation_are_pytorchs)
     }
     golden_unload();
 }
-END_TEST
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
 
@@ -83,7 +81,6 @@ START_TEST(a_frozen_layer_leaves_its_vectors)
     assert_ok(ng_forward(norm, tape, normal(NG_F64, NG_SHAPE(5, 3), 1)));
     assert_same_bits(ng_module_find(norm, "u"), u);
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -92,7 +89,6 @@ START_TEST(bad_settings_are_refused)
     assert_refused(ng_spectral_norm_new(ng_sequential_new(ng_linear_new(2, 2))));
     assert_refused(ng_spectral_norm_new(ng_linear_new(2, 2), .iterations = -1));
 }
-END_TEST
 
 Suite *spectral_norm_suite(void)
 {

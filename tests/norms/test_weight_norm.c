@@ -14,7 +14,6 @@ START_TEST(starts_as_its_inner_layer)
     ng_tensor *x = normal(NG_F32, NG_SHAPE(5, 3), 1);
     assert_tensors_close(ng_forward(norm, tape, x), ng_forward(plain, tape, x), 1e-5);
 }
-END_TEST
 
 /* v = (3, 4) and g = 10 give the weight (6, 8). */
 START_TEST(length_and_direction)
@@ -24,7 +23,6 @@ START_TEST(length_and_direction)
     ng_fill(ng_module_find(norm, "g"), 10);
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(2, 2), 1, 0, 0, 1)), 1e-14, 6, 8);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -45,7 +43,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_weight_norm_new(ng_linear_new(3, 4), .centered = true, .whole = true),
                    "catalogue", "weight_centred_whole");
 }
-END_TEST
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
 
@@ -57,7 +54,6 @@ START_TEST(scaling_v_changes_nothing)
     for (int64_t i = 0; i < ng_size(v); i++) ng_set(v, i, 3 * ng_get(v, i));
     assert_tensors_close(ng_forward(norm, tape, x), before, 1e-13);
 }
-END_TEST
 
 /* A step along v changes its length only. */
 START_TEST(gradient_is_orthogonal_to_v)
@@ -68,7 +64,6 @@ START_TEST(gradient_is_orthogonal_to_v)
         ng_backward(tape, ng_sum(tape, ng_forward(norm, tape, normal(NG_F64, NG_SHAPE(5, 3), 1)))));
     expect_orthogonal(v, ng_grad(v));
 }
-END_TEST
 
 /* Rows of zeros stay 0, and the others are those of the inner layer. */
 START_TEST(a_row_of_zeros_is_zero)
@@ -87,7 +82,6 @@ START_TEST(a_row_of_zeros_is_zero)
         ng_tape_reset(tape);
     }
 }
-END_TEST
 
 START_TEST(g_starts_from_a_weight_of_any_size)
 {
@@ -99,7 +93,6 @@ START_TEST(g_starts_from_a_weight_of_any_size)
         assert_values(ng_module_find(norm, "g"), 1e-14, scales[k] * sqrt(3));
     }
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -108,7 +101,6 @@ START_TEST(bad_settings_are_refused)
     assert_refused(ng_weight_norm_new(ng_relu_new()));
     assert_refused(ng_weight_norm_new(ng_sequential_new(ng_linear_new(2, 2))));
 }
-END_TEST
 
 Suite *weight_norm_suite(void)
 {

@@ -11,7 +11,6 @@ START_TEST(one_and_three)
     ng_copy_values(ng_module_find(norm, "inner.weight"), DOUBLES(NG_SHAPE(1, 2), 1, 3));
     assert_values(ng_forward(norm, tape, DOUBLES(NG_SHAPE(2, 2), 1, 0, 0, 1)), 1e-14, -1, 1);
 }
-END_TEST
 
 /* ---- PyTorch --------------------------------------------------------------------------------- */
 
@@ -22,7 +21,6 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_weight_standardization_new(ng_conv2d_new(3, 4, 2)), "catalogue",
                    "weight_standardization_conv");
 }
-END_TEST
 
 /* ---- Bad settings ---------------------------------------------------------------------------- */
 
@@ -31,7 +29,6 @@ START_TEST(bad_settings_are_refused)
     assert_refused(ng_weight_standardization_new(ng_relu_new()));
     assert_refused(ng_weight_standardization_new(ng_linear_new(2, 2), .eps = -1));
 }
-END_TEST
 
 Suite *weight_standardization_suite(void)
 {

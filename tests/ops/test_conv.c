@@ -125,7 +125,6 @@ START_TEST(values_and_gradients_are_pytorchs)
     snprintf(squares, sizeof squares, "%s/g", row->name);
     if (golden_find(squares)) expect_second_order(row, y, in, n);
 }
-END_TEST
 
 static ng_tensor *image(ng_shape shape) { return own(ng_zeros_new(NG_F32, shape)); }
 
@@ -142,7 +141,6 @@ START_TEST(equals_share_the_gradient_of_max_pooling)
     ng_tensor *recorded = ng_gradient(tape, y, x, .record = true);
     assert_tensors_close(recorded, ng_grad(x), 1e-15);
 }
-END_TEST
 
 START_TEST(padding_is_never_the_largest)
 {
@@ -151,7 +149,6 @@ START_TEST(padding_is_never_the_largest)
                   -5, -5, -5);
     assert_values(ng_avg_pool2d(tape, x, 2, .padding = 1), 1e-7, -1.25, -1.25, -1.25, -1.25);
 }
-END_TEST
 
 START_TEST(nan_stays_in_the_windows_that_see_it)
 {
@@ -163,7 +160,6 @@ START_TEST(nan_stays_in_the_windows_that_see_it)
         for (int64_t k = 1; k < 4; k++) ck_assert(ng_get(y[i], k) == 0);
     }
 }
-END_TEST
 
 START_TEST(windows_are_a_kernel_apart_along_each_axis)
 {
@@ -172,7 +168,6 @@ START_TEST(windows_are_a_kernel_apart_along_each_axis)
                             ng_avg_pool2d(tape, x, 2, .kernel_w = 3)};
     for (int i = 0; i < 2; i++) ck_assert(ng_shape_equal(ng_shape_of(y[i]), NG_SHAPE(1, 1, 2, 2)));
 }
-END_TEST
 
 START_TEST(flatten_keeps_the_samples_apart)
 {
@@ -182,7 +177,6 @@ START_TEST(flatten_keeps_the_samples_apart)
     ck_assert_int_eq(ng_dim(ng_flatten(tape, image(NG_SHAPE(0, 3, 2))), 1), 6);
     assert_fails(ng_flatten(tape, image(NG_SCALAR)), NG_ESHAPE);
 }
-END_TEST
 
 START_TEST(no_images_give_no_outputs_and_no_gradient)
 {
@@ -195,7 +189,6 @@ START_TEST(no_images_give_no_outputs_and_no_gradient)
     for (int64_t i = 0; i < ng_size(weight); i++) ck_assert(ng_get(ng_grad(weight), i) == 0);
     for (int64_t i = 0; i < ng_size(bias); i++) ck_assert(ng_get(ng_grad(bias), i) == 0);
 }
-END_TEST
 
 /* ---- Large images, many images --------------------------------------------------------------- */
 
@@ -227,7 +220,6 @@ START_TEST(fused_convolution_is_its_definition)
     assert_ok(ng_gradients(tape, &composed, 1, in, 3, expected, .cotangents = &dy));
     for (int i = 0; i < 3; i++) assert_tensors_close(fused[i], expected[i], 1e-11);
 }
-END_TEST
 
 /* Convolution, pooling, unfold and fold, forward and backward, with this many threads and
  * groups. */
@@ -256,7 +248,6 @@ START_TEST(same_bits_for_any_number_of_threads)
         for (int i = 0; i < 4; i++) assert_same_bits(one[i], more[i]);
     }
 }
-END_TEST
 
 /* An interpolated element depends on its two neighbours only, or on one where it falls on it. */
 START_TEST(infinity_reaches_only_its_neighbours)
@@ -266,7 +257,6 @@ START_TEST(infinity_reaches_only_its_neighbours)
     static const double expected[] = {1, 1.5, 2, HUGE_VAL, HUGE_VAL, HUGE_VAL, 4};
     for (int i = 0; i < 7; i++) ck_assert_double_eq(ng_get(y, i), expected[i]);
 }
-END_TEST
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
@@ -300,7 +290,6 @@ START_TEST(convolution_says_what_is_wrong)
     assert_fails(ng_conv1d(tape, line, kernel, image(NG_SHAPE(4))), NG_ESHAPE);
     assert_refused(ng_conv1d(tape, line, kernel, none, .stride = -1));
 }
-END_TEST
 
 #define TRANSPOSED_BY(...) ng_conv_transpose2d(tape, x, weight, __VA_ARGS__)
 
@@ -326,7 +315,6 @@ START_TEST(transposed_convolution_says_what_is_wrong)
     assert_fails(TRANSPOSED_BY(none, .output_padding_w = -1), value, name);
     assert_fails(TRANSPOSED_BY(none, .dilation = -1), value, name);
 }
-END_TEST
 
 START_TEST(another_size_says_what_is_wrong)
 {
@@ -342,7 +330,6 @@ START_TEST(another_size_says_what_is_wrong)
     assert_refused(ng_upsample_new(0));
     assert_refused(ng_upsample_new(2, .align_corners = true));
 }
-END_TEST
 
 START_TEST(pooling_and_folding_say_what_is_wrong)
 {
@@ -361,7 +348,6 @@ START_TEST(pooling_and_folding_say_what_is_wrong)
     assert_fails(ng_fold(tape, image(NG_SHAPE(1, 1, 16)), 1, 1, 1, .padding = INT32_MAX),
                  NG_ESHAPE);
 }
-END_TEST
 
 /* ---- Layers ---------------------------------------------------------------------------------- */
 
@@ -383,7 +369,6 @@ START_TEST(a_layer_describes_its_window)
     ck_assert_int_eq(ng_parameter_count(net), 6 * 2 * 3 * 5 + 6 + 4 * 6 * 9);
     free(text);
 }
-END_TEST
 
 /* PyTorch's: U(-b, b), b = 1 / sqrt(fan_in), for weight and bias. All have a fan_in of 36. */
 START_TEST(weights_are_drawn_within_their_bound)
@@ -399,7 +384,6 @@ START_TEST(weights_are_drawn_within_their_bound)
         ck_assert(most <= bound * 1.000001 && most > 0.9 * bound);
     }
 }
-END_TEST
 
 /* With every setting. */
 START_TEST(a_layer_is_its_op)
@@ -419,7 +403,6 @@ START_TEST(a_layer_is_its_op)
               .output_padding = 2);
 #undef IS_ITS_OP
 }
-END_TEST
 
 START_TEST(layers_refuse_options_without_sense)
 {
@@ -444,7 +427,6 @@ START_TEST(layers_refuse_options_without_sense)
     assert_fails(ng_forward(layer, tape, image(NG_SHAPE(2, 4, 5, 5))), NG_ESHAPE, "Conv2d");
     assert_fails(ng_forward(layer, tape, image(NG_SHAPE(3))), NG_ESHAPE, "Conv2d");
 }
-END_TEST
 
 Suite *conv_suite(void)
 {

@@ -244,10 +244,8 @@ START_TEST(values_and_gradients_are_pytorchs)
     assert_ok(ng_gradients(tape, &along, 1, in, r->inputs, h, .allow_unused = true));
     for (int i = 0; i < r->inputs; i++) expect_figure(r, 'h', i, h[i]);
 }
-END_TEST
 
 START_TEST(every_figure_has_a_row) { golden_expect_rows(rows, N_ROWS, sizeof *rows, NULL); }
-END_TEST
 
 /* ---- Order --------------------------------------------------------------------------------- */
 
@@ -271,7 +269,6 @@ START_TEST(sorting_is_stable_and_a_nan_is_above_every_number)
     assert_values(top, 0, -inf, 1);
     assert_values(index, 0, 5, 2);
 }
-END_TEST
 
 /* An element's place is the number of smaller elements, and of equal ones before it. */
 START_TEST(every_length_is_sorted)
@@ -290,7 +287,6 @@ START_TEST(every_length_is_sorted)
         ng_tape_reset(tape);
     }
 }
-END_TEST
 
 /* For any k, along either axis, with equal elements and NaNs. */
 START_TEST(the_first_of_many_are_those_that_sorting_puts_first)
@@ -316,7 +312,6 @@ START_TEST(the_first_of_many_are_those_that_sorting_puts_first)
         ng_tape_reset(tape);
     }
 }
-END_TEST
 
 START_TEST(the_largest_are_where_argmax_and_argmin_say)
 {
@@ -329,7 +324,6 @@ START_TEST(the_largest_are_where_argmax_and_argmin_say)
     ng_tensor *at = ng_unsqueeze(tape, ng_argmax(tape, x, .axes = NG_AXES(1)), 1);
     assert_values(ng_take_along_axis(tape, x, at, .axes = NG_AXES(1)), 0, 3, 5);
 }
-END_TEST
 
 /* ---- Edges --------------------------------------------------------------------------------- */
 
@@ -343,7 +337,6 @@ START_TEST(a_product_with_zeros_has_its_gradients)
     assert_values(ng_gradient(tape, ng_prod(tape, one), one), 0, 0, 15, 0);
     ck_assert_double_eq(ng_item(ng_prod(tape, ng_full(tape, NG_F64, NG_SHAPE(0), 7))), 1);
 }
-END_TEST
 
 START_TEST(a_norm_has_gradients_of_zero_at_zero)
 {
@@ -355,7 +348,6 @@ START_TEST(a_norm_has_gradients_of_zero_at_zero)
     ng_tensor *h = ng_gradient(tape, ng_sum(tape, ng_square(tape, dx)), x);
     for (int i = 0; i < 4; i++) assert_near(ng_get(h, i), 0, 1e-15);
 }
-END_TEST
 
 /* Norms and sums of squares over any axes. */
 START_TEST(squares_of_floats_are_summed_as_those_of_doubles)
@@ -373,7 +365,6 @@ START_TEST(squares_of_floats_are_summed_as_those_of_doubles)
     }
     assert_values(ng_norm(tape, ng_full(tape, NG_F32, NG_SCALAR, -3)), 0, 3);
 }
-END_TEST
 
 START_TEST(a_combination_is_the_weighted_sum_of_its_tensors)
 {
@@ -384,7 +375,6 @@ START_TEST(a_combination_is_the_weighted_sum_of_its_tensors)
     assert_values(ng_gradient(tape, y, a), 0, 3, 3, 3);
     assert_values(ng_gradient(tape, y, b), 0, -3, -3, -3);
 }
-END_TEST
 
 START_TEST(a_shift_leaves_zeros_behind)
 {
@@ -398,7 +388,6 @@ START_TEST(a_shift_leaves_zeros_behind)
     assert_values(ng_gradient(tape, ng_shift(tape, x, 2, .axes = NG_AXES(1)), x), 0, 1, 0, 0, 1, 0,
                   0);
 }
-END_TEST
 
 START_TEST(an_axis_is_the_last_unless_one_is_named)
 {
@@ -424,7 +413,6 @@ START_TEST(an_axis_is_the_last_unless_one_is_named)
     ALONG_THE_LAST(ng_cosine_similarity, x, x);
 #undef ALONG_THE_LAST
 }
-END_TEST
 
 START_TEST(what_a_triangle_leaves_out_is_zero_whatever_it_held)
 {
@@ -442,7 +430,6 @@ START_TEST(what_a_triangle_leaves_out_is_zero_whatever_it_held)
     assert_values(ng_triu(tape, wide, INT64_MAX), 0, 0, 0, 0, 0, 0, 0);
     assert_values(ng_triu(tape, wide, INT64_MIN), 0, 1, 1, 1, 1, 1, 1);
 }
-END_TEST
 
 START_TEST(chunks_and_stacks_reverse_each_other)
 {
@@ -456,7 +443,6 @@ START_TEST(chunks_and_stacks_reverse_each_other)
     ng_tensor *ids = ng_from(tape, NG_I64, NG_SHAPE(2), NG_VALUES(4, 5));
     assert_values(ng_stack(tape, NG_TENSORS(ids, ids), 1), 0, 4, 4, 5, 5);
 }
-END_TEST
 
 START_TEST(small_arguments_keep_their_digits)
 {
@@ -468,7 +454,6 @@ START_TEST(small_arguments_keep_their_digits)
     assert_values(ng_sign(tape, steps), 0, -1, 0, 0, 1, 1);
     assert_values(ng_gradient(tape, ng_floor(tape, steps), steps), 0, 0, 0, 0, 0, 0);
 }
-END_TEST
 
 /* ---- Likelihoods --------------------------------------------------------------------------- */
 
@@ -485,7 +470,6 @@ START_TEST(accuracy_is_the_share_of_rows_that_are_right)
     ck_assert(isnan(ng_accuracy(x, ng_full(tape, NG_F32, NG_SHAPE(4), 0))));
     assert_error(NG_EDTYPE, "ng_accuracy: ");
 }
-END_TEST
 
 START_TEST(a_distribution_has_no_divergence_from_itself)
 {
@@ -499,7 +483,6 @@ START_TEST(a_distribution_has_no_divergence_from_itself)
         assert_values(ng_gradient(tape, loss, x), 1e-15, -0.25, -0.75, 0);
     }
 }
-END_TEST
 
 /* y and its first two derivatives at x, in double and in float. */
 static void expect_slopes(ng_tensor *(*function)(ng_tape *, ng_tensor *), double at, double y,
@@ -524,7 +507,6 @@ START_TEST(softsign_keeps_its_digits_far_from_zero)
     expect_slopes(ng_softsign, 0.5, 1.0 / 3, 4.0 / 9, -2 * 8.0 / 27);
     expect_slopes(ng_softsign, 0, 0, 1, 0);
 }
-END_TEST
 
 /* ---- Losses -------------------------------------------------------------------------------- */
 
@@ -554,7 +536,6 @@ START_TEST(a_module_attends_by_a_mask_and_gives_its_weights)
     assert_fails(ng_forward(free_form, tape, x, .mask = ng_slice(tape, mask, 1, 0, 3)), NG_ESHAPE,
                  "MultiHeadAttention");
 }
-END_TEST
 
 /* ---- Parameters ---------------------------------------------------------------------------- */
 
@@ -591,7 +572,6 @@ START_TEST(a_tied_weight_is_one_parameter)
     assert_same_bits(weight, moved);
     ng_optimizer_free(sgd);
 }
-END_TEST
 
 static ng_module *square_net(int layers)
 {
@@ -618,7 +598,6 @@ START_TEST(what_cannot_be_tied_is_refused)
     assert_ok(ng_module_tie(same, "2.weight", "1.weight"));
     assert_fails(ng_module_copy(three, same), NG_EVALUE);
 }
-END_TEST
 
 START_TEST(the_row_of_padding_is_zero_and_stays_so)
 {
@@ -632,7 +611,6 @@ START_TEST(the_row_of_padding_is_zero_and_stays_so)
     assert_fails(ng_embedding_new(4, 2, .padding = 1), NG_EVALUE);
     assert_fails(ng_learned_positions_new(4, 2, .padded = true), NG_EVALUE);
 }
-END_TEST
 
 START_TEST(the_norm_of_the_parameters_is_that_of_all_elements)
 {
@@ -647,7 +625,6 @@ START_TEST(the_norm_of_the_parameters_is_that_of_all_elements)
     ng_freeze(layer);
     assert_close(ng_parameter_norm(layer), sqrt(2) * 1e200, 1e-15);
 }
-END_TEST
 
 /* ---- Pooling ------------------------------------------------------------------------------- */
 
@@ -657,7 +634,6 @@ START_TEST(windows_of_ceil_may_be_larger_than_the_image)
     assert_values(ng_avg_pool1d(tape, x, 3, .ceil = true), 0, 2);
     assert_values(ng_max_pool1d(tape, x, 3, .ceil = true), 0, 3);
 }
-END_TEST
 
 /* ---- Places, products, norms --------------------------------------------------------------- */
 
@@ -674,7 +650,6 @@ START_TEST(places_are_counted_from_both_ends)
     assert_values(ng_repeat(tape, first, NG_SHAPE(2, 2)), 0, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3);
     ck_assert_int_eq(ng_size(ng_repeat(tape, x, NG_SHAPE(3, 0, 2, 1))), 0);
 }
-END_TEST
 
 START_TEST(a_large_tensor_is_flipped_along_any_axes)
 {
@@ -694,7 +669,6 @@ START_TEST(a_large_tensor_is_flipped_along_any_axes)
         }
     }
 }
-END_TEST
 
 START_TEST(norms_of_any_order_do_not_overflow)
 {
@@ -713,7 +687,6 @@ START_TEST(norms_of_any_order_do_not_overflow)
     ck_assert(isinf(ng_item(ng_variance(tape, big, .correction = 9))) ||
               isnan(ng_item(ng_variance(tape, big, .correction = 9))));
 }
-END_TEST
 
 /* ---- Drawn --------------------------------------------------------------------------------- */
 
@@ -741,7 +714,6 @@ START_TEST(indices_are_drawn_as_often_as_their_share)
     assert_fails(ng_sample(tape, zeros(NG_F32, NG_SHAPE(2, 0))), NG_ESHAPE);
     ck_assert_int_eq(ng_rank(ng_sample(tape, ng_full(tape, NG_F64, NG_SHAPE(2), 1))), 0);
 }
-END_TEST
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
@@ -790,7 +762,6 @@ START_TEST(functions_refuse_what_does_not_fit)
     ng_tensor *empty = zeros(NG_F64, NG_SHAPE(2, 3, 0));
     ck_assert_int_eq(ng_size(ng_local_response_norm(tape, empty, 3)), 0);
 }
-END_TEST
 
 START_TEST(losses_refuse_what_does_not_fit)
 {
@@ -825,7 +796,6 @@ START_TEST(losses_refuse_what_does_not_fit)
     ck_assert(
         isnan(ng_item(ng_nll(tape, x, none, .weights = weightless, .ignore = true, .ignored = 2))));
 }
-END_TEST
 
 START_TEST(pooling_refuses_what_does_not_fit)
 {
@@ -844,7 +814,6 @@ START_TEST(pooling_refuses_what_does_not_fit)
     assert_fails(ng_adaptive_max_pool(tape, none, NG_SHAPE(2)), NG_ESHAPE);
     assert_fails(ng_adaptive_max_pool_new(NG_SHAPE(0, 2)), NG_ESHAPE);
 }
-END_TEST
 
 Suite *functions_suite(void)
 {

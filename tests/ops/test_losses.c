@@ -34,7 +34,6 @@ START_TEST(a_setting_that_is_a_tensor_may_be_none)
     ng_tensor *y = ng_square(tape, x);
     assert_same_bits(ng_gradient(tape, y, x, .cotangent = NG_NONE), ng_gradient(tape, y, x));
 }
-END_TEST
 
 START_TEST(softmax_is_finite_at_extremes)
 {
@@ -46,7 +45,6 @@ START_TEST(softmax_is_finite_at_extremes)
     for (int64_t i = 0; i < 4; i++) ck_assert(isnan(ng_get(lost, i)) == (i < 2));
     assert_values(ng_log_softmax(tape, x), 1e-7, 0, -1e4, -2e4, -log(3), -log(3), -log(3));
 }
-END_TEST
 
 START_TEST(softmax_of_nothing_has_gradients_of_any_order)
 {
@@ -60,7 +58,6 @@ START_TEST(softmax_of_nothing_has_gradients_of_any_order)
         ck_assert_int_eq(ng_size(dx), 0);
     }
 }
-END_TEST
 
 /* Against the formula in double; the gradient of the largest is stored past the caches. */
 START_TEST(softmax_of_floats_keeps_its_digits)
@@ -87,7 +84,6 @@ START_TEST(softmax_of_floats_keeps_its_digits)
         }
     }
 }
-END_TEST
 
 /* ---- Losses against a target -------------------------------------------------------------- */
 
@@ -103,7 +99,6 @@ START_TEST(huber_by_hand)
     assert_values(ng_gradient(tape, dx, x), 0, 1, 0, 0, 1); /* of the parabola, also at 0 */
     assert_values(ng_gradient(tape, ng_mse(tape, x, x), x), 0, 0, 0, 0, 0);
 }
-END_TEST
 
 START_TEST(losses_say_what_is_wrong)
 {
@@ -139,7 +134,6 @@ START_TEST(losses_say_what_is_wrong)
     const double wrong[] = {1, 1.5, -0.1, (double)NAN};
     for (int i = 0; i < 4; i++) assert_refused(ng_dropout(tape, x, wrong[i]));
 }
-END_TEST
 
 static ng_tensor *of_computed_targets(ng_tape *t, ng_tensor *const *in, void *context)
 {
@@ -154,7 +148,6 @@ START_TEST(targets_at_the_ends_of_their_range_are_checked)
     const ng_check_report report = ng_check_function(of_computed_targets, in, 2, .order = 2);
     ck_assert_msg(report.passed, "%s", report.message);
 }
-END_TEST
 
 /* Targets within rounding of 0 and 1 are accepted, and so is a NaN, which shows in the loss. */
 START_TEST(targets_that_are_no_probabilities_are_errors)
@@ -173,7 +166,6 @@ START_TEST(targets_that_are_no_probabilities_are_errors)
     assert_ok(ng_backward(tape, ng_binary_cross_entropy(tape, x, learned)));
     ck_assert(!ng_failed());
 }
-END_TEST
 
 /* ---- Cross-entropy ------------------------------------------------------------------------ */
 
@@ -215,7 +207,6 @@ START_TEST(an_ignored_row_may_hold_anything)
         }
     }
 }
-END_TEST
 
 START_TEST(a_mean_over_no_row_is_nan_and_has_the_gradient_0_recorded_or_not)
 {
@@ -232,7 +223,6 @@ START_TEST(a_mean_over_no_row_is_nan_and_has_the_gradient_0_recorded_or_not)
     }
     ck_assert(!ng_failed());
 }
-END_TEST
 
 START_TEST(ignored_label_may_be_a_class)
 {
@@ -240,7 +230,6 @@ START_TEST(ignored_label_may_be_a_class)
     assert_values(ng_cross_entropy(tape, x, labels, .ignore = true), 1e-14, log(3));
     assert_values(ng_cross_entropy(tape, x, labels), 1e-14, (log(8) + log(3)) / 2);
 }
-END_TEST
 
 /* A mean over rows of weight 0 is a mean over no row; a class of weight 0 adds nothing. */
 START_TEST(what_has_no_weight_counts_for_nothing)
@@ -259,7 +248,6 @@ START_TEST(what_has_no_weight_counts_for_nothing)
     assert_values(ng_cross_entropy(tape, out, LABELS(0), .weights = weights, .reduction = NG_SUM),
                   0, 0);
 }
-END_TEST
 
 START_TEST(extreme_logits_are_finite)
 {
@@ -270,7 +258,6 @@ START_TEST(extreme_logits_are_finite)
     assert_ok(ng_backward_from(tape, losses, VALUES(dtype, NG_SHAPE(3), 1, 1, 1)));
     assert_values(ng_grad(x), 1e-7, 0, 0, 1, -1, -0.5, 0.5);
 }
-END_TEST
 
 /* A logit of minus infinity gives its class probability 0. */
 START_TEST(a_class_may_be_ruled_out)
@@ -282,7 +269,6 @@ START_TEST(a_class_may_be_ruled_out)
     ng_tensor *shares = VALUES(NG_F64, NG_SHAPE(1, 3), 0.5, 0.5, 0);
     assert_values(ng_cross_entropy(tape, x, shares), 1e-15, log(2));
 }
-END_TEST
 
 START_TEST(labels_may_have_any_leading_shape)
 {
@@ -296,7 +282,6 @@ START_TEST(labels_may_have_any_leading_shape)
     assert_values(ng_cross_entropy(tape, single, VALUES(NG_I64, NG_SCALAR, 2)), 1e-14,
                   log(8.0 / 5));
 }
-END_TEST
 
 START_TEST(changed_labels_are_noticed)
 {
@@ -305,7 +290,6 @@ START_TEST(changed_labels_are_noticed)
     ng_set(labels, 0, 2);
     assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
-END_TEST
 
 /* ---- Dropout ------------------------------------------------------------------------------ */
 
@@ -327,7 +311,6 @@ START_TEST(dropout_drops_its_share_and_scales_the_rest)
     assert_near((double)zeros / 40000, 0.3, 5 * 0.0023);
     assert_same_bits(ng_grad(x), y);
 }
-END_TEST
 
 START_TEST(dropout_draws_from_the_stream_of_the_tape)
 {
@@ -341,7 +324,6 @@ START_TEST(dropout_draws_from_the_stream_of_the_tape)
     for (int64_t i = 0; i < 100; i++) differences += ng_get(a, i) < ng_get(b, i);
     ck_assert_int_gt(differences, 5);
 }
-END_TEST
 
 START_TEST(dropout_of_nothing_changes_nothing_and_draws_nothing)
 {
@@ -352,7 +334,6 @@ START_TEST(dropout_of_nothing_changes_nothing_and_draws_nothing)
     assert_same_bits(ng_dropout(tape, x, 0), x);
     assert_same_bits(ng_dropout(tape, x, 0.5), first);
 }
-END_TEST
 
 Suite *losses_suite(void)
 {

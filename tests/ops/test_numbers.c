@@ -159,7 +159,6 @@ START_TEST(norms_of_floats_keep_their_digits_at_any_size)
         ng_tape_reset(tape);
     }
 }
-END_TEST
 
 /* By powers of two, as is eps. x and dy have few digits: none is lost. */
 START_TEST(norms_of_doubles_are_the_same_elsewhere_and_in_other_units)
@@ -193,7 +192,6 @@ START_TEST(norms_of_doubles_are_the_same_elsewhere_and_in_other_units)
         ng_tape_reset(tape);
     }
 }
-END_TEST
 
 /* For rows of mean 1e6. */
 START_TEST(second_order_of_norms_in_float_agrees_with_double)
@@ -215,7 +213,6 @@ START_TEST(second_order_of_norms_in_float_agrees_with_double)
     for (int64_t i = 0; i < ng_size(in); i++)
         assert_near(ng_get(second[0], i), ng_get(second[1], i), 2e-6 * largest);
 }
-END_TEST
 
 /* Float would lose five digits of a sum of a million products. */
 START_TEST(spectral_norm_takes_sigma_in_double)
@@ -235,7 +232,6 @@ START_TEST(spectral_norm_takes_sigma_in_double)
     ng_tensor *one = own(ng_full_new(NG_F32, NG_SHAPE(4), 1));
     assert_close(ng_get(ng_spectral_norm(tape, large, one, one), 3), 1.0 / 16, 1e-7);
 }
-END_TEST
 
 /* ---- Softmax, losses, activations ------------------------------------------------------------ */
 
@@ -254,7 +250,6 @@ START_TEST(logsumexp_of_large_numbers_has_the_gradient_of_small_ones)
     assert_values(ng_gradient(tape, first, x), 2 * tolerance, (1 - 1 / sum) / sum,
                   -exp(1) / sum / sum, -exp(0.5) / sum / sum);
 }
-END_TEST
 
 /* For x from -10 to 10. */
 START_TEST(second_order_of_activations_in_float_agrees_with_double)
@@ -272,7 +267,6 @@ START_TEST(second_order_of_activations_in_float_agrees_with_double)
     for (int64_t i = 0; i < 2001; i++)
         assert_near(ng_get(second[0], i), ng_get(second[1], i), 5 * (double)FLT_EPSILON);
 }
-END_TEST
 
 /* The gradient is softmax - onehot, however much the value was rounded. */
 START_TEST(cross_entropy_of_large_logits_has_the_gradient_of_small_ones)
@@ -288,7 +282,6 @@ START_TEST(cross_entropy_of_large_logits_has_the_gradient_of_small_ones)
     assert_values(ng_gradient(tape, loss, x), tolerance, -p, p);
     assert_values(ng_gradient(tape, loss, x, .record = true), tolerance, -p, p);
 }
-END_TEST
 
 static ng_tensor *swiglu_of(ng_tape *t, ng_tensor *a)
 {
@@ -361,7 +354,6 @@ START_TEST(functions_keep_their_limits_in_gradients_of_any_kind)
             check_end(_i, dtype, k & 2 ? far[i] : -far[i], k & 4 ? -10 : 1);
         }
 }
-END_TEST
 
 /* Positive elements have no part in the gradient to the slope. */
 START_TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
@@ -373,7 +365,6 @@ START_TEST(prelu_of_infinity_has_no_gradient_to_the_slope)
             ng_gradient(tape, ng_sum(tape, ng_prelu(tape, x, slope)), slope, .record = record), 0,
             -2);
 }
-END_TEST
 
 START_TEST(prelu_of_a_scalar_is_a_scalar)
 {
@@ -385,7 +376,6 @@ START_TEST(prelu_of_a_scalar_is_a_scalar)
     assert_values(ng_gradient(tape, y, slope), 0, -3);
     assert_values(ng_gradient(tape, y, x), 0, 0.5);
 }
-END_TEST
 
 /* The second derivative of the left branch: alpha e^0, and of celu 1 / alpha. */
 START_TEST(second_slope_of_elu_at_zero_is_that_of_the_left)
@@ -396,7 +386,6 @@ START_TEST(second_slope_of_elu_at_zero_is_that_of_the_left)
     assert_close(ng_item(ng_gradient(tape, elu, x)), 0.7, 1e-15);
     assert_close(ng_item(ng_gradient(tape, celu, x)), 2, 1e-15);
 }
-END_TEST
 
 static const struct {
     double x, t, loss, slope;
@@ -439,7 +428,6 @@ START_TEST(binary_cross_entropy_of_any_logit)
                   fabs(ng_item(dt) + x) <= tolerance * fabs(x));
     }
 }
-END_TEST
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 
@@ -476,7 +464,6 @@ START_TEST(equal_scores_share_alike)
         }
     }
 }
-END_TEST
 
 typedef struct {
     ng_tensor *y, *dq, *dk, *dv;
@@ -531,7 +518,6 @@ START_TEST(scores_far_from_zero_keep_their_digits)
         set_up();
     }
 }
-END_TEST
 
 Suite *numbers_suite(void)
 {

@@ -127,7 +127,6 @@ START_TEST(every_element_that_a_case_gives_was_written)
 {
     EACH_MANNER(how) assert_well_defined(case_at(_i), how);
 }
-END_TEST
 
 /* ---- On a tape that is full ---------------------------------------------------------------- */
 
@@ -190,7 +189,6 @@ START_TEST(every_case_reports_that_it_was_refused_memory)
     expect_refusals_reported(case_at(_i), allocations_fail_after);
     expect_refusals_reported(case_at(_i), allocations_fail_twice_after);
 }
-END_TEST
 
 /* ---- Empty along an axis ------------------------------------------------------------------- */
 
@@ -227,7 +225,6 @@ START_TEST(every_case_works_or_answers_where_an_axis_is_empty)
             }
         }
 }
-END_TEST
 
 /* Whether inputs of these shapes can be made: they are empty, or no larger than in the table. */
 static bool can_be_made(const gradient_case *spec)
@@ -266,7 +263,6 @@ START_TEST(every_case_is_done_at_once_with_what_is_empty_and_huge)
         }
     }
 }
-END_TEST
 
 /* ---- Every public function that takes a tensor ---------------------------------------------
  *
@@ -627,7 +623,6 @@ START_TEST(every_function_works_or_answers_with_strange_operands)
         for (strange what = NONE; what <= ABSENT; what++)
             if (what != STALE || c->kinds[which] != 'l') call_with(c, which, what);
 }
-END_TEST
 
 /* AddressSanitizer stops at the read itself: tests/scripts/lifetimes.sh. */
 #ifndef NG_ARENA_FORGETS
@@ -636,7 +631,6 @@ START_TEST(every_function_refuses_what_is_from_before_the_reset)
     for (int which = 0; which < operands_of(&callers[_i]); which++)
         call_with(&callers[_i], which, GONE);
 }
-END_TEST
 #endif
 
 /* ---- The list is complete ------------------------------------------------------------------ */
@@ -678,7 +672,6 @@ START_TEST(every_function_that_takes_a_tensor_has_a_row)
 {
     ck_assert_int_gt(declarations_that(takes_tensor_and_has_row), 100);
 }
-END_TEST
 
 Suite *operands_suite(void)
 {

@@ -44,7 +44,6 @@ START_TEST(arithmetic_gives_worked_values)
     assert_values(ng_scalar_div(tape, 3, b), 0, 1.5, -0.75, 6);
     assert_values(ng_pow_scalar(tape, b, 3), 0, 8, -64, 0.125);
 }
-END_TEST
 
 /* The limit of ln(a) a^b, and PyTorch's choice at (0, 0); 0^-1 is infinite. */
 /* An exponent that floats do not have, such as 1/3, is not rounded to one: the power is within 0.7
@@ -66,7 +65,6 @@ START_TEST(powers_of_floats_have_the_exponent_that_was_given)
     ng_tensor *x = ng_from(tape, NG_F32, NG_SHAPE(1), (double[]){-1}, 1);
     ck_assert(ng_item(ng_pow_scalar(tape, x, 0x1p24 + 1)) == -1);
 }
-END_TEST
 
 START_TEST(powers_of_zero_have_a_gradient_to_the_exponent)
 {
@@ -80,7 +78,6 @@ START_TEST(powers_of_zero_have_a_gradient_to_the_exponent)
     ng_tensor *slope = ng_gradient(tape, y, a, .record = true); /* b a^(b-1) */
     assert_values(ng_gradient(tape, ng_slice(tape, slope, 0, 3, 4), b), 1e-15, 0, 0, 0, 0.5);
 }
-END_TEST
 
 START_TEST(whole_powers_have_finite_gradients_of_every_order_at_zero)
 {
@@ -94,7 +91,6 @@ START_TEST(whole_powers_have_finite_gradients_of_every_order_at_zero)
     assert_values(curvature, 0, 2, 2);
     assert_values(ng_gradient(tape, curvature, x), 0, 0, 0);
 }
-END_TEST
 
 START_TEST(ties_share_the_gradient_equally)
 {
@@ -105,7 +101,6 @@ START_TEST(ties_share_the_gradient_equally)
     ng_tensor *x = LEAF(NG_SHAPE(2, 3), 5, 5, 1, 2, 7, 3);
     assert_gradient(ng_max(tape, x, .axes = NG_AXES(1)), x, 0, 0.5, 0.5, 0, 0, 1, 0);
 }
-END_TEST
 
 /* ---- Broadcasting -------------------------------------------------------------------------- */
 
@@ -128,7 +123,6 @@ START_TEST(operands_broadcast_on_the_left_the_right_and_both)
     assert_gradient(z, scalar, 0, 21);
     ck_assert_int_eq(ng_rank(ng_gradient(tape, z, scalar)), 0);
 }
-END_TEST
 
 START_TEST(sum_to_gives_back_what_has_the_shape_already)
 {
@@ -138,7 +132,6 @@ START_TEST(sum_to_gives_back_what_has_the_shape_already)
     assert_values(ng_sum_to(tape, x, NG_SHAPE(2, 1)), 0, 3, 7);
     assert_values(ng_sum_to(tape, x, NG_SHAPE(1, 1)), 0, 10);
 }
-END_TEST
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
@@ -182,7 +175,6 @@ START_TEST(wrong_operands_are_errors_and_the_program_goes_on)
     assert_ok(ng_add(tape, a, a));
     ck_assert(!ng_failed());
 }
-END_TEST
 
 START_TEST(shapes_that_do_not_fit_are_errors)
 {
@@ -218,7 +210,6 @@ START_TEST(shapes_that_do_not_fit_are_errors)
     assert_fails(ng_concat(tape, (ng_tensor *[]){whole, b}, 2, 0), NG_EDTYPE);
     assert_fails(ng_concat(tape, (ng_tensor *[]){b, whole}, 2, 0), NG_EDTYPE);
 }
-END_TEST
 
 START_TEST(a_wrong_index_is_an_error)
 {
@@ -236,7 +227,6 @@ START_TEST(a_wrong_index_is_an_error)
     assert_fails(ng_gather_rows(tape, high, INDEX(NG_SHAPE(1, 1), 0)), NG_ESHAPE);
     assert_fails(ng_scatter_add_rows(tape, high, INDEX(NG_SCALAR, 0), 1), NG_ESHAPE);
 }
-END_TEST
 
 /* ---- Functions of each element ------------------------------------------------------------- */
 
@@ -277,7 +267,6 @@ START_TEST(functions_are_those_of_the_c_library)
         assert_near(ng_get(y, i), expected, tolerance * (1 + fabs(expected)));
     }
 }
-END_TEST
 
 /* Of elu with alpha 0.7, and of gelu, whose second slope is phi(x) (2 - x^2): both recorded. The
  * condition of erfc and of the exponential is x^2. */
@@ -301,7 +290,6 @@ START_TEST(slopes_keep_their_digits_far_from_zero)
         assert_close(ng_get(gelus, i), phi * (2 - t2), 4 * t2 * t2 * ulp);
     }
 }
-END_TEST
 
 START_TEST(nan_and_infinities_go_through)
 {
@@ -326,7 +314,6 @@ START_TEST(nan_and_infinities_go_through)
     for (int record = 0; record < 2; record++)
         ck_assert(isnan(ng_get(ng_gradient(tape, ng_abs(tape, x), x, .record = record), 0)));
 }
-END_TEST
 
 /* Values of sigmoid below the smallest normal number are not 0. */
 START_TEST(small_sigmoids_are_not_zero)
@@ -353,7 +340,6 @@ START_TEST(small_sigmoids_are_not_zero)
         assert_close(ng_get(ng_glu(tape, gated), 0) / (rows[i].sigmoid * 1e30), 1, digits);
     }
 }
-END_TEST
 
 START_TEST(slopes_at_kinks_are_the_documented_ones)
 {
@@ -367,7 +353,6 @@ START_TEST(slopes_at_kinks_are_the_documented_ones)
     ng_tensor *corner = LEAF(NG_SHAPE(2), -3, 3);
     assert_gradient(ng_hardswish(tape, corner), corner, 1e-15, -0.5, 1.5);
 }
-END_TEST
 
 /* ---- Reductions ---------------------------------------------------------------------------- */
 
@@ -441,7 +426,6 @@ START_TEST(reductions_over_any_axes_are_those_of_plain_loops)
         }
     }
 }
-END_TEST
 
 /* Also where float cannot hold the mean: its numbers near 1e7 are whole. */
 START_TEST(variance_keeps_its_digits_far_from_zero)
@@ -464,7 +448,6 @@ START_TEST(variance_keeps_its_digits_far_from_zero)
     ck_assert(isnan(ng_item(ng_variance(tape, LEAF(NG_SHAPE(1), 5), .unbiased = true))));
     ck_assert(isnan(ng_item(ng_variance(tape, zeros(NG_SHAPE(0)), .unbiased = true))));
 }
-END_TEST
 
 START_TEST(logsumexp_neither_overflows_nor_vanishes)
 {
@@ -476,7 +459,6 @@ START_TEST(logsumexp_neither_overflows_nor_vanishes)
     assert_values(ng_logsumexp(tape, single, .axes = NG_AXES(1)), 1e-7, 1000 + log(2.0),
                   -1000 + log(2.0), 3, inf, -inf);
 }
-END_TEST
 
 /* A row without elements has the value -Inf and no slope either. */
 START_TEST(a_row_of_minus_infinity_has_a_logsumexp_without_slope)
@@ -501,7 +483,6 @@ START_TEST(a_row_of_minus_infinity_has_a_logsumexp_without_slope)
     ck_assert_int_eq(ng_size(ng_gradient(tape, y, none)), 0);
     assert_values(ng_logsumexp(tape, none), 0, -inf);
 }
-END_TEST
 
 /* In a row with an infinity the other elements have the slope 0, for any number of rows. */
 START_TEST(an_infinite_logsumexp_asks_nothing_of_the_others)
@@ -516,7 +497,6 @@ START_TEST(an_infinite_logsumexp_asks_nothing_of_the_others)
         for (int64_t k = 2; k < 2 * rows[i]; k++) ck_assert(ng_get(dx, k) == 0.5);
     }
 }
-END_TEST
 
 START_TEST(row_norms_have_the_eps_that_is_theirs)
 {
@@ -531,7 +511,6 @@ START_TEST(row_norms_have_the_eps_that_is_theirs)
         assert_refused(ng_rms_norm(tape, x, NG_NONE, .eps = wrong[i]));
     }
 }
-END_TEST
 
 START_TEST(argmax_is_the_first_of_equals)
 {
@@ -544,7 +523,6 @@ START_TEST(argmax_is_the_first_of_equals)
     assert_values(columns, 0, 1, 0, 0);
     ck_assert(!ng_requires_grad(rows));
 }
-END_TEST
 
 /* ---- Matrix products ----------------------------------------------------------------------- */
 
@@ -571,7 +549,6 @@ START_TEST(matmul_multiplies_broadcast_batches_read_either_way)
 {
     for (int flags = 0; flags < 4; flags++) multiply_plainly(flags & 1, flags & 2);
 }
-END_TEST
 
 /* ---- Shape --------------------------------------------------------------------------------- */
 
@@ -588,7 +565,6 @@ START_TEST(reshape_shares_memory_and_finds_an_open_dimension)
     ck_assert_ptr_eq(ng_reshape(tape, x, x->shape), x);
     ck_assert_ptr_eq(ng_reshape(tape, y, NG_SHAPE(-1, y->shape.dim[1])), y);
 }
-END_TEST
 
 START_TEST(permute_and_transpose_move_axes)
 {
@@ -603,7 +579,6 @@ START_TEST(permute_and_transpose_move_axes)
     assert_shape(t, 3, 2, 1);
     assert_values(t, 0, 1, 4, 2, 5, 3, 6);
 }
-END_TEST
 
 START_TEST(broadcast_to_repeats)
 {
@@ -613,7 +588,6 @@ START_TEST(broadcast_to_repeats)
     assert_gradient(y, x, 0, 6, 6);
     assert_fails(ng_broadcast_to(tape, LEAF(NG_SHAPE(1, 2), 1, 2), NG_SHAPE(2)), NG_ESHAPE);
 }
-END_TEST
 
 START_TEST(slices_count_from_either_end)
 {
@@ -624,7 +598,6 @@ START_TEST(slices_count_from_either_end)
     assert_gradient(ng_slice(tape, x, 1, -4, -2), x, 0, 1, 1, 0, 0, 1, 1, 0, 0);
     assert_shape(ng_slice(tape, x, 1, 2, 2), 2, 0);
 }
-END_TEST
 
 START_TEST(slices_of_one_tensor_add_up_in_its_gradient)
 {
@@ -633,7 +606,6 @@ START_TEST(slices_of_one_tensor_add_up_in_its_gradient)
     ng_tensor *y = ng_mul(tape, ng_slice(tape, h, 1, 0, 3), ng_slice(tape, h, 1, 1, 4));
     assert_gradient(y, x, 0, 2, 4, 6, 3);
 }
-END_TEST
 
 START_TEST(pad_puts_zeros_around)
 {
@@ -642,7 +614,6 @@ START_TEST(pad_puts_zeros_around)
     assert_values(y, 0, 0, 3, 0, 0, 0, 4, 0, 0);
     assert_gradient(ng_square(tape, y), x, 0, 6, 8);
 }
-END_TEST
 
 START_TEST(concat_joins_and_its_gradient_parts)
 {
@@ -656,7 +627,6 @@ START_TEST(concat_joins_and_its_gradient_parts)
     assert_fails(ng_concat(tape, (ng_tensor *[]){a, LEAF(NG_SHAPE(2), 1, 2)}, 2, 1), NG_ESHAPE);
     assert_refused(ng_concat(tape, &a, 0, 0));
 }
-END_TEST
 
 START_TEST(int64_tensors_move_as_they_are)
 {
@@ -674,7 +644,6 @@ START_TEST(int64_tensors_move_as_they_are)
     assert_fails(ng_concat(tape, (ng_tensor *[]){x, y}, 2, 0), NG_EDTYPE);
     assert_fails(ng_concat(tape, (ng_tensor *[]){y, x}, 2, 0), NG_EDTYPE);
 }
-END_TEST
 
 /* ---- Selection ----------------------------------------------------------------------------- */
 
@@ -693,7 +662,6 @@ START_TEST(gather_takes_rows_and_scatter_adds_them_back)
     assert_shape(one, 2);
     assert_values(one, 0, 3, 4);
 }
-END_TEST
 
 /* 2^24 and 2,000 ones to one place: a sum in float stops at 2^24. */
 START_TEST(scatter_counts_beyond_the_digits_of_float)
@@ -714,7 +682,6 @@ START_TEST(scatter_counts_beyond_the_digits_of_float)
     for (int i = 0; i < 2; i++) assert_ok(ng_backward(tape, ng_sum(tape, rows)));
     assert_values(ng_grad(table), 0, 2 * most, 4);
 }
-END_TEST
 
 START_TEST(where_chooses_with_all_three_broadcasting)
 {
@@ -726,7 +693,6 @@ START_TEST(where_chooses_with_all_three_broadcasting)
     assert_gradient(y, b, 0, 3);
     assert_fails(ng_where(tape, zeros(NG_SHAPE(4)), a, b), NG_ESHAPE);
 }
-END_TEST
 
 /* ln x at x = 0 has an infinite slope, which must not turn into 0 x inf for what is not chosen. */
 START_TEST(where_keeps_out_what_is_not_chosen)
@@ -740,7 +706,6 @@ START_TEST(where_keeps_out_what_is_not_chosen)
     ng_tensor *poisoned = LEAF(NG_SHAPE(2), (double)NAN, 1);
     assert_gradient(ng_where(tape, CONSTANT(NG_SHAPE(2), 0, 1), poisoned, x), x, 0, 1, 0);
 }
-END_TEST
 
 START_TEST(comparisons_are_one_or_zero_and_false_for_nan)
 {
@@ -751,7 +716,6 @@ START_TEST(comparisons_are_one_or_zero_and_false_for_nan)
     assert_values(ng_equal(tape, a, b), 0, 0, 1, 0, 0);
     ck_assert_int_eq(ng_dtype_of(ng_less(tape, a, b)), NG_F64);
 }
-END_TEST
 
 START_TEST(the_gradient_of_a_comparison_fails_loudly)
 {
@@ -764,7 +728,6 @@ START_TEST(the_gradient_of_a_comparison_fails_loudly)
     ng_tensor *z = ng_mul(tape, x, ng_greater(tape, ng_detach(tape, x), CONSTANT(NG_SCALAR, 1.5)));
     assert_gradient(z, x, 0, 0, 1);
 }
-END_TEST
 
 /* ---- Constants ----------------------------------------------------------------------------- */
 
@@ -777,7 +740,6 @@ START_TEST(constants_have_the_asked_dtype_and_shape)
     ck_assert_int_eq(ng_dtype_of(ng_ones_like(tape, x)), NG_F32);
     assert_values(ng_full(tape, NG_I64, NG_SHAPE(2), 7), 0, 7, 7);
 }
-END_TEST
 
 START_TEST(cast_keeps_values_and_hands_its_gradient_back)
 {
@@ -793,7 +755,6 @@ START_TEST(cast_keeps_values_and_hands_its_gradient_back)
     assert_values(dx, 0, 3, -4);
     assert_values(ng_gradient(tape, ng_sum(tape, ng_square(tape, dx)), x), 0, 12, -16);
 }
-END_TEST
 
 /* The partial sums 1e8 + 1 and 6e38 cannot be held in float. */
 START_TEST(sums_over_axes_apart_are_in_double_on_the_way)
@@ -811,7 +772,6 @@ START_TEST(sums_over_axes_apart_are_in_double_on_the_way)
     x = own(ng_ones_new(NG_F32, NG_SHAPE(3, 2, 3, 2, 3)));
     assert_values(ng_sum(tape, x, .axes = NG_AXES(0, 2, 4)), 0, 27, 27, 27, 27);
 }
-END_TEST
 
 /* ---- Empty and one-element tensors --------------------------------------------------------- */
 
@@ -842,7 +802,6 @@ START_TEST(nothing_sums_to_zero)
         assert_shape(ng_gradient(tape, dx, z, .allow_unused = true), 3, 0);
     }
 }
-END_TEST
 
 /* For any order of the axes: without the zeros there are too many elements. */
 START_TEST(an_empty_shape_is_refused_where_its_strides_would_overflow)
@@ -862,7 +821,6 @@ START_TEST(an_empty_shape_is_refused_where_its_strides_would_overflow)
     assert_fails(ng_concat(tape, parts, 3, 1), NG_ESHAPE);
     assert_fails(ng_concat(tape, parts, 17, 1), NG_ESHAPE);
 }
-END_TEST
 
 START_TEST(empty_operands_give_empty_results)
 {
@@ -882,7 +840,6 @@ START_TEST(empty_operands_give_empty_results)
     assert_shape(ng_linear(tape, x, rows, NG_NONE), 0, 1);
     assert_gradient(ng_linear(tape, x, rows, NG_NONE), rows, 0, 0, 0, 0);
 }
-END_TEST
 
 /* The mean of no element is NaN, but its gradient has no elements. */
 START_TEST(a_mean_of_nothing_adds_no_nan_to_gradients_of_gradients)
@@ -893,7 +850,6 @@ START_TEST(a_mean_of_nothing_adds_no_nan_to_gradients_of_gradients)
     ng_tensor *sum = ng_add(tape, ng_sum(tape, dx), ng_square(tape, dy));
     assert_gradient(sum, dy, 0, 4);
 }
-END_TEST
 
 START_TEST(matmul_over_nothing_is_zero)
 {
@@ -907,7 +863,6 @@ START_TEST(matmul_over_nothing_is_zero)
     assert_gradient(z, c, 0, 0, 0, 0);
     assert_values(ng_linear(tape, a, zeros(NG_SHAPE(1, 0)), LEAF(NG_SHAPE(1), 5)), 0, 5, 5);
 }
-END_TEST
 
 START_TEST(one_element_tensors_reduce_to_themselves)
 {
@@ -921,7 +876,6 @@ START_TEST(one_element_tensors_reduce_to_themselves)
     assert_gradient(ng_variance(tape, x), x, 0, 0);
     assert_shape(ng_sum(tape, LEAF(NG_SHAPE(1, 1), 3), .keepdim = true), 1, 1);
 }
-END_TEST
 
 /* ---- Every case of an op ------------------------------------------------------------------- */
 
@@ -992,7 +946,6 @@ START_TEST(every_case_agrees_with_its_definition)
             assert_tensors_close(r.gradients[i], gradients[i], near);
     }
 }
-END_TEST
 
 /* The op twice on the same inputs: the second backward kernel adds to the first one's gradients. */
 START_TEST(every_case_adds_to_gradients_that_are_there)
@@ -1005,7 +958,6 @@ START_TEST(every_case_adds_to_gradients_that_are_there)
     for (int i = 0; i < r.n_wanted; i++)
         assert_tensors_close(gradients[i], ng_mul_scalar(tape, r.gradients[i], 2), 1e-11);
 }
-END_TEST
 
 static double largest(const ng_tensor *x)
 {
@@ -1036,7 +988,6 @@ START_TEST(every_case_in_float_is_near_double)
     for (int i = 0; i < exact.n_wanted; i++)
         assert_float_near_double(spec->name, single.gradients[i], exact.gradients[i]);
 }
-END_TEST
 
 /* The gradient to y itself: nothing before y is needed. */
 static void assert_stops_at_itself(const run *r, bool record)
@@ -1069,7 +1020,6 @@ START_TEST(the_gradient_to_every_results_own_node_is_the_cotangent)
         assert_goes_on_from_itself(spec->name, &r, k & 2);
     }
 }
-END_TEST
 
 /* The gradients computed by kernels are those recorded by rules and definitions, together and of
  * each input alone. */
@@ -1085,7 +1035,6 @@ START_TEST(every_case_has_the_same_gradients_recorded_and_alone)
         assert_tensors_close(alone, r.gradients[i / 2], 1e-11);
     }
 }
-END_TEST
 
 /* A leaf that was frozen after it was recorded gets no gradient; where all are frozen, the pass is
  * an error. */
@@ -1096,7 +1045,6 @@ START_TEST(every_case_passes_over_leaves_that_were_frozen_since)
     assert_fails(ng_backward_from(tape, r.y, r.dy), NG_EGRAD);
     for (int i = 0; i < r.n_wanted; i++) ck_assert(!ng_has_grad(r.wanted[i]));
 }
-END_TEST
 
 Suite *ops_suite(void)
 {

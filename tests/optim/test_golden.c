@@ -94,13 +94,11 @@ START_TEST(value_and_gradients_are_pytorchs)
     golden_inputs(row->name, row->inputs, in);
     assert_golden_gradients(row->name, row->call(in, row), OP_TOLERANCE, row->inputs, in);
 }
-END_TEST
 
 START_TEST(every_figure_has_a_row)
 {
     golden_expect_rows(rows, N_ROWS, sizeof *rows, "running_,layer_norm_,rms_norm,ada,batch_norm_");
 }
-END_TEST
 
 /* ---- Fifty steps of training ---------------------------------------------------------------- */
 
@@ -172,7 +170,6 @@ START_TEST(fifty_losses_of_training_are_pytorchs)
     ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, golden("x0")), labels[0]);
     assert_close(ng_item(loss), ng_item(golden("%s/%s/eval", norm, by)), TRAINING_TOLERANCE);
 }
-END_TEST
 
 /* ---- Twenty steps of the optimizers that normalize ------------------------------------------- */
 
@@ -227,7 +224,6 @@ START_TEST(weights_after_twenty_steps_are_pytorchs)
         assert_golden(parameter.tensor, 10 * OP_TOLERANCE, "%s/%s", normalizers[_i].name,
                       parameter.name);
 }
-END_TEST
 
 Suite *golden_suite(void)
 {

@@ -90,7 +90,6 @@ START_TEST(sgd_is_its_formula)
     check_sgd(0.9, 0.3, 0.05, false);
     check_sgd(0.9, 0, 0.05, true);
 }
-END_TEST
 
 /* With betas of 0 a step is lr sign(g), however large the gradient before. */
 START_TEST(adam_without_memory_moves_by_the_newest_gradient)
@@ -107,7 +106,6 @@ START_TEST(adam_without_memory_moves_by_the_newest_gradient)
         for (int i = 0; i < N; i++) assert_close(ng_get(b.weight, i), start[i] + moves[i], 1e-7);
     }
 }
-END_TEST
 
 static void check_rmsprop(bool centered, double momentum, double decay)
 {
@@ -139,7 +137,6 @@ START_TEST(rmsprop_is_its_formula)
     check_rmsprop(true, 0, 0.05);
     check_rmsprop(true, 0.9, 0);
 }
-END_TEST
 
 static ng_optimizer *that_squares(int kind, ng_module *module)
 {
@@ -167,7 +164,6 @@ START_TEST(a_huge_gradient_stops_nothing)
         ck_assert(!isfinite(ng_get(b.weight, 0)));
     }
 }
-END_TEST
 
 START_TEST(defaults_written_out_change_no_bit)
 {
@@ -180,7 +176,6 @@ START_TEST(defaults_written_out_change_no_bit)
     }
     assert_same_bits(left.weight, said.weight);
 }
-END_TEST
 
 /* ---- Optimizers that normalize (test_golden.c has their formulas) --------------------------- */
 
@@ -197,7 +192,6 @@ START_TEST(weights_of_zero_are_moved_by_the_rate)
         assert_close(ng_get(zero.weight, 0), k ? -1 : -0.5, 1e-12);
     }
 }
-END_TEST
 
 /* For good, and in its own weight alone; Muon's is a matrix. */
 START_TEST(a_gradient_of_nan_or_inf_leaves_the_weight_not_finite)
@@ -213,7 +207,6 @@ START_TEST(a_gradient_of_nan_or_inf_leaves_the_weight_not_finite)
         move(&b, optimizer, (double[]){1, 1, 1});
     }
 }
-END_TEST
 
 /* ---- Which parameters are moved ------------------------------------------------------------ */
 
@@ -240,7 +233,6 @@ START_TEST(two_backward_passes_add_and_a_step_spends)
     reach(&b, gradients[2]); /* overwrites */
     for (int i = 0; i < N; i++) ck_assert(ng_get(ng_grad(b.weight), i) == gradients[2][i]);
 }
-END_TEST
 
 /* y = sum of w times its own gradient, a constant: changing that gradient makes y stale. */
 START_TEST(a_gradient_that_was_used_and_then_changed_is_noticed)
@@ -257,7 +249,6 @@ START_TEST(a_gradient_that_was_used_and_then_changed_is_noticed)
         assert_fails(ng_backward(tape, y), NG_ESTATE);
     }
 }
-END_TEST
 
 START_TEST(what_no_backward_pass_has_reached_is_not_moved)
 {
@@ -275,7 +266,6 @@ START_TEST(what_no_backward_pass_has_reached_is_not_moved)
     assert_same_bits(other, kept);
     ck_assert(ng_get(reached, 0) != ng_get(before, 0));
 }
-END_TEST
 
 /* Adam's bias correction counts the steps of each parameter: one that is reached late begins at t =
  * 1 and moves by lr. */
@@ -289,7 +279,6 @@ START_TEST(a_parameter_reached_late_takes_its_first_step_then)
     assert_close(ng_get(b.weight, 0), start[0] + 0.1, 1e-7); /* eps 1e-8 beside 0.7 */
     ck_assert_int_eq(ng_optimizer_steps(adam), 5);
 }
-END_TEST
 
 START_TEST(two_optimizers_of_a_network_both_move_it)
 {
@@ -307,7 +296,6 @@ START_TEST(two_optimizers_of_a_network_both_move_it)
     ng_optimizer *late = own(ng_sgd_new(b.module, .lr = 1));
     assert_fails(ng_optimizer_step(late), NG_ESTATE);
 }
-END_TEST
 
 /* It is a gradient of 0, not none: an optimizer made afterwards moves by its weight decay. */
 START_TEST(a_spent_gradient_that_is_set_to_zero_is_one_again)
@@ -322,7 +310,6 @@ START_TEST(a_spent_gradient_that_is_set_to_zero_is_one_again)
     assert_ok(ng_optimizer_step(second));
     assert_close(ng_get(b.weight, 0), 0.75 * before, tolerance);
 }
-END_TEST
 
 START_TEST(an_optimizer_moves_a_layer_that_is_added_later)
 {
@@ -346,7 +333,6 @@ START_TEST(an_optimizer_moves_a_layer_that_is_added_later)
     }
     assert_close(ng_get(added.weight, 0), start[0] + 0.1, 1e-7); /* its own first step */
 }
-END_TEST
 
 /* The tie takes a parameter away and the new layer adds one: there are as many as before. */
 START_TEST(an_optimizer_moves_a_layer_that_takes_the_place_of_a_tied_weight)
@@ -363,7 +349,6 @@ START_TEST(an_optimizer_moves_a_layer_that_takes_the_place_of_a_tied_weight)
     assert_ok(ng_optimizer_step(sgd));
     ck_assert_double_ne(ng_get(slope, 0), before);
 }
-END_TEST
 
 START_TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
 {
@@ -396,7 +381,6 @@ START_TEST(gradients_of_any_size_are_clipped_and_such_that_are_none_refused)
         ck_assert(ng_get(ng_grad(b.weight), 1) == 2); /* left alone */
     }
 }
-END_TEST
 
 START_TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
 {
@@ -414,7 +398,6 @@ START_TEST(a_frozen_parameter_is_not_moved_nor_by_an_old_gradient_later)
     for (int i = 0; i < N; i++) w[i] = start[i] - gradients[1][i];
     assert_weights(&b, w);
 }
-END_TEST
 
 /* Clamps to [-1, 1] and counts the calls; an error for negative counts. */
 static ng_status clamp(void *context, const char *name, ng_tensor *weight)
@@ -446,7 +429,6 @@ START_TEST(a_projection_follows_each_move)
     assert_weights(&b, (double[]){0.1, -2.25, 1.002});
     ck_assert_int_eq(calls, 1);
 }
-END_TEST
 
 START_TEST(an_error_of_the_projection_is_that_of_the_step)
 {
@@ -461,7 +443,6 @@ START_TEST(an_error_of_the_projection_is_that_of_the_step)
     move(&b, sgd, gradients[1]);
     assert_weights(&b, (double[]){0.9, 1, 1});
 }
-END_TEST
 
 START_TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
 {
@@ -472,7 +453,6 @@ START_TEST(a_backward_pass_after_the_step_notices_the_moved_weights)
     assert_ok(ng_optimizer_step(sgd));
     assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
-END_TEST
 
 START_TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
 {
@@ -497,7 +477,6 @@ START_TEST(a_gradient_that_a_dtype_change_has_dropped_moves_nothing)
         ng_tape_reset(tape);
     }
 }
-END_TEST
 
 START_TEST(state_follows_a_dtype_change_before_the_first_step_only)
 {
@@ -517,7 +496,6 @@ START_TEST(state_follows_a_dtype_change_before_the_first_step_only)
     assert_fails(ng_optimizer_step(adam), NG_ESTATE);
     ck_assert_int_eq(ng_optimizer_steps(adam), 1);
 }
-END_TEST
 
 START_TEST(a_step_allocates_nothing)
 {
@@ -528,7 +506,6 @@ START_TEST(a_step_allocates_nothing)
     assert_ok(ng_optimizer_step(optimizer));
     ck_assert_int_eq(allocations_made(), before);
 }
-END_TEST
 
 /* ---- Schedules ----------------------------------------------------------------------------- */
 
@@ -549,7 +526,6 @@ START_TEST(schedules_have_their_closed_forms)
     const ng_schedule tenth = {.kind = NG_SCHEDULE_STEP, .every = 1};
     assert_close(ng_schedule_factor(&tenth, 2), 0.01, 1e-15);
 }
-END_TEST
 
 START_TEST(a_warm_up_goes_before_any_schedule)
 {
@@ -572,7 +548,6 @@ START_TEST(a_warm_up_goes_before_any_schedule)
     const double expected[] = {0.5, 1, 1, 1, 1, 0.1, 0.1, 0.1, 0.01};
     for (int t = 0; t < 9; t++) assert_close(ng_schedule_factor(&stairs, t), expected[t], 1e-15);
 }
-END_TEST
 
 START_TEST(the_base_rate_can_be_set)
 {
@@ -588,7 +563,6 @@ START_TEST(the_base_rate_can_be_set)
     move(&b, sgd, gradients[0]);
     assert_weights(&b, start);
 }
-END_TEST
 
 /* ---- Clipping ------------------------------------------------------------------------------ */
 
@@ -609,7 +583,6 @@ START_TEST(the_norm_is_that_of_all_unspent_gradients)
     ck_assert(ng_grad_norm(net) == 0);
     assert_values(ng_grad(ng_module_find(net, "0.weight")), 0, 0, 0, 0);
 }
-END_TEST
 
 START_TEST(clipping_by_norm_shortens_what_is_too_long)
 {
@@ -626,7 +599,6 @@ START_TEST(clipping_by_norm_shortens_what_is_too_long)
         assert_values(ng_grad(b.weight), rounding, 2 * f, 3 * f, 6 * f);
     }
 }
-END_TEST
 
 START_TEST(clipping_by_value_clamps_each_element)
 {
@@ -636,7 +608,6 @@ START_TEST(clipping_by_value_clamps_each_element)
     assert_ok(ng_clip_grad_value(b.module, 0.5));
     assert_values(ng_grad(b.weight), 0, -0.5, 0.25, 0.5);
 }
-END_TEST
 
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
@@ -682,7 +653,6 @@ START_TEST(options_without_sense_are_refused)
     assert_error(NG_EVALUE, "ng_schedule_factor");
     ck_assert_int_eq(allocations_live(), live);
 }
-END_TEST
 
 START_TEST(an_optimizer_is_made_whole_or_not_at_all)
 {
@@ -696,7 +666,6 @@ START_TEST(an_optimizer_is_made_whole_or_not_at_all)
         ck_assert_int_eq(allocations_live(), live);
     }
 }
-END_TEST
 
 /* ---- Groups, bare tensors -------------------------------------------------------------------- */
 
@@ -737,7 +706,6 @@ START_TEST(a_group_has_its_own_rate_and_decay)
         assert_tensors_close(ng_module_find(net, expected[i].name),
                              ng_module_find(alike[expected[i].like], expected[i].name), 1e-6);
 }
-END_TEST
 
 START_TEST(groups_follow_schedule_and_layers_that_are_added)
 {
@@ -764,7 +732,6 @@ START_TEST(groups_follow_schedule_and_layers_that_are_added)
     assert_refused(ng_optimizer_set_decay(sgd, "*", -1));
     assert_refused(ng_optimizer_scale_lr(sgd, "*", -2));
 }
-END_TEST
 
 START_TEST(a_group_needs_memory_or_changes_nothing)
 {
@@ -775,7 +742,6 @@ START_TEST(a_group_needs_memory_or_changes_nothing)
         refused = out_of_memory(ng_optimizer_scale_lr(sgd, "bias", 0) != NG_OK);
     }
 }
-END_TEST
 
 /* sum (w - 3)^2 + (b + 1)^2 */
 START_TEST(bare_tensors_have_an_optimizer)
@@ -795,7 +761,6 @@ START_TEST(bare_tensors_have_an_optimizer)
     ng_tensor_free(w); /* it is the module's, which frees it */
     assert_fails(ng_forward(both, tape, b), NG_ESTATE);
 }
-END_TEST
 
 START_TEST(tensors_that_cannot_be_parameters_stay_yours)
 {
@@ -814,7 +779,6 @@ START_TEST(tensors_that_cannot_be_parameters_stay_yours)
     }
     ng_tensor_free(x), ng_tensor_free(labels);
 }
-END_TEST
 
 Suite *optim_suite(void)
 {

@@ -106,7 +106,6 @@ START_TEST(training_has_the_same_bits_on_any_number_of_threads)
     ng_set_threads(0);
     ck_assert(same_ending(&one, &other));
 }
-END_TEST
 
 /* Gives a matrix rows of length 1. */
 static ng_status to_unit_rows(void *context, const char *name, ng_tensor *weight)
@@ -135,7 +134,6 @@ START_TEST(networks_stay_equal_with_every_optimizer)
     for (int i = 0; i < OPTIMIZERS; i++) train((training_plan){.make = optimizers[i].make});
     train((training_plan){.make = projected});
 }
-END_TEST
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
 
@@ -216,7 +214,6 @@ START_TEST(gradients_are_those_of_the_whole_batch)
     ng_tape_free(tape), ng_module_free(plan.whole);
     ng_tensor_free(plan.x), ng_tensor_free(plan.y);
 }
-END_TEST
 
 /* ---- Recomputed statistics of BatchNorm ------------------------------------------------------ */
 
@@ -268,7 +265,6 @@ START_TEST(recomputed_statistics_are_those_of_the_samples_of_all_ranks)
     assert_ranks_well(3, recomputing_program, &plan);
     ng_dataset_free(all), ng_module_free(plan.whole), ng_tensor_free(plan.x);
 }
-END_TEST
 
 /* A rank whose pass fails does not leave the others waiting. */
 static ng_status failing_program(ng_group *group, void *with)
@@ -292,7 +288,6 @@ START_TEST(a_rank_that_cannot_recompute_fails_all)
     assert_ranks_well(3, failing_program, &plan);
     ng_tensor_free(plan.x);
 }
-END_TEST
 
 /* Layer 0 is used by rank 1 alone, layer 1 by all, layer 2 by none. */
 static ng_status unused_program(ng_group *group, void *with)
@@ -338,7 +333,6 @@ START_TEST(only_parameters_that_some_rank_or_piece_reached_have_gradients)
     assert_ranks_well(3, unused_program, NULL);
     assert_ranks_well(3, earlier_program, NULL);
 }
-END_TEST
 
 /* ---- Differences and failures ---------------------------------------------------------------- */
 
@@ -409,7 +403,6 @@ START_TEST(a_rank_with_another_network_is_named_on_all)
     int what = _i;
     assert_ranks_fail(4, different_program, &what, NG_ESTATE, "ng_parallel_new: rank 2");
 }
-END_TEST
 
 enum { PARAMETERS = 10 };  /* of make_network */
 static atomic_int changed; /* gradients that are neither as they were nor gone */
@@ -472,7 +465,6 @@ START_TEST(bad_data_on_one_rank_is_an_error_on_all_within_the_step)
     assert_ranks_fail(3, bad_data_program, &where, NG_OK, words[_i]);
     ck_assert_int_eq(changed, 0);
 }
-END_TEST
 
 static ng_status hungry_program(ng_group *group, void *with)
 {
@@ -494,7 +486,6 @@ static ng_status hungry_program(ng_group *group, void *with)
 }
 
 START_TEST(out_of_memory_on_one_rank_is_an_error_on_all) { refuse_each(2, hungry_program); }
-END_TEST
 
 /* ---- Shards and seeds ------------------------------------------------------------------------ */
 
@@ -517,7 +508,6 @@ START_TEST(shards_are_equal_and_share_nothing)
     assert_refused(ng_dataset_shard_new(all, 8, 8));
     assert_refused(ng_dataset_shard_new(all, 0, SAMPLES + 1));
 }
-END_TEST
 
 static ng_status seed_program(ng_group *group, void *with)
 {
@@ -532,7 +522,6 @@ START_TEST(each_rank_has_a_seed_of_its_own)
     for (int a = 0; a < 4; a++)
         for (int b = 0; b < a; b++) ck_assert(seeds[a] != seeds[b]);
 }
-END_TEST
 
 Suite *parallel_suite(void)
 {

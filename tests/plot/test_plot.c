@@ -144,7 +144,6 @@ START_TEST(log_at_keeps_every_digit_of_x)
     assert_same_files(in_folder("a.dat"), in_folder("b.dat"));
     ng_history_free(again);
 }
-END_TEST
 
 START_TEST(log_at_refuses_what_is_no_place)
 {
@@ -158,7 +157,6 @@ START_TEST(log_at_refuses_what_is_no_place)
     assert_fails(ng_history_read(put_text("bad", "# what: a; normgrad 1\n\nx  x\n1 2\n")),
                  NG_EPARSE);
 }
-END_TEST
 
 /* Four runs of 1, 2, 3, 10: the quartiles are 1.75 and 4.75. */
 START_TEST(summary_has_median_quartiles_and_extremes)
@@ -197,7 +195,6 @@ START_TEST(summary_has_median_quartiles_and_extremes)
     assert_refused(ng_history_summary_new(runs, 5));
     for (int i = 0; i < 4; i++) ng_history_free(runs[i]);
 }
-END_TEST
 
 /* Runs that diverge count as worse than the others, also after they have ended. */
 START_TEST(summary_counts_nan_as_the_worst)
@@ -224,7 +221,6 @@ START_TEST(summary_counts_nan_as_the_worst)
     ng_history_free(sum);
     for (int i = 0; i < 5; i++) ng_history_free(runs[i]);
 }
-END_TEST
 
 /* Names are never cut: those of two series that begin with the same 300 letters differ. */
 START_TEST(summary_takes_long_names)
@@ -243,7 +239,6 @@ START_TEST(summary_takes_long_names)
     }
     ng_history_free(sum);
 }
-END_TEST
 
 /* A history that is logged in any order is that logged in order, and takes no longer. */
 START_TEST(steps_in_any_order)
@@ -261,7 +256,6 @@ START_TEST(steps_in_any_order)
     assert_ok(ng_history_write(rising, in_folder("b.dat")));
     assert_same_files(in_folder("a.dat"), in_folder("b.dat"));
 }
-END_TEST
 
 START_TEST(summary_without_memory_gives_all_back)
 {
@@ -275,7 +269,6 @@ START_TEST(summary_without_memory_gives_all_back)
         if (sum) break;
     }
 }
-END_TEST
 
 /* ---- Figures ------------------------------------------------------------------------------- */
 
@@ -291,7 +284,6 @@ START_TEST(plot_draws_each_kind_of_file)
     }
     ck_assert_int_eq(files_named("tmp"), 0);
 }
-END_TEST
 
 /* Each printable character before each digit, in names, and in titles with longer characters. */
 START_TEST(texts_are_drawn_as_they_are)
@@ -316,7 +308,6 @@ START_TEST(texts_are_drawn_as_they_are)
     ck_assert(svg_has(in_folder("a.svg"), "\\e1 {a}_2"));
     ck_assert(svg_has(in_folder("a.svg"), "`date` $0 @x #"));
 }
-END_TEST
 
 /* Control characters, what is no UTF-8, and what is no character of XML are replaced. */
 START_TEST(texts_that_are_no_text_are_replaced)
@@ -340,7 +331,6 @@ START_TEST(texts_that_are_no_text_are_replaced)
     ck_assert(svg_has(in_folder("a.svg"), "two"));
     ck_assert(svg_has(in_folder("a.svg"), "lines"));
 }
-END_TEST
 
 /* Long texts are broken into lines, between letters of several bytes. */
 START_TEST(long_texts_are_whole)
@@ -360,7 +350,6 @@ START_TEST(long_texts_are_whole)
     ck_assert(strncmp(all, name[1], 600) == 0 && strncmp(all + 600, name[0], 400) == 0);
     ck_assert_str_eq(all + 1000, name[1]);
 }
-END_TEST
 
 /* A key has all names, for which the figure grows; it does not with a height. */
 START_TEST(no_name_vanishes_from_the_key)
@@ -380,7 +369,6 @@ START_TEST(no_name_vanishes_from_the_key)
         ck_assert(svg_has(in_folder("a.svg"), name));
     }
 }
-END_TEST
 
 START_TEST(kept_script_draws_the_same_figure)
 {
@@ -409,7 +397,6 @@ START_TEST(kept_script_draws_the_same_figure)
     assert_ok(ng_plot(history, in_folder("a.svg"), .keep = true));
     ck_assert(file_has(in_folder("a.dat"), "# a block, loss\n0 1\n"));
 }
-END_TEST
 
 /* Every series that the user has logged is a curve, whatever its name. */
 START_TEST(every_series_is_drawn)
@@ -428,7 +415,6 @@ START_TEST(every_series_is_drawn)
     ck_assert(file_has(in_folder("a.dat"), "# temperature\n0 5 6 4\n"));
     ck_assert(file_has(in_folder("a.dat"), "# temperature_max\n"));
 }
-END_TEST
 
 /* Statistics of a summary are no curves, also after a file; the series that has the name of one is
  * refused. */
@@ -458,7 +444,6 @@ START_TEST(statistics_of_a_summary_are_no_curves)
         assert_fails(ng_history_read(put_text("bad", text)), NG_EPARSE);
     }
 }
-END_TEST
 
 /* Several histories have the names they were given, or their own. */
 START_TEST(each_history_has_a_name)
@@ -476,7 +461,6 @@ START_TEST(each_history_has_a_name)
     assert_ok(ng_plot(history, in_folder("a.svg"), .histories = others));
     ck_assert(svg_has(in_folder("a.svg"), "another test"));
 }
-END_TEST
 
 /* Labels of tics differ, and there are at least two. */
 START_TEST(tics_can_be_told_apart)
@@ -501,7 +485,6 @@ START_TEST(tics_can_be_told_apart)
         free(texts);
     }
 }
-END_TEST
 
 /* A diverged run does not take the others' figure away; the key says what it lacks. */
 START_TEST(diverged_runs_are_named)
@@ -531,7 +514,6 @@ START_TEST(diverged_runs_are_named)
     ck_assert(svg_has(in_folder("a.svg"), "no finite value"));
     assert_refused(ng_plot(sum[0], in_folder("a.svg"), .series = loss));
 }
-END_TEST
 
 /* Every pair of numbers has a panel. */
 START_TEST(every_pair_of_numbers_is_drawn)
@@ -551,7 +533,6 @@ START_TEST(every_pair_of_numbers_is_drawn)
         assert_ok(ng_plot(history, in_folder("a.svg"), .panels = true, .log_y = log & 1,
                           .log_x = log & 2));
 }
-END_TEST
 
 /* The commands of 10,000 random pairs are made in no time; gnuplot draws the last of them. */
 START_TEST(random_pairs_have_axes)
@@ -581,7 +562,6 @@ START_TEST(random_pairs_have_axes)
     ck_assert_msg(seconds() - begin < 10, "%g s", seconds() - begin);
     if (has_gnuplot()) assert_ok(ng_plot(history, in_folder("a.svg"), .panels = true));
 }
-END_TEST
 
 START_TEST(many_series_are_drawn_in_a_second)
 {
@@ -596,7 +576,6 @@ START_TEST(many_series_are_drawn_in_a_second)
     assert_ok(ng_plot(history, in_folder("a.svg")));
     ck_assert_msg(seconds() - begin < 5, "%g s", seconds() - begin); /* 1 s on a free machine */
 }
-END_TEST
 
 /* Of many points the extremes stay: one of a million, and the gap. */
 START_TEST(many_points_are_thinned_out)
@@ -620,7 +599,6 @@ START_TEST(many_points_are_thinned_out)
     ck_assert(file_has(in_folder("a.dat"), "\n500000 NaN\n"));
     ck_assert(file_has(in_folder("a.dat"), "\n999999 "));
 }
-END_TEST
 
 /* The mean of the last three values; an outlier leaves no trace, and NaN begins anew. */
 START_TEST(smooth_is_a_running_mean)
@@ -640,7 +618,6 @@ START_TEST(smooth_is_a_running_mean)
     ck_assert(file_has(in_folder("a.dat"), "# gaps, mean of 2\n0 1\n1 1.5\n2 NaN\n3 4\n4 6\n"
                                            "5 NaN\n6 16\n"));
 }
-END_TEST
 
 /* NaN in the numbers interrupts the curve and its band. */
 START_TEST(nan_interrupts_line_and_band)
@@ -661,7 +638,6 @@ START_TEST(nan_interrupts_line_and_band)
     assert_ok(ng_plot(history, in_folder("a.svg"), .band = true, .keep = true));
     ck_assert(file_has(in_folder("a.dat"), "0 0 -1 1\n1 1 NaN NaN\n2 NaN"));
 }
-END_TEST
 
 START_TEST(plot_as_text_goes_to_standard_output)
 {
@@ -683,7 +659,6 @@ START_TEST(plot_as_text_goes_to_standard_output)
     ck_assert(text[size - 1] == '\n');
     free(text);
 }
-END_TEST
 
 /* A program that ignores SIGCHLD gets no state of its processes. */
 START_TEST(plot_where_sigchld_is_ignored)
@@ -696,7 +671,6 @@ START_TEST(plot_where_sigchld_is_ignored)
     assert_ok(status);
     ck_assert(file_has(in_folder("a.svg"), "</svg>"));
 }
-END_TEST
 
 START_TEST(plot_says_what_is_wrong_with_the_data)
 {
@@ -720,7 +694,6 @@ START_TEST(plot_says_what_is_wrong_with_the_data)
     assert_refused(ng_plot_watch(history, path));
     ck_assert(file_has(path, "the old one"));
 }
-END_TEST
 
 START_TEST(plot_says_what_is_wrong_with_the_system)
 {
@@ -741,7 +714,6 @@ START_TEST(plot_says_what_is_wrong_with_the_system)
     free(path);
     if (has_gnuplot()) assert_fails(ng_plot(history, in_folder("none/a.svg")), NG_EIO);
 }
-END_TEST
 
 START_TEST(plot_without_memory_leaves_the_old_figure)
 {
@@ -758,7 +730,6 @@ START_TEST(plot_without_memory_leaves_the_old_figure)
     }
     ck_assert(file_has(path, "</svg>"));
 }
-END_TEST
 
 /* Each thing that is asked of the system for a figure fails in turn. */
 START_TEST(plot_without_the_system_leaves_the_old_figure)
@@ -780,7 +751,6 @@ START_TEST(plot_without_the_system_leaves_the_old_figure)
     assert_ok(ng_plot(history, path));
     file_calls_succeed();
 }
-END_TEST
 
 static int standard_output;
 
@@ -827,7 +797,6 @@ START_TEST(live_shows_the_last_state)
     ck_assert(strstr(text, "80"));
     free(text);
 }
-END_TEST
 
 /* A gnuplot that dies is an error that says why, once; then another one is started. */
 START_TEST(live_notices_that_gnuplot_has_died)
@@ -850,7 +819,6 @@ START_TEST(live_notices_that_gnuplot_has_died)
     free(path);
     ck_assert(begun == NG_OK && status == NG_EIO && says_why && after == NG_OK);
 }
-END_TEST
 
 /* gnuplot ends with a program that does not free the history, and takes the file along. */
 START_TEST(live_ends_with_the_program)
@@ -867,7 +835,6 @@ START_TEST(live_ends_with_the_program)
     for (int i = 0; i < 50 && (left = count_figures() - files) > 0; i++) usleep(100000);
     ck_assert_int_eq(left, 0);
 }
-END_TEST
 
 /* ---- ng_watch ------------------------------------------------------------------------------ */
 
@@ -943,7 +910,6 @@ START_TEST(watch_logs_what_the_layers_compute)
     assert_ok(ng_plot(history, in_folder("a.svg"), .keep = true));
     ck_assert(!file_has(in_folder("a.dat"), "LayerNorm"));
 }
-END_TEST
 
 /* A series is known by its kind, not by its name: one call is enough, also after a file. */
 START_TEST(watched_series_are_no_curves)
@@ -966,7 +932,6 @@ START_TEST(watched_series_are_no_curves)
         assert_ok(ng_plot_watch(h, in_folder("l.svg")));
     }
 }
-END_TEST
 
 /* Weights and updates of any size that floats have. */
 START_TEST(watched_norms_have_the_range_of_floats)
@@ -984,7 +949,6 @@ START_TEST(watched_norms_have_the_range_of_floats)
         history = ng_history_new("the next");
     }
 }
-END_TEST
 
 START_TEST(two_networks_need_two_blocks)
 {
@@ -996,7 +960,6 @@ START_TEST(two_networks_need_two_blocks)
     ng_history_block(history, "another");
     assert_ok(ng_watch(net[1], history, 0));
 }
-END_TEST
 
 static ng_tensor *twice(ng_module *self, ng_tape *on, ng_tensor *x)
 {
@@ -1024,7 +987,6 @@ START_TEST(watch_knows_its_own_classes)
         history = ng_history_new("the next");
     }
 }
-END_TEST
 
 /* Outputs whose tape was reset or freed are gone; a network of one layer has its type's name. */
 START_TEST(watch_forgets_what_the_tape_forgets)
@@ -1047,7 +1009,6 @@ START_TEST(watch_forgets_what_the_tape_forgets)
     assert_ok(ng_watch(net, history, 3));
     ck_assert(!isnan(logged("Linear/mean")));
 }
-END_TEST
 
 START_TEST(watching_changes_no_bit)
 {
@@ -1070,7 +1031,6 @@ START_TEST(watching_changes_no_bit)
     }
     assert_same_bits(last[0], last[1]);
 }
-END_TEST
 
 START_TEST(watch_without_memory_gives_all_back)
 {
@@ -1084,7 +1044,6 @@ START_TEST(watch_without_memory_gives_all_back)
     }
     assert_ok(ng_watch(net, history, 1));
 }
-END_TEST
 
 Suite *plot_suite(void)
 {

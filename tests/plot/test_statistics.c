@@ -14,7 +14,6 @@ START_TEST(interval_of_a_median_is_the_sign_tests)
         ck_assert_int_eq(median_interval(table[i].count, 0.05), table[i].cut);
     for (int count = 0; count < 2; count++) ck_assert_int_eq(median_interval(count, 0.05), -1);
 }
-END_TEST
 
 /* With twelve parts at 5 % in all, nine values are enough and eight are not. */
 START_TEST(interval_widens_when_many_parts_are_tested)
@@ -24,7 +23,6 @@ START_TEST(interval_widens_when_many_parts_are_tested)
     ck_assert_int_eq(median_interval(15, 0.05 / 12), 1);
     ck_assert_int_eq(median_interval(15, 1), 7);
 }
-END_TEST
 
 /* For exp(2 z), a skewed distribution with median 1. */
 START_TEST(interval_covers_the_median_as_often_as_it_says)
@@ -44,7 +42,6 @@ START_TEST(interval_covers_the_median_as_often_as_it_says)
     ck_assert_msg(fabs(share - expected) < 0.005, "covered %.4f of the time, not %.4f", share,
                   expected);
 }
-END_TEST
 
 START_TEST(median_sorts_and_is_the_middle)
 {
@@ -53,7 +50,6 @@ START_TEST(median_sorts_and_is_the_middle)
     ck_assert(median_of(pair, 2) == 2 && median_of(far, 3) == HUGE_VAL);
     ck_assert(isnan(median_of(values, 0)));
 }
-END_TEST
 
 Suite *statistics_suite(void)
 {

@@ -53,7 +53,6 @@ START_TEST(the_hessian_of_ten_variables_is_its_closed_form)
             assert_near(ng_at(h, i, j), expected, 1e-12 * fabs(expected));
         }
 }
-END_TEST
 
 /* f = sum x^4: the Jacobian of its Hessian is 24 x on the diagonal. */
 START_TEST(a_recorded_hessian_has_a_jacobian)
@@ -68,7 +67,6 @@ START_TEST(a_recorded_hessian_has_a_jacobian)
             for (int k = 0; k < 3; k++)
                 assert_near(ng_at(third, i, j, k), i == j && j == k ? 24 * ng_get(x, i) : 0, 1e-12);
 }
-END_TEST
 
 /* y = A x: J = A, a row for each element of y. */
 START_TEST(the_jacobian_of_a_product_is_its_matrix)
@@ -83,7 +81,6 @@ START_TEST(the_jacobian_of_a_product_is_its_matrix)
                 for (int l = 0; l < 4; l++)
                     ck_assert_double_eq(ng_at(j, r, c, k, l), c == l ? ng_at(a, r, k) : 0);
 }
-END_TEST
 
 START_TEST(of_what_is_linear_the_second_derivative_is_zero)
 {
@@ -93,7 +90,6 @@ START_TEST(of_what_is_linear_the_second_derivative_is_zero)
     assert_ok(ng_hvp(tape, y, &x, 1, &v, &product));
     assert_values(product, 0, 0, 0);
 }
-END_TEST
 
 /* ---- Networks with each norm ----------------------------------------------------------------- */
 
@@ -154,7 +150,6 @@ START_TEST(a_product_with_the_hessian_of_a_network_is_that_of_its_rows)
     for (int i = 0; i < n; i++) products[i] = ng_reshape(tape, products[i], NG_SHAPE(1, -1));
     assert_tensors_close(ng_concat(tape, products, n, 1), expected, 1e-9);
 }
-END_TEST
 
 static ng_tensor *moved(ng_module *net, ng_tensor *x, ng_tensor *v, double h)
 {
@@ -179,7 +174,6 @@ START_TEST(a_forward_derivative_is_that_of_differences)
     ng_tensor *product = ng_matmul(tape, flat, ng_reshape(tape, v, NG_SHAPE(15, 1)));
     assert_tensors_close(ng_reshape(tape, forward, NG_SHAPE(5, 1)), product, 1e-12);
 }
-END_TEST
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
@@ -199,7 +193,6 @@ START_TEST(what_lacks_a_gradient_is_an_error)
     assert_fails(ng_jvp(tape, g, &x, 1, &g), NG_EGRAD);
     assert_values(ng_jacobian(tape, g, x, .allow_unused = true), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
-END_TEST
 
 START_TEST(shapes_and_dtypes_that_do_not_fit_are_errors)
 {
@@ -215,7 +208,6 @@ START_TEST(shapes_and_dtypes_that_do_not_fit_are_errors)
     ng_tensor *deep = ng_reshape(tape, y, NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 3));
     assert_fails(ng_jacobian(tape, deep, x), NG_ESHAPE);
 }
-END_TEST
 
 /* Every allocation is refused in turn. */
 START_TEST(without_memory_there_is_an_error)
@@ -231,7 +223,6 @@ START_TEST(without_memory_there_is_an_error)
         ng_tape_free(fresh);
     }
 }
-END_TEST
 
 /* ---- Leaves on the tape -------------------------------------------------------------------- */
 
@@ -251,7 +242,6 @@ START_TEST(a_variable_is_a_leaf_of_the_value_of_an_intermediate)
     for (int i = 0; i < 3; i++) ck_assert_double_eq(ng_get(ng_grad(v), i), 4 * ng_get(h, i));
     ck_assert(!ng_has_grad(x));
 }
-END_TEST
 
 /* A loop that makes variables allocates nothing once the tape has its memory. */
 START_TEST(variables_and_constants_come_out_of_the_tapes_memory)
@@ -268,7 +258,6 @@ START_TEST(variables_and_constants_come_out_of_the_tapes_memory)
     }
     assert_none_allocated_since(made);
 }
-END_TEST
 
 static ng_tensor *cut_in_two(ng_tape *on, ng_tensor *const *in, void *context)
 {
@@ -287,7 +276,6 @@ START_TEST(the_checker_reports_a_variable_as_a_detached_value)
     ck_assert(!report.passed);
     ng_clear_error();
 }
-END_TEST
 
 /* ---- Constants on the tape ----------------------------------------------------------------- */
 
@@ -306,7 +294,6 @@ START_TEST(constants_are_what_their_names_say)
     assert_values(hot, 0, 0, 0, 1, 1, 0, 0);
     ck_assert(!ng_requires_grad(hot));
 }
-END_TEST
 
 START_TEST(impossible_constants_are_errors)
 {
@@ -322,7 +309,6 @@ START_TEST(impossible_constants_are_errors)
     assert_refused(ng_one_hot(tape, NG_F64, labels, 0));
     assert_refused(ng_one_hot(tape, NG_F64, labels, -1));
 }
-END_TEST
 
 /* In float [1000, 1001) has 16,384 numbers; a draw rounded to the nearest would be 1001 in 3 of
  * 100,000. */
@@ -343,7 +329,6 @@ START_TEST(a_uniform_draw_is_never_the_end_of_its_range)
     ck_assert_double_eq(ng_item(ng_uniform(tape, NG_F32, NG_SHAPE(1), 3, 3)), 3);
     ck_assert_double_eq(ng_item(ng_uniform(tape, NG_I64, NG_SHAPE(1), 3, 3)), 3);
 }
-END_TEST
 
 /* A range of int64 without a whole number is an error. */
 START_TEST(a_whole_number_is_drawn_only_where_there_is_one)
@@ -355,7 +340,6 @@ START_TEST(a_whole_number_is_drawn_only_where_there_is_one)
     assert_refused(ng_fill_uniform(x, 1.2, 1.8, &rng));
     assert_values(x, 0, 0, 0, 0);
 }
-END_TEST
 
 /* The same draws for the same seed, and others in the next call. */
 START_TEST(what_is_drawn_on_a_tape_follows_its_seed)
@@ -374,7 +358,6 @@ START_TEST(what_is_drawn_on_a_tape_follows_its_seed)
         ng_item(ng_sum(tape, ng_greater_equal(tape, two, ng_full(tape, NG_F64, NG_SCALAR, -1)))),
         1000);
 }
-END_TEST
 
 /* ---- ng_set_grad --------------------------------------------------------------------------- */
 
@@ -396,7 +379,6 @@ START_TEST(a_gradient_that_is_set_moves_the_parameter)
     assert_fails(ng_set_grad(y, y), NG_EGRAD);
     ng_tape_reset(tape);
 }
-END_TEST
 
 Suite *derivatives_suite(void)
 {

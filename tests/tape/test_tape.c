@@ -31,7 +31,6 @@ START_TEST(gradients_of_a_shared_tensor_add_up)
     const double t = tanh(1.4);
     assert_close(ng_item(ng_grad(x)), 2 * (1 - t * t + 2 * 1.4 + 1), 1e-14);
 }
-END_TEST
 
 START_TEST(backward_accumulates_over_calls)
 {
@@ -46,7 +45,6 @@ START_TEST(backward_accumulates_over_calls)
     assert_ok(ng_backward(tape, y));
     assert_close(ng_item(ng_grad(x)), 6, 0);
 }
-END_TEST
 
 START_TEST(backward_from_contracts_with_the_cotangent)
 {
@@ -58,7 +56,6 @@ START_TEST(backward_from_contracts_with_the_cotangent)
     assert_ok(ng_backward(tape, y));
     assert_close(ng_item(ng_grad(y)), 1, 0);
 }
-END_TEST
 
 static int visits;
 static void counting_rule(ng_tape *on, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
@@ -100,7 +97,6 @@ START_TEST(a_sweep_visits_only_what_lies_between)
     }
     ck_assert_int_eq(visits, 2000);
 }
-END_TEST
 
 /* Each step has another mask. Seeding restarts the stream. */
 START_TEST(a_reset_does_not_restart_the_random_numbers)
@@ -120,7 +116,6 @@ START_TEST(a_reset_does_not_restart_the_random_numbers)
     assert_same_bits(masks[0], masks[2]);
     for (int i = 0; i < 3; i++) ng_tensor_free(masks[i]);
 }
-END_TEST
 
 START_TEST(an_output_that_requires_no_gradient_is_an_error)
 {
@@ -129,7 +124,6 @@ START_TEST(an_output_that_requires_no_gradient_is_an_error)
     ng_tape_set_recording(tape, false);
     assert_fails(ng_backward(tape, ng_sum(tape, x)), NG_EGRAD);
 }
-END_TEST
 
 /* AddressSanitizer stops at the read itself: tests/scripts/lifetimes.sh. */
 #ifndef NG_ARENA_FORGETS
@@ -141,7 +135,6 @@ START_TEST(a_result_from_before_the_reset_is_refused)
     b = ng_mul_scalar(tape, x, 5);
     assert_fails(ng_add(tape, b, a), NG_ESTATE);
 }
-END_TEST
 
 static void assert_says_who_made_it(const char *maker)
 {
@@ -180,7 +173,6 @@ START_TEST(a_use_after_the_reset_says_who_made_the_tensor)
     ck_assert_ptr_null(ng_add(tape, z, loss));
     assert_says_who_made_it("ng_sum");
 }
-END_TEST
 
 /* The first step takes several blocks, which one block replaces: a state that is carried over the
  * reset is known all the same. */
@@ -195,7 +187,6 @@ START_TEST(a_use_after_the_first_reset_is_found_in_memory_that_was_replaced)
     ck_assert_ptr_null(ng_add(tape, next, state));
     assert_says_who_made_it("ng_exp");
 }
-END_TEST
 #endif
 
 START_TEST(wrong_use_of_backward_is_an_error)
@@ -212,7 +203,6 @@ START_TEST(wrong_use_of_backward_is_an_error)
     ck_assert(!ng_has_grad(x));
     assert_ok(ng_backward(tape, ng_sum(tape, y)));
 }
-END_TEST
 
 START_TEST(an_operand_changed_since_it_was_recorded_is_noticed)
 {
@@ -226,7 +216,6 @@ START_TEST(an_operand_changed_since_it_was_recorded_is_noticed)
     assert_fails(ng_backward(tape, squares), NG_ESTATE);
     ck_assert(!ng_has_grad(x));
 }
-END_TEST
 
 START_TEST(an_op_without_gradient_is_an_error_and_changes_nothing)
 {
@@ -239,7 +228,6 @@ START_TEST(an_op_without_gradient_is_an_error_and_changes_nothing)
     assert_same_bits(ng_grad(w), before);
     assert_ok(ng_backward(tape, ng_sum(tape, ng_mul(tape, w, w))));
 }
-END_TEST
 
 static void forgetful_rule(ng_tape *on, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
@@ -277,7 +265,6 @@ START_TEST(the_kernel_of_an_empty_output_is_called_for_joint_ops_only)
         ck_assert_int_eq(first_calls, count > 0 || k % 2 == 1);
     }
 }
-END_TEST
 
 static ng_tensor *misshapen_definition(ng_tape *on, const ng_node *node)
 {
@@ -297,7 +284,6 @@ START_TEST(a_wrong_rule_is_an_error)
     }
     ck_assert(!ng_has_grad(x));
 }
-END_TEST
 
 /* ---- ng_gradients ------------------------------------------------------------------------- */
 
@@ -313,7 +299,6 @@ START_TEST(gradients_of_any_order)
     }
     ck_assert(!ng_has_grad(x));
 }
-END_TEST
 
 START_TEST(gradients_to_intermediates_and_of_several_outputs)
 {
@@ -328,7 +313,6 @@ START_TEST(gradients_to_intermediates_and_of_several_outputs)
     assert_close(ng_item(found[0]), dh * 6 + 2 * 9, 1e-14);
     ck_assert(!ng_has_grad(x));
 }
-END_TEST
 
 START_TEST(an_input_that_is_named_twice_gets_its_gradient_twice)
 {
@@ -336,7 +320,6 @@ START_TEST(an_input_that_is_named_twice_gets_its_gradient_twice)
     assert_ok(ng_gradients(tape, &y, 1, ((ng_tensor *[]){x, h, x, h}), 4, found));
     for (int i = 0; i < 4; i++) assert_close(ng_item(found[i]), i % 2 ? 3 : 27, 0);
 }
-END_TEST
 
 /* x itself, sums and views pass a cotangent on without a copy. */
 START_TEST(a_gradient_stays_when_its_cotangent_is_changed_or_freed)
@@ -369,7 +352,6 @@ START_TEST(a_gradient_stays_when_its_cotangent_is_changed_or_freed)
         ck_assert_int_eq(ng_requires_grad(same), record);
     }
 }
-END_TEST
 
 /* How many ops a recorded gradient takes, to the first n inputs. */
 static int64_t ops_of_gradient(ng_tensor *(*call)(ng_tape *, ng_tensor *const *), ng_tensor **in,
@@ -407,7 +389,6 @@ START_TEST(a_recorded_gradient_computes_only_what_was_asked_for)
     ck_assert_int_eq(ops_of_gradient(product, in, 1), 1);
     ck_assert_int_eq(ops_of_gradient(normalized, in, 1), 1);
 }
-END_TEST
 
 static ng_tensor *product_definition(ng_tape *on, const ng_node *node)
 {
@@ -435,7 +416,6 @@ START_TEST(definitions_give_gradients_to_what_required_them_when_recorded)
     assert_close(ng_item(ng_gradient(tape, first, x)), 8, 0);
     assert_fails(ng_gradient(tape, first, w), NG_EGRAD);
 }
-END_TEST
 
 START_TEST(an_unused_input_is_an_error_or_zero)
 {
@@ -448,7 +428,6 @@ START_TEST(an_unused_input_is_an_error_or_zero)
     ck_assert_ptr_null(ng_gradient(tape, NULL, x));
     assert_tensors_close(ng_gradient(tape, y, x), before, 1e-15);
 }
-END_TEST
 
 START_TEST(wrong_use_of_gradients_is_an_error)
 {
@@ -467,7 +446,6 @@ START_TEST(wrong_use_of_gradients_is_an_error)
     assert_close(ng_item(ng_gradient(tape, y, x)), 6, 0);
     assert_close(ng_item(ng_gradient(tape, y, x, .cotangent = NG_NONE)), 6, 0); /* of ones */
 }
-END_TEST
 
 START_TEST(wrong_use_of_record_is_an_error)
 {
@@ -487,7 +465,6 @@ START_TEST(wrong_use_of_record_is_an_error)
     assert_fails(ng_result(tape, (ng_dtype)9, NG_SCALAR), NG_EDTYPE);
     ck_assert_int_eq(ng_tape_used(tape).ops, 1);
 }
-END_TEST
 
 START_TEST(recorded_gradient_depends_on_its_cotangent)
 {
@@ -497,7 +474,6 @@ START_TEST(recorded_gradient_depends_on_its_cotangent)
     assert_close(ng_item(ng_grad(x)), 2 * 7, 0);
     assert_close(ng_item(ng_grad(u)), 2 * 3, 0);
 }
-END_TEST
 
 /* ---- Recording off, detaching, reset ------------------------------------------------------- */
 
@@ -513,7 +489,6 @@ START_TEST(nothing_is_recorded_while_recording_is_off)
     ck_assert_int_eq(ng_tape_used(tape).ops, 0);
     assert_fails(ng_backward(tape, y), NG_EGRAD);
 }
-END_TEST
 
 START_TEST(no_gradient_flows_through_detach)
 {
@@ -523,7 +498,6 @@ START_TEST(no_gradient_flows_through_detach)
     assert_close(ng_item(y), 27, 0);
     assert_close(ng_item(ng_grad(x)), 9, 0);
 }
-END_TEST
 
 /* By number, shape and dtype. */
 START_TEST(replay_returns_the_detached_values_of_the_first_run)
@@ -543,7 +517,6 @@ START_TEST(replay_returns_the_detached_values_of_the_first_run)
     ng_tape_set_mode(tape, NG_TAPE_LIVE);
     assert_close(ng_item(ng_detach(tape, x)), 5, 0);
 }
-END_TEST
 
 START_TEST(reset_keeps_memory_and_ends_all_results)
 {
@@ -561,7 +534,6 @@ START_TEST(reset_keeps_memory_and_ends_all_results)
     }
     assert_none_allocated_since(made);
 }
-END_TEST
 
 START_TEST(tensors_of_a_tape_are_read_only)
 {
@@ -570,7 +542,6 @@ START_TEST(tensors_of_a_tape_are_read_only)
     ng_tensor_free(y);
     assert_close(ng_item(y), exp(1), 1e-15);
 }
-END_TEST
 
 /* ---- Owned tensors ------------------------------------------------------------------------- */
 
@@ -590,7 +561,6 @@ START_TEST(a_tape_frees_what_it_was_given)
     ck_assert_int_eq(allocations_live(), kept);
     assert_ok(ng_tape_own(tape, loose(1)));
 }
-END_TEST
 
 START_TEST(a_tape_takes_only_what_is_yours)
 {
@@ -611,7 +581,6 @@ START_TEST(a_tape_takes_only_what_is_yours)
     allocations_succeed();
     assert_fails(ng_square(other, x), NG_ESTATE);
 }
-END_TEST
 
 /* Every allocation of a backward pass fails in turn. The pass adds to one leaf's gradient and
  * computes the other's for the first time; or an optimizer has used both, and the pass may drop
@@ -660,7 +629,6 @@ START_TEST(out_of_memory_shows_no_part_of_a_gradient)
     assert_values(ng_grad(leaves[1]), 0.0, 1, 1, 1, 1, 1);
     assert_ok(ng_optimizer_step(sgd));
 }
-END_TEST
 
 /* ---- Sweeps inside sweeps: gradient rules that take gradients themselves --------------------- */
 
@@ -710,7 +678,6 @@ START_TEST(a_rule_may_take_a_gradient)
         assert_close(ng_item(ng_gradient(tape, loss, z)), 1.59456950378 / exp(0.5), 1e-11);
     }
 }
-END_TEST
 
 /* f(x) = sin(g(x)) x, each of whose ops has a rule that takes a gradient, four deep. */
 static ng_tensor *level0(ng_tape *on, ng_tensor *x) { return ng_mul(on, ng_sin(on, x), x); }
@@ -741,7 +708,6 @@ START_TEST(sweeps_nest_to_any_depth)
         assert_close(ng_item(ng_gradient(tape, y, p)), ng_item(ng_grad(p)), 1e-14);
     }
 }
-END_TEST
 
 /* The outer pass goes on with the leaf that the inner one has reached. */
 static ng_tensor *shared;
@@ -761,7 +727,6 @@ START_TEST(an_inner_backward_adds_to_a_leaf_of_the_outer_one)
         assert_close(ng_item(ng_grad(shared)), (pass + 1) * (36 + 1 + 12 + 18), 1e-14);
     }
 }
-END_TEST
 
 static void endless_rule(ng_tape *on, const ng_node *node, ng_tensor *dy, ng_tensor **dx)
 {
@@ -781,7 +746,6 @@ START_TEST(a_rule_that_differentiates_itself_without_end_is_an_error)
     assert_ok(ng_backward(tape, x)); /* the tape can be used on */
     assert_close(ng_item(ng_grad(p)), 4, 0);
 }
-END_TEST
 
 /* A failure in an inner sweep ends the outer one, and leaves nothing behind. */
 static ng_tensor *failing(ng_tape *on, ng_tensor *x)
@@ -801,7 +765,6 @@ START_TEST(a_failure_in_an_inner_sweep_is_one_of_the_outer)
     assert_close(ng_item(ng_grad(p)), exp(sin(0.5)) * cos(0.5), 1e-14);
     assert_ok(ng_gradient(tape, ng_mul(tape, x, w), w));
 }
-END_TEST
 
 /* ---- Random graphs -------------------------------------------------------------------------- */
 
@@ -854,7 +817,6 @@ START_TEST(gradients_of_random_graphs_agree)
         ng_tape_reset(tape);
     }
 }
-END_TEST
 
 /* ---- The graph ----------------------------------------------------------------------------- */
 
@@ -882,7 +844,6 @@ START_TEST(graph_shows_ops_and_shapes)
     assert_fails(ng_tape_write_dot(tape, y, "/nowhere/graph.dot"), NG_EIO);
     assert_fails(ng_tape_write_dot(tape, x, path), NG_EGRAD);
 }
-END_TEST
 
 /* The graph of f(x, w) + f(x, x) for an op with quotation marks in its name. */
 static void write_quoted(const char *path)
@@ -925,7 +886,6 @@ START_TEST(a_graph_has_the_same_text_in_every_run)
     ck_assert_int_eq(of_x, 3);
     ck_assert_int_eq(all, 4);
 }
-END_TEST
 
 Suite *tape_suite(void)
 {

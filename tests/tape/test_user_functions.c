@@ -81,7 +81,6 @@ START_TEST(a_failure_without_a_record_is_recorded)
     ng_clear_error();
     assert_ok(ng_backward(tape, ng_sum(tape, ng_exp(tape, x))));
 }
-END_TEST
 
 static ng_tensor *silent_function(ng_tape *on, ng_tensor *x)
 {
@@ -119,7 +118,6 @@ START_TEST(a_module_that_fails_without_a_record_is_an_error)
     const ng_check_report report = ng_check_function(silent_call, &x, 1);
     ck_assert(!report.passed);
 }
-END_TEST
 
 static ng_status silent_link(void *with, const void *mine, void *all, size_t bytes)
 {
@@ -160,7 +158,6 @@ START_TEST(links_projections_and_programs_that_fail_without_a_record_are_errors)
     ck_assert_int_eq(ng_failures(), 2);
     ng_clear_error();
 }
-END_TEST
 
 /* ---- What a rule gives ----------------------------------------------------------------------- */
 
@@ -186,7 +183,6 @@ START_TEST(a_constant_that_a_rule_gives_is_copied)
     g = ng_gradient(tape, record(&giving_op, x), x, .record = true);
     assert_values(ng_gradient(tape, ng_square(tape, g), w), 0.0, 6, 6);
 }
-END_TEST
 
 START_TEST(a_tensor_of_another_tape_from_a_rule_is_refused)
 {
@@ -197,7 +193,6 @@ START_TEST(a_tensor_of_another_tape_from_a_rule_is_refused)
     assert_fails(ng_backward(tape, ng_sum(tape, record(&giving_op, x))), NG_ESTATE, "giving");
     ck_assert(!ng_has_grad(x));
 }
-END_TEST
 
 /* ---- A gradient of zero ---------------------------------------------------------------------- */
 
@@ -229,7 +224,6 @@ START_TEST(a_gradient_of_none_is_zero)
     assert_ok(ng_backward(tape, ng_sum(tape, ng_add(tape, below, all[1]))));
     assert_values(ng_grad(w), 1e-15, exp(1), exp(1));
 }
-END_TEST
 
 /* ---- Tensors that change --------------------------------------------------------------------- */
 
@@ -248,7 +242,6 @@ START_TEST(a_write_through_a_view_is_noticed)
         assert_ok(ng_fill(w, 3));
     }
 }
-END_TEST
 
 START_TEST(samples_that_are_standardized_were_written)
 {
@@ -260,7 +253,6 @@ START_TEST(samples_that_are_standardized_were_written)
     assert_ok(ng_dataset_standardize(data, data));
     assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
-END_TEST
 
 /* The gradient of w as an operand, as a view of it, as a cotangent, and as what a rule gives: the
  * pass reads it as it was before, whether or not an optimizer has used it. */
@@ -293,7 +285,6 @@ START_TEST(the_gradient_of_a_leaf_is_read_as_it_was)
         if (way / 2 <= 1) assert_fails(ng_backward(tape, ng_sum(tape, y)), NG_ESTATE);
     }
 }
-END_TEST
 
 /* ---- The tape inside a rule ------------------------------------------------------------------ */
 
@@ -338,7 +329,6 @@ START_TEST(a_tape_that_is_in_use_is_not_reset_or_freed)
     if (y) assert_values(y, 0, 9, 9);
     assert_values(ng_gradient(tape, ng_square(tape, x), x), 0, 6, 6);
 }
-END_TEST
 
 /* Recording is off in a rule, unless the gradient is recorded, and the error says so. What a rule
  * switches is switched back. */
@@ -363,7 +353,6 @@ START_TEST(recording_is_off_inside_a_rule)
     assert_values(ng_gradient(tape, y, x), 1e-15, 2 * exp(1), 2 * exp(1));
     ck_assert_int_eq(ng_tape_used(tape).ops, before + 1); /* the exp of the rule */
 }
-END_TEST
 
 Suite *user_functions_suite(void)
 {
