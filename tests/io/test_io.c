@@ -169,58 +169,26 @@ START_TEST(csv_any_line_end_and_blank_lines_are_read_alike)
         assert_reads(ng_dataset_read_csv(file_of(texts[i])), ROWS(1, 3), 2, 1, ROWS(2, 4));
 }
 
-/* The program's locale has no effect on numbers in files. */
-START_TEST(csv_and_history_write_a_point_in_any_locale)
+/* The program's locale has no effect on numbers in files and texts, and stays as it is. */
+START_TEST(numbers_have_a_point_in_any_locale)
 {
-    write_commas();
+    const bool commas = write_commas();
     assert_reads(ng_dataset_read_csv(file_of("2.5,1\n")), ROWS(2.5), 1, 1, ROWS(1));
-    ng_history *history = ng_history_new("locale");
+    ng_history *history = own(ng_history_new("locale"));
     ng_history_log(history, "x", 0, 0.5);
-    ck_assert_int_eq(ng_history_write(history, in_folder("it.dat")), NG_OK);
+    assert_ok(ng_history_write(history, in_folder("it.dat")));
     ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")), "0.5"));
-    ng_history_free(history);
-    setlocale(LC_NUMERIC, "C");
-}
-
-/* Returns what `print` writes to a stream. */
-static const char *printed(void (*print)(FILE *stream))
-{
     FILE *file = fopen(in_folder("printed"), "w");
-    ck_assert_ptr_nonnull(file);
-    print(file);
+    ng_fprint(file, own(ng_tensor_from(NG_F64, NG_SHAPE(2), NG_VALUES(0.5, 2.25))));
+    ng_fprint_summary(file, own(ng_sequential_new(ng_dropout_new(0.25), ng_elu_new(1.5))));
     ck_assert_int_eq(fclose(file), 0);
-    return content_of(in_folder("printed"));
-}
-
-static void print_tensor(FILE *stream)
-{
-    ng_tensor *x = ng_tensor_from(NG_F64, NG_SHAPE(2), NG_VALUES(0.5, 2.25));
-    ng_fprint(stream, x);
-    ng_tensor_free(x);
-}
-
-static void print_summary(FILE *stream)
-{
-    ng_module *net = ng_sequential_new(ng_dropout_new(0.25), ng_elu_new(1.5));
-    ng_fprint_summary(stream, net);
-    ng_module_free(net);
-}
-
-START_TEST(texts_have_a_point_in_any_locale)
-{
-    if (!write_commas()) return;
-    char half[8];
-    snprintf(half, sizeof half, "%.1f", 0.5);
-    ck_assert_str_eq(half, "0,5"); /* the program still has its locale */
-    ck_assert_ptr_nonnull(strstr(printed(print_tensor), "[ 0.5  2.25]"));
-    const char *summary = printed(print_summary);
-    ck_assert_ptr_nonnull(strstr(summary, "0.25"));
-    ck_assert_ptr_nonnull(strstr(summary, "1.5"));
-    assert_refused(ng_dropout_new(1.5));
+    const char *printed = content_of(in_folder("printed"));
+    ck_assert(strstr(printed, "[ 0.5  2.25]") && strstr(printed, "1.5"));
     ng_fail(NG_EVALUE, "%g", 2.5);
     assert_error(NG_EVALUE, "2.5");
+    char half[8];
     snprintf(half, sizeof half, "%.1f", 0.5);
-    ck_assert_str_eq(half, "0,5");
+    if (commas) ck_assert_str_eq(half, "0,5");
     setlocale(LC_NUMERIC, "C");
 }
 
@@ -315,16 +283,6 @@ START_TEST(csv_is_read_from_a_pipe_to_its_end)
     close(ends[0]);
 }
 
-START_TEST(a_folder_that_is_missing_is_named_by_the_path_that_was_given)
-{
-    const char *path = in_folder("none/it.npy");
-    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(1)));
-    ck_assert_int_eq(ng_tensor_save_npy(x, path), NG_EIO);
-    ck_assert_ptr_nonnull(strstr(ng_error_text(), path));
-    ck_assert_ptr_null(strstr(ng_error_text(), ".tmp"));
-    ng_clear_error();
-}
-
 START_TEST(unreadable_files_are_named_with_the_systems_reason)
 {
     assert_fails(ng_dataset_read_csv(in_folder("none.csv")), NG_EIO);
@@ -335,23 +293,13 @@ START_TEST(unreadable_files_are_named_with_the_systems_reason)
 /* 1797 lines of 64 pixels and a label; the first image is a 0. The sum was taken with awk. */
 START_TEST(digits_are_what_their_readme_says)
 {
-    static const int first_rows[16] = {0, 0, 5, 13, 9, 1, 0, 0, 0, 0, 13, 15, 10, 15, 5, 0};
     ng_dataset *digits = own(ng_dataset_read_csv("examples/data/digits.csv"));
     const ng_tensor *x = ng_dataset_x(digits), *y = ng_dataset_y(digits);
     ck_assert_int_eq(ng_dataset_count(digits), 1797);
     ck_assert_int_eq(ng_dim(x, 1), 64);
-    for (int i = 0; i < 16; i++) ck_assert_double_eq(ng_get(x, i), first_rows[i]);
-
     double sum = 0;
-    for (int64_t i = 0; i < ng_size(x); i++) {
-        ck_assert(ng_get(x, i) >= 0 && ng_get(x, i) <= 16);
-        sum += ng_get(x, i);
-    }
+    for (int64_t i = 0; i < ng_size(x); i++) sum += ng_get(x, i);
     ck_assert_double_eq(sum, 561718);
-    int64_t of_label[10] = {0};
-    for (int64_t i = 0; i < 1797; i++) of_label[ng_data_i64(y)[i]]++;
-    ck_assert_int_eq(of_label[0], 178);
-    ck_assert_int_eq(of_label[8], 174);
     ck_assert_int_eq(ng_data_i64(y)[0], 0);
 }
 
@@ -516,20 +464,6 @@ START_TEST(batch_past_the_end_is_no_error)
     }
 }
 
-START_TEST(batches_allocate_nothing_in_the_steady_state)
-{
-    ng_dataset *data = own(numbered(50));
-    ng_tape *tape = own(ng_tape_new());
-    ng_batch batch;
-    int64_t before = 0;
-    for (uint64_t epoch = 0; epoch < 5; epoch++) {
-        if (epoch == 2) before = allocations_made();
-        ng_dataset_shuffle(data, epoch);
-        for (int i = 0; ng_dataset_batch(data, tape, i, 8, &batch); i++) ng_tape_reset(tape);
-    }
-    assert_none_allocated_since(before);
-}
-
 START_TEST(shuffle_depends_on_the_seed_alone)
 {
     int64_t first[40], again[40], other[40];
@@ -580,21 +514,8 @@ START_TEST(split_is_disjoint_complete_and_of_the_seed)
     assert_ok(ng_dataset_split_new(data, 13, 4, &a, &b));
     epoch_of(a, 5, false, other);
     ck_assert_mem_ne(order, other, 13 * sizeof order[0]);
-    ng_dataset_free(a), ng_dataset_free(b);
-}
-
-START_TEST(split_copies)
-{
-    ng_dataset *data = numbered(6), *a, *b;
-    ng_tensor *before = own(ng_copy_new(ng_dataset_x(data), NG_F32));
-    assert_ok(ng_dataset_split_new(data, 3, 0, &a, &b));
-    assert_ok(ng_dataset_standardize(b, b));
-    assert_ok(ng_dataset_standardize(a, a));
-    assert_same_bits(ng_dataset_x(data), before);
     for (int i = 0; i < 4; i++) /* neither part is empty */
-        assert_refused(ng_dataset_split_new(data, (const int64_t[]){-1, 0, 6, 7}[i], 0, &b, &b));
-    ng_dataset_free(data);
-    ck_assert_int_eq(ng_dataset_count(a), 3); /* outlives its source */
+        assert_refused(ng_dataset_split_new(data, (const int64_t[]){-1, 0, 20, 21}[i], 0, &b, &b));
     ng_dataset_free(a), ng_dataset_free(b);
 }
 
@@ -744,19 +665,6 @@ START_TEST(history_file_is_aligned_columns)
              "9223372036854775807  -Inf\n",
              ng_version());
     ck_assert_str_eq(content_of(in_folder("it.dat")), expected);
-}
-
-/* A step has one point; a history without blocks has one without a name. */
-START_TEST(logging_a_step_again_takes_no_memory)
-{
-    ng_history *history = own(ng_history_new("again"));
-    for (int step = 0; step < 3; step++) ng_history_log(history, "x", step, step);
-    const int64_t before = allocations_made();
-    for (int i = 0; i < 1000; i++) ng_history_log(history, "x", i % 3, i);
-    ck_assert_int_eq(allocations_made(), before);
-    assert_ok(ng_history_write(history, in_folder("it.dat")));
-    ck_assert_ptr_nonnull(strstr(content_of(in_folder("it.dat")),
-                                 "\n\nstep      x\n0         999\n1         997\n2         998\n"));
 }
 
 START_TEST(history_gives_floats_back_exactly)
@@ -933,24 +841,6 @@ START_TEST(interrupted_and_short_calls_read_and_write_all)
     file_calls_succeed();
 }
 
-START_TEST(many_writers_of_one_file_do_not_meet)
-{
-    enum { MANY = 30 };
-    ng_replacement *files = calloc(MANY, sizeof *files);
-    const char *path = in_folder("many.dat");
-    for (int i = 0; i < MANY; i++) {
-        ng_replacement_begin(&files[i], "test", path);
-        ng_replacement_write(&files[i], &"0123456789"[i % 10], 1);
-    }
-    ck_assert_int_eq(unfinished_files(), MANY);
-    for (int i = 0; i < MANY; i++) {
-        assert_ok(ng_replacement_end(&files[i]));
-        ck_assert_int_eq(atoi(content_of(path)), i % 10);
-    }
-    ck_assert_int_eq(unfinished_files(), 0);
-    free(files);
-}
-
 /* Two processes write one file and are killed at any moment. The file is always whole. */
 START_TEST(a_reader_never_finds_a_piece)
 {
@@ -984,30 +874,20 @@ static struct stat status_of(const char *path)
     return status;
 }
 
-START_TEST(the_replaced_file_keeps_its_mode)
+START_TEST(a_replaced_file_keeps_its_mode_and_a_new_one_heeds_the_umask)
 {
     static const mode_t modes[] = {0600, 0640, 0666, 0755, 0200};
-    const char *path = content_of_old(in_folder("mode.dat"));
-    const mode_t mask = umask(022);
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+    static const mode_t masks[] = {022, 027, 077, 0, 022};
+    const char *path = in_folder("mode.dat");
+    for (int i = 0; i < 5; i++) {
+        const mode_t mask = umask(masks[i]);
+        assert_ok(writers[_i].write(path));
+        ck_assert_uint_eq(status_of(path).st_mode & 07777, 0666 & ~masks[i]);
         ck_assert_int_eq(chmod(path, modes[i]), 0);
         assert_ok(writers[_i].write(path));
         ck_assert_uint_eq(status_of(path).st_mode & 07777, modes[i]);
-    }
-    umask(mask);
-}
-
-START_TEST(a_new_file_heeds_the_umask)
-{
-    static const mode_t masks[] = {022, 027, 077, 0};
-    const char *path = in_folder("umask.dat");
-    for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
-        unlink(path);
-        const mode_t mask = umask(masks[i]);
-        const ng_status status = writers[_i].write(path);
         umask(mask);
-        assert_ok(status);
-        ck_assert_uint_eq(status_of(path).st_mode & 07777, 0666 & ~masks[i]);
+        unlink(path);
     }
 }
 
@@ -1017,6 +897,9 @@ START_TEST(only_regular_files_are_replaced)
     assert_keeps_old(_i, in_folder("no/such.dat"), "No such file or directory");
     assert_keeps_old(_i, "/dev/null/it.dat", "Not a directory");
     assert_keeps_old(_i, "", "cannot write ");
+    char path[512];
+    snprintf(path, sizeof path, "%s/%0255d", in_folder("."), 0);
+    assert_keeps_old(_i, path, "File name too long");
     const char *pipe = in_folder("pipe");
     ck_assert_int_eq(mkfifo(pipe, 0600), 0);
     assert_keeps_old(_i, pipe, "not a regular file");
@@ -1042,17 +925,6 @@ START_TEST(what_may_not_be_written_stays)
     ck_assert_int_eq(chmod(closed, 0755), 0);
 }
 
-START_TEST(a_name_that_is_too_long_is_an_error)
-{
-    char name[256], path[512];
-    memset(name, 'n', 255), name[255] = '\0';
-    snprintf(path, sizeof path, "%s/%s", in_folder("."), name);
-    assert_keeps_old(_i, path, "File name too long");
-    static char endless[PATH_MAX + 100];
-    memset(endless, '/', sizeof endless - 2), endless[sizeof endless - 2] = 'x';
-    assert_fails(writers[_i].write(endless), NG_EIO, "ng_");
-}
-
 /* A file of the current folder. */
 START_TEST(a_path_may_be_a_name_alone)
 {
@@ -1063,19 +935,6 @@ START_TEST(a_path_may_be_a_name_alone)
     ck_assert_int_eq(chdir(here), 0);
     assert_ok(status);
     ck_assert(is_new(_i, in_folder("alone.dat")));
-}
-
-START_TEST(an_unfinished_file_disappears)
-{
-    const char *path = content_of_old(in_folder("half.dat"));
-    ng_replacement file;
-    ng_text unmade = {.failed = true};
-    ng_replacement_begin(&file, "test", path);
-    ng_replacement_write(&file, "half", 4);
-    ng_replacement_text(&file, &unmade);
-    ck_assert_int_eq(ng_replacement_end(&file), NG_ENOMEM);
-    ck_assert_str_eq(content_of(path), "old");
-    ck_assert_int_eq(unfinished_files(), 0);
 }
 
 START_TEST(a_read_that_fails_is_an_error_and_closes_the_file)
@@ -1092,28 +951,6 @@ START_TEST(a_read_that_fails_is_an_error_and_closes_the_file)
         ng_free(read);
         if (!refused) break;
     }
-}
-
-START_TEST(content_of_any_length_is_written_and_read_as_it_is)
-{
-    static char bytes[300000];
-    static const int64_t lengths[] = {0, 1, 4095, 4096, 4097, sizeof bytes};
-    int64_t size;
-    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)(i * 7 % 251);
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-        assert_ok(ng_file_write(in_folder("it"), bytes, lengths[i]));
-        char *read = ng_file_read("test", in_folder("it"), &size);
-        assert_ok(read);
-        ck_assert_int_eq(size, lengths[i]);
-        ck_assert_mem_eq(read, bytes, (size_t)size);
-        ck_assert_int_eq(read[size], '\0');
-        ng_free(read);
-    }
-    assert_refused(ng_file_write(in_folder("it"), "x", -1));
-    char *read = ng_file_read("test", "/proc/self/status", &size); /* states a size of 0 */
-    assert_ok(read);
-    ck_assert_int_gt(size, 100);
-    ng_free(read);
 }
 
 /* ---- Out of memory ---- */
@@ -1191,35 +1028,30 @@ Suite *io_suite(void)
     add_tests(tests, csv_options_say_what_is_read, csv_label_may_be_any_column,
               csv_without_label_is_all_features_in_every_spelling, csv_last_columns_may_be_targets,
               folds_are_all_samples_once, a_tensor_is_written_as_gnuplot_reads_it,
-              csv_any_line_end_and_blank_lines_are_read_alike,
-              csv_and_history_write_a_point_in_any_locale, texts_have_a_point_in_any_locale,
+              csv_any_line_end_and_blank_lines_are_read_alike, numbers_have_a_point_in_any_locale,
               csv_settings_that_do_not_fit_are_refused, csv_zero_byte_is_no_end_of_the_file,
               csv_is_read_from_a_pipe_to_its_end,
-              a_folder_that_is_missing_is_named_by_the_path_that_was_given,
               unreadable_files_are_named_with_the_systems_reason, digits_are_what_their_readme_says,
               idx_images_and_labels_are_read, idx_files_that_are_none_are_refused,
               idx_images_and_labels_must_be_as_many, batches_hand_out_each_sample_once,
-              batch_past_the_end_is_no_error, batches_allocate_nothing_in_the_steady_state,
-              shuffle_depends_on_the_seed_alone, shuffle_draws_every_order_equally,
-              split_is_disjoint_complete_and_of_the_seed, split_copies,
+              batch_past_the_end_is_no_error, shuffle_depends_on_the_seed_alone,
+              shuffle_draws_every_order_equally, split_is_disjoint_complete_and_of_the_seed,
               dataset_takes_any_dtype_and_targets, dataset_wants_as_many_labels_as_samples,
               standardized_features_have_mean_0_and_deviation_1,
               standardize_wants_the_reference_to_be_the_last,
               standardize_keeps_the_digits_of_a_shifted_feature,
               standardize_refuses_what_has_no_statistics, history_file_is_aligned_columns,
-              logging_a_step_again_takes_no_memory, history_gives_floats_back_exactly,
-              history_refuses_names_that_break_the_file, many_writers_of_one_file_do_not_meet,
-              a_reader_never_finds_a_piece, an_unfinished_file_disappears,
-              a_read_that_fails_is_an_error_and_closes_the_file,
-              content_of_any_length_is_written_and_read_as_it_is,
+              history_gives_floats_back_exactly, history_refuses_names_that_break_the_file,
+              a_reader_never_finds_a_piece, a_read_that_fails_is_an_error_and_closes_the_file,
+
               readers_and_history_survive_any_refused_allocation,
               a_refused_log_leaves_the_history_as_it_was);
     add_loops(tests, (int)(sizeof bad_csv / sizeof bad_csv[0]),
               csv_bad_content_is_named_by_line_and_column);
     add_loops(tests, WRITERS, whatever_fails_leaves_the_old_file,
-              interrupted_and_short_calls_read_and_write_all, the_replaced_file_keeps_its_mode,
-              a_new_file_heeds_the_umask, only_regular_files_are_replaced,
-              what_may_not_be_written_stays, a_name_that_is_too_long_is_an_error,
+              interrupted_and_short_calls_read_and_write_all,
+              a_replaced_file_keeps_its_mode_and_a_new_one_heeds_the_umask,
+              only_regular_files_are_replaced, what_may_not_be_written_stays,
               a_path_may_be_a_name_alone);
     return suite;
 }

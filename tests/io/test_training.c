@@ -670,23 +670,6 @@ START_TEST(every_setting_of_a_layer_is_compared)
     ng_group_free(group);
 }
 
-START_TEST(a_batch_of_any_size_is_resumed)
-{
-    ng_module *net = own(ng_linear_new(5, 3));
-    ng_optimizer *sgd = own(ng_sgd_new(net));
-    ng_tape *tape = own(ng_tape_new());
-    ng_dataset *data = own(make_data());
-    ng_training *training =
-        ng_training_new(sgd, .tape = tape, .data = data, .path = in_folder("state"));
-    ng_batch batch;
-    ck_assert(ng_training_epoch(training, 1));
-    ck_assert(ng_training_batch(training, INT64_MAX, &batch));
-    assert_ok(ng_training_save(training));
-    assert_ok(ng_training_resume(training));
-    ck_assert_int_eq(ng_training_at(training).batch, 1);
-    ng_training_free(training);
-}
-
 START_TEST(each_epoch_has_an_order_of_its_own)
 {
     run r;
@@ -886,10 +869,10 @@ Suite *training_suite(void)
         every_setting_of_the_order_of_samples_is_compared,
         another_number_of_layers_is_another_network,
         a_training_continues_with_another_number_of_samples, every_setting_of_a_layer_is_compared,
-        a_batch_of_any_size_is_resumed, each_epoch_has_an_order_of_its_own,
-        nothing_is_saved_before_a_step_is_done, a_file_that_cannot_be_written_fails_at_once,
-        a_damaged_file_is_refused_and_changes_nothing, the_loop_says_what_is_missing,
-        a_training_of_steps_saves_at_its_end, a_history_is_read_back_and_continued);
+        each_epoch_has_an_order_of_its_own, nothing_is_saved_before_a_step_is_done,
+        a_file_that_cannot_be_written_fails_at_once, a_damaged_file_is_refused_and_changes_nothing,
+        the_loop_says_what_is_missing, a_training_of_steps_saves_at_its_end,
+        a_history_is_read_back_and_continued);
     add_loops(tests, OPTIMIZERS, killed_at_random_moments_it_ends_with_the_same_bits);
     add_loops(tests, sizeof histories / sizeof histories[0],
               what_is_no_history_is_named_by_its_line);
