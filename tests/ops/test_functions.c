@@ -247,6 +247,8 @@ START_TEST(values_and_gradients_are_pytorchs)
 
 START_TEST(every_figure_has_a_row) { golden_expect_rows(rows, N_ROWS, sizeof *rows, NULL); }
 
+static ng_tensor *zeros(ng_dtype dtype, ng_shape shape) { return ng_full(tape, dtype, shape, 0); }
+
 /* ---- Order --------------------------------------------------------------------------------- */
 
 static ng_tensor *values(ng_shape shape, const double *list, int64_t count)
@@ -338,44 +340,6 @@ START_TEST(a_product_with_zeros_has_its_gradients)
     ck_assert_double_eq(ng_item(ng_prod(tape, ng_full(tape, NG_F64, NG_SHAPE(0), 7))), 1);
 }
 
-START_TEST(a_norm_has_gradients_of_zero_at_zero)
-{
-    ng_tensor *x = values(NG_SHAPE(2, 2), NG_VALUES(0, 0, 3, -4));
-    ng_tensor *y = ng_norm(tape, x, .axes = NG_AXES(1));
-    assert_values(y, 1e-15, 0, 5);
-    ng_tensor *dx = ng_gradient(tape, ng_sum(tape, y), x, .record = true);
-    assert_values(dx, 1e-15, 0, 0, 0.6, -0.8);
-    ng_tensor *h = ng_gradient(tape, ng_sum(tape, ng_square(tape, dx)), x);
-    for (int i = 0; i < 4; i++) assert_near(ng_get(h, i), 0, 1e-15);
-}
-
-/* Norms and sums of squares over any axes. */
-START_TEST(squares_of_floats_are_summed_as_those_of_doubles)
-{
-    const ng_axes axes[] = {NG_AXES(0),    NG_AXES(1),    NG_AXES(2),    NG_AXES(3),
-                            NG_AXES(0, 2), NG_AXES(1, 3), NG_AXES(2, 3), NG_AXES(0, 1, 2, 3)};
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(5, 1, 21, 70), 5), *single = ng_cast(tape, x, NG_F32);
-    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
-        ng_tensor *y = ng_norm(tape, single, .axes = axes[i]);
-        ng_tensor *squares = ng_sum_squares(tape, single, .axes = axes[i]);
-        ng_tensor *expected = ng_sum(tape, ng_square(tape, x), .axes = axes[i]);
-        assert_tensors_close(ng_sum_squares(tape, x, .axes = axes[i]), expected, 1e-14);
-        assert_tensors_close(ng_cast(tape, squares, NG_F64), expected, 1e-6);
-        assert_tensors_close(ng_cast(tape, y, NG_F64), ng_sqrt(tape, expected), 1e-6);
-    }
-    assert_values(ng_norm(tape, ng_full(tape, NG_F32, NG_SCALAR, -3)), 0, 3);
-}
-
-START_TEST(a_combination_is_the_weighted_sum_of_its_tensors)
-{
-    ng_tensor *a = values(NG_SHAPE(3), NG_VALUES(1, 2, -4)),
-              *b = values(NG_SHAPE(3), NG_VALUES(0.5, 0, 8));
-    ng_tensor *y = ng_combine(tape, (ng_tensor *[]){a, b, a}, (const double[]){2, -3, 1}, 3);
-    assert_values(y, 0, 1.5, 6, -36);
-    assert_values(ng_gradient(tape, y, a), 0, 3, 3, 3);
-    assert_values(ng_gradient(tape, y, b), 0, -3, -3, -3);
-}
-
 START_TEST(a_shift_leaves_zeros_behind)
 {
     ng_tensor *x = values(NG_SHAPE(2, 3), NG_VALUES(1, 2, 3, 4, 5, 6));
@@ -444,17 +408,6 @@ START_TEST(chunks_and_stacks_reverse_each_other)
     assert_values(ng_stack(tape, NG_TENSORS(ids, ids), 1), 0, 4, 4, 5, 5);
 }
 
-START_TEST(small_arguments_keep_their_digits)
-{
-    ng_tensor *x = values(NG_SHAPE(2), NG_VALUES(1e-20, -1e-20));
-    assert_values(ng_log1p(tape, x), 1e-15, 1e-20, -1e-20);
-    assert_values(ng_expm1(tape, x), 1e-15, 1e-20, -1e-20);
-    ng_tensor *steps = values(NG_SHAPE(5), NG_VALUES(-1.5, -0.0, 0, 2, 2.5));
-    assert_values(ng_floor(tape, steps), 0, -2, 0, 0, 2, 2);
-    assert_values(ng_sign(tape, steps), 0, -1, 0, 0, 1, 1);
-    assert_values(ng_gradient(tape, ng_floor(tape, steps), steps), 0, 0, 0, 0, 0, 0);
-}
-
 /* ---- Likelihoods --------------------------------------------------------------------------- */
 
 START_TEST(accuracy_is_the_share_of_rows_that_are_right)
@@ -483,34 +436,6 @@ START_TEST(a_distribution_has_no_divergence_from_itself)
         assert_values(ng_gradient(tape, loss, x), 1e-15, -0.25, -0.75, 0);
     }
 }
-
-/* y and its first two derivatives at x, in double and in float. */
-static void expect_slopes(ng_tensor *(*function)(ng_tape *, ng_tensor *), double at, double y,
-                          double slope, double second)
-{
-    for (int i = 0; i < 2; i++) {
-        const double bound = i ? 1e-14 : 1e-6;
-        ng_tensor *x = ng_require_grad(own(ng_full_new(i ? NG_F64 : NG_F32, NG_SHAPE(1), at)));
-        ng_tensor *value = function(tape, x);
-        ng_tensor *first = ng_gradient(tape, ng_sum(tape, value), x, .record = true);
-        assert_close(ng_item(value), y, bound);
-        assert_close(ng_item(first), slope, bound);
-        assert_close(ng_item(ng_gradient(tape, ng_sum(tape, first), x)), second, bound);
-    }
-}
-
-START_TEST(softsign_keeps_its_digits_far_from_zero)
-{
-    const double large = 16384, one = large / (1 + large), rest = 1 / (1 + large);
-    expect_slopes(ng_softsign, large, one, rest * rest, -2 * rest * rest * rest);
-    expect_slopes(ng_softsign, -large, -one, rest * rest, 2 * rest * rest * rest);
-    expect_slopes(ng_softsign, 0.5, 1.0 / 3, 4.0 / 9, -2 * 8.0 / 27);
-    expect_slopes(ng_softsign, 0, 0, 1, 0);
-}
-
-/* ---- Losses -------------------------------------------------------------------------------- */
-
-static ng_tensor *zeros(ng_dtype dtype, ng_shape shape) { return ng_full(tape, dtype, shape, 0); }
 
 /* ---- Attention ----------------------------------------------------------------------------- */
 
@@ -626,15 +551,6 @@ START_TEST(the_norm_of_the_parameters_is_that_of_all_elements)
     assert_close(ng_parameter_norm(layer), sqrt(2) * 1e200, 1e-15);
 }
 
-/* ---- Pooling ------------------------------------------------------------------------------- */
-
-START_TEST(windows_of_ceil_may_be_larger_than_the_image)
-{
-    ng_tensor *x = ng_from(tape, NG_F64, NG_SHAPE(1, 1, 2), NG_VALUES(1, 3));
-    assert_values(ng_avg_pool1d(tape, x, 3, .ceil = true), 0, 2);
-    assert_values(ng_max_pool1d(tape, x, 3, .ceil = true), 0, 3);
-}
-
 /* ---- Places, products, norms --------------------------------------------------------------- */
 
 START_TEST(places_are_counted_from_both_ends)
@@ -649,25 +565,6 @@ START_TEST(places_are_counted_from_both_ends)
     ng_tensor *first = ng_slice(tape, x, 0, 0, 1);
     assert_values(ng_repeat(tape, first, NG_SHAPE(2, 2)), 0, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3);
     ck_assert_int_eq(ng_size(ng_repeat(tape, x, NG_SHAPE(3, 0, 2, 1))), 0);
-}
-
-START_TEST(a_large_tensor_is_flipped_along_any_axes)
-{
-    enum { A = 3, B = 70, C = 130 };
-    ng_rng rng = ng_rng_seeded(1);
-    ng_tensor *x = own(ng_normal_new(NG_F32, NG_SHAPE(A, B, C), 0, 1, &rng));
-    for (int along = 1; along < 8; along++) {
-        ng_axes axes = {0};
-        for (int i = 0; i < 3; i++)
-            if (along >> i & 1) axes.axis[axes.count++] = i;
-        const float *from = ng_data_f32(x), *y = ng_data_f32(ng_flip(tape, x, .axes = axes));
-        for (int64_t i = 0; i < ng_size(x); i++) {
-            const int64_t a = i / (B * C), b = i / C % B, c = i % C;
-            const int64_t at = ((along & 1 ? A - 1 - a : a) * B + (along & 2 ? B - 1 - b : b)) * C +
-                               (along & 4 ? C - 1 - c : c);
-            ck_assert(y[i] == from[at]);
-        }
-    }
 }
 
 START_TEST(norms_of_any_order_do_not_overflow)
@@ -822,22 +719,18 @@ Suite *functions_suite(void)
     add_tests(tests, every_figure_has_a_row);
     add_loops(tests, N_ROWS, values_and_gradients_are_pytorchs);
     tests = add_case(suite, set_up, tear_down);
-    add_tests(
-        tests, sorting_is_stable_and_a_nan_is_above_every_number, every_length_is_sorted,
-        the_first_of_many_are_those_that_sorting_puts_first,
-        the_largest_are_where_argmax_and_argmin_say, a_product_with_zeros_has_its_gradients,
-        a_norm_has_gradients_of_zero_at_zero, squares_of_floats_are_summed_as_those_of_doubles,
-        a_combination_is_the_weighted_sum_of_its_tensors, a_shift_leaves_zeros_behind,
-        an_axis_is_the_last_unless_one_is_named,
-        what_a_triangle_leaves_out_is_zero_whatever_it_held, chunks_and_stacks_reverse_each_other,
-        small_arguments_keep_their_digits, accuracy_is_the_share_of_rows_that_are_right,
-        a_distribution_has_no_divergence_from_itself, softsign_keeps_its_digits_far_from_zero,
-        a_module_attends_by_a_mask_and_gives_its_weights, a_tied_weight_is_one_parameter,
-        what_cannot_be_tied_is_refused, the_row_of_padding_is_zero_and_stays_so,
-        the_norm_of_the_parameters_is_that_of_all_elements,
-        windows_of_ceil_may_be_larger_than_the_image, places_are_counted_from_both_ends,
-        a_large_tensor_is_flipped_along_any_axes, norms_of_any_order_do_not_overflow,
-        indices_are_drawn_as_often_as_their_share, functions_refuse_what_does_not_fit,
-        losses_refuse_what_does_not_fit, pooling_refuses_what_does_not_fit);
+    add_tests(tests, sorting_is_stable_and_a_nan_is_above_every_number, every_length_is_sorted,
+              the_first_of_many_are_those_that_sorting_puts_first,
+              the_largest_are_where_argmax_and_argmin_say, a_product_with_zeros_has_its_gradients,
+              a_shift_leaves_zeros_behind, an_axis_is_the_last_unless_one_is_named,
+              what_a_triangle_leaves_out_is_zero_whatever_it_held,
+              chunks_and_stacks_reverse_each_other, accuracy_is_the_share_of_rows_that_are_right,
+              a_distribution_has_no_divergence_from_itself,
+              a_module_attends_by_a_mask_and_gives_its_weights, a_tied_weight_is_one_parameter,
+              what_cannot_be_tied_is_refused, the_row_of_padding_is_zero_and_stays_so,
+              the_norm_of_the_parameters_is_that_of_all_elements, places_are_counted_from_both_ends,
+              norms_of_any_order_do_not_overflow, indices_are_drawn_as_often_as_their_share,
+              functions_refuse_what_does_not_fit, losses_refuse_what_does_not_fit,
+              pooling_refuses_what_does_not_fit);
     return suite;
 }
