@@ -84,21 +84,6 @@ START_TEST(a_parameter_may_stand_for_itself)
     ck_assert(ng_has_grad(w[0]) && ng_has_grad(w[2]));
 }
 
-/* Parameters that are added to a child later count in every module that contains it. */
-START_TEST(what_a_layer_gets_later_is_the_networks_too)
-{
-    static const ng_module_class plain = {.name = "Plain", .size = sizeof(ng_module)};
-    ng_module *inner = ng_module_built(ng_module_new(&plain));
-    ng_module *net = own(ng_sequential_new(ng_linear_new(2, 2), ng_sequential_new(ng_relu_new())));
-    ng_module *middle = ng_module_child(net, 1);
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(4, 2), 1), *w[4];
-    ng_module_add_child(middle, "unused", inner);
-    ng_module_add_parameter(inner, "late", NG_SHAPE(3));
-    ng_module_add_parameter(middle, "later", NG_SHAPE(2));
-    ck_assert_int_eq(draw_parameters(net, w), 4);
-    assert_refused(ng_forward_using(net, tape, w, 2, x));
-}
-
 START_TEST(a_wrong_value_for_a_parameter_is_an_error_with_its_name)
 {
     ng_module *net = own(ng_sequential_new(ng_linear_new(2, 3), ng_layer_norm_new(3)));
@@ -492,7 +477,7 @@ Suite *networks_suite(void)
     Suite *suite = suite_create("networks");
     TCase *tests = add_case(suite, set_up, tear_down);
     add_tests(
-        tests, a_parameter_may_stand_for_itself, what_a_layer_gets_later_is_the_networks_too,
+        tests, a_parameter_may_stand_for_itself,
         a_wrong_value_for_a_parameter_is_an_error_with_its_name,
         a_layer_that_reads_its_parameter_itself_is_an_error, a_copied_network_gives_the_same_bits,
         a_list_is_called_one_by_one, a_graph_notices_that_its_network_was_copied_into,

@@ -58,21 +58,6 @@ START_TEST(parameters_are_named_by_path_in_order_of_registration)
     assert_refused(ng_module_find(net, "3.inner.gamma"));
 }
 
-START_TEST(a_submodule_names_its_parameters_from_itself)
-{
-    ng_module *net = own(small_net());
-    ng_module *residual = ng_module_child(net, 3);
-    ng_named_tensor found;
-    ck_assert(ng_module_parameter(residual, 0, &found));
-    ck_assert_str_eq(found.name, "inner.weight");
-    ck_assert_str_eq(ng_module_child_name(residual, 0), "inner");
-    ck_assert_str_eq(ng_module_child_name(net, 3), "3");
-    ck_assert_ptr_null(ng_module_child(net, 5));
-    ck_assert_ptr_null(ng_module_child_name(net, 5));
-    ck_assert_ptr_eq(ng_module_find(residual, "inner.weight"),
-                     ng_module_find(net, "3.inner.weight"));
-}
-
 START_TEST(names_live_as_long_as_the_module)
 {
     ng_module *layer = ng_linear_new(2, 2);
@@ -125,32 +110,6 @@ START_TEST(summary_is_an_aligned_table)
     ck_assert_ptr_nonnull(strstr(text, "  1,664\n"));
     ck_assert_ptr_nonnull(strstr(text, "frozen  "));
     free(text);
-}
-
-START_TEST(summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant)
-{
-    ng_module *net = own(ng_sequential_new(
-        ng_layer_norm_new(2, .eps = NG_ZERO), ng_batch_norm_new(2, .momentum = NG_ZERO),
-        ng_ada_norm_new(2, .k = NG_ZERO), ng_dropout_new(NG_ZERO), ng_leaky_relu_new(NG_ZERO)));
-    char *text = summary_of(net);
-    ck_assert_ptr_nonnull(strstr(text, "LayerNorm(2, eps=0)"));
-    ck_assert_ptr_nonnull(strstr(text, "momentum=0)"));
-    ck_assert_ptr_nonnull(strstr(text, "k=0,"));
-    ck_assert(!strstr(text, "=-0") && !strstr(text, "(-0"));
-    free(text);
-}
-
-START_TEST(summary_describes_every_layer_of_the_table)
-{
-    const gradient_case *spec;
-    for (int i = 0; (spec = layer_case(i)); i++) {
-        ng_module *layer = own(spec->module());
-        assert_ok(layer);
-        char *text = summary_of(layer);
-        ck_assert_ptr_nonnull(strstr(text, layer->type->name));
-        ck_assert_ptr_nonnull(strstr(text, "\ntotal "));
-        free(text);
-    }
 }
 
 /* ---- How weights are drawn ----------------------------------------------------------------- */
@@ -221,15 +180,6 @@ START_TEST(init_draws_tensors_of_any_rank)
     assert_ok(ng_fill_init(vector, NG_INIT_CONSTANT, -2.5, &rng));
     ck_assert(ng_get(vector, 4999) == -2.5);
     assert_refused(ng_fill_init(vector, (ng_init_kind)99, 0, &rng));
-}
-
-START_TEST(equal_layers_of_one_network_differ)
-{
-    ng_module *net = own(ng_sequential_new(ng_linear_new(5, 5), ng_linear_new(5, 5),
-                                           ng_residual_new(ng_linear_new(5, 5))));
-    const ng_tensor *a = ng_module_find(net, "0.weight"), *b = ng_module_find(net, "1.weight"),
-                    *c = ng_module_find(net, "2.inner.weight");
-    ck_assert(!same_values(a, b) && !same_values(b, c) && !same_values(a, c));
 }
 
 START_TEST(weights_depend_on_seed_and_path_only)
@@ -393,15 +343,6 @@ START_TEST(a_batch_that_fails_is_not_counted)
     ck_assert(ng_item(counter) == 1);
 }
 
-START_TEST(the_layers_before_one_that_fails_have_run)
-{
-    ng_module *net = own(ng_sequential_new(ng_batch_norm_new(2), ng_linear_new(3, 1)));
-    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(4, 2)));
-    assert_fails(ng_forward(net, tape, x), NG_ESHAPE, "1 (Linear): ng_linear");
-    assert_values(ng_module_find(net, "0.running_mean"), 1e-7, 0.1, 0.1);
-    ck_assert(ng_item(ng_module_find(net, "0.num_batches_tracked")) == 1);
-}
-
 /* ---- Layers against their formulas --------------------------------------------------------- */
 
 START_TEST(containers_hand_the_condition_to_those_that_take_one)
@@ -461,33 +402,6 @@ START_TEST(an_input_that_failed_passes_through)
     assert_fails(ng_forward(attention, tape, x, .mask = NULL), NG_ENULL);
     assert_ok(ng_forward(attention, tape, x, .mask = NG_NONE));
 }
-
-/* AddressSanitizer stops a program at the use of a stale tensor. */
-#ifndef __SANITIZE_ADDRESS__
-/* A layer that returns what it has kept from before the reset. */
-typedef struct {
-    ng_module base;
-    ng_tensor *kept;
-} keeper;
-static ng_tensor *keeper_forward(ng_module *self, ng_tape *on, ng_tensor *x)
-{
-    keeper *k = (keeper *)self;
-    if (!k->kept) k->kept = ng_mul_scalar(on, x, 2);
-    return k->kept;
-}
-
-START_TEST(a_layer_that_returns_a_stale_result_is_named)
-{
-    static const ng_module_class keeper_class = {
-        .name = "Keeper", .size = sizeof(keeper), .forward = keeper_forward};
-    ng_module *net = own(ng_sequential_new(
-        ng_relu_new(), ng_module_built(ng_module_new(&keeper_class)), ng_linear_new(3, 2)));
-    ng_tensor *x = normal(NG_F32, NG_SHAPE(2, 3), 5);
-    assert_ok(ng_forward(net, tape, x));
-    ng_tape_reset(tape);
-    assert_fails(ng_forward(net, tape, x), NG_ESTATE);
-}
-#endif
 
 START_TEST(residual_adds_its_input)
 {
@@ -762,11 +676,8 @@ START_TEST(options_without_sense_are_refused)
         assert_refused(ng_multi_head_attention_new(sizes[i], 1));
         assert_refused(ng_adaptive_residual_new(ng_relu_new(), .dim = sizes[i], .condition = 1));
     }
-    assert_refused(ng_linear_new(3, -2));
-    assert_refused(ng_linear_new(3, 2, .init = (ng_init_kind)50));
     assert_refused(ng_linear_new(3, 2, .init = NG_INIT_NORMAL, .init_value = -1));
     assert_refused(ng_linear_new(3, 2, .init = NG_INIT_NORMAL));
-    assert_refused(ng_linear_new(3, 2, .init_value = 1));
     assert_refused(ng_linear_new(3, 2, .init = NG_INIT_XAVIER_NORMAL, .init_value = 1));
     assert_refused(ng_multi_head_attention_new(4, 2, .rotary_base = 50));
     assert_refused(ng_multi_head_attention_new(4, 2, .rotary = true, .rotary_base = NG_ZERO));
@@ -775,10 +686,7 @@ START_TEST(options_without_sense_are_refused)
     assert_refused(ng_lstm_new(3, 4, .dropout = 0.1));
     assert_refused(ng_leaky_relu_new((double)NAN));
     assert_refused(ng_elu_new(-1));
-    assert_refused(ng_celu_new(0));
     assert_refused(ng_prelu_new(0));
-    assert_refused(ng_prelu_new(1, .slope = HUGE_VAL));
-    assert_refused(ng_dropout_new(-0.1));
 }
 
 START_TEST(a_backward_pass_to_nothing_but_what_was_frozen_is_an_error)
@@ -818,20 +726,6 @@ START_TEST(a_parameter_unfrozen_after_its_use_gets_no_partial_gradient)
     ck_assert(ng_has_grad(weight));
 }
 
-/* ng_where passes no gradient to its condition. */
-START_TEST(a_frozen_loss_is_an_error_whatever_another_loss_reaches)
-{
-    ng_module *net = own(ng_linear_new(4, 2)), *other = own(ng_linear_new(4, 2));
-    ng_tensor *x = ng_full(tape, NG_F32, NG_SHAPE(3, 4), 1);
-    ng_tensor *loss = ng_sum(tape, ng_forward(net, tape, x));
-    ng_tensor *one = ng_full(tape, NG_F32, NG_SCALAR, 1);
-    ng_tensor *flat = ng_sum(tape, ng_where(tape, ng_forward(other, tape, x), one, one));
-    ng_freeze(net);
-    assert_fails(ng_backward(tape, loss), NG_EGRAD);
-    assert_ok(ng_backward(tape, flat));
-    ck_assert_int_eq(ng_backward(tape, ng_add(tape, loss, flat)), NG_OK);
-}
-
 /* ---- Dtype --------------------------------------------------------------------------------- */
 
 START_TEST(float_to_double_and_back_keeps_every_bit)
@@ -850,15 +744,6 @@ START_TEST(float_to_double_and_back_keeps_every_bit)
     assert_ok(ng_module_to(net, NG_F32));
     assert_same_module(net, twin);
     assert_fails(ng_module_to(net, NG_I64), NG_EDTYPE);
-}
-
-START_TEST(a_backward_pass_after_a_conversion_is_refused)
-{
-    ng_module *layer = own(ng_linear_new(2, 2));
-    ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(1, 2)));
-    ng_tensor *loss = ng_sum(tape, ng_forward(layer, tape, x));
-    assert_ok(ng_module_to(layer, NG_F64));
-    assert_fails(ng_backward(tape, loss), NG_ESTATE);
 }
 
 /* ---- Checkpoints --------------------------------------------------------------------------- */
@@ -895,21 +780,6 @@ START_TEST(a_saved_module_loads_bit_by_bit)
     assert_ok(ng_module_to(other, NG_F64));
     assert_ok(ng_module_load(other, checkpoint_path));
     assert_same_module(net, other);
-}
-
-START_TEST(a_checkpoint_of_another_dtype_is_converted)
-{
-    ng_module *single = own(ng_linear_new(2, 2)), *twice = own(ng_linear_new(2, 2));
-    assert_ok(ng_module_to(twice, NG_F64));
-    assert_ok(ng_module_init(single, 9));
-    assert_ok(ng_module_save(single, checkpoint_path));
-    assert_ok(ng_module_load(twice, checkpoint_path));
-    const ng_tensor *bias = ng_module_find(single, "bias");
-    ck_assert(ng_get(ng_module_find(twice, "bias"), 1) == ng_get(bias, 1));
-    ng_fill(ng_module_find(twice, "bias"), 1.0 / 3);
-    assert_ok(ng_module_save(twice, checkpoint_path));
-    assert_ok(ng_module_load(single, checkpoint_path));
-    ck_assert(ng_get(bias, 1) == (double)(float)(1.0 / 3));
 }
 
 START_TEST(a_loaded_module_keeps_its_weights_in_a_network)
@@ -951,17 +821,14 @@ Suite *nn_suite(void)
     TCase *tests = add_case(suite, set_up, tear_down);
     add_tests(
         tests, parameters_are_named_by_path_in_order_of_registration,
-        a_submodule_names_its_parameters_from_itself, names_live_as_long_as_the_module,
-        what_is_added_deep_in_a_tree_has_its_whole_path, summary_is_an_aligned_table,
-        summary_shows_a_setting_of_no_sign_for_a_zero_that_is_meant,
-        summary_describes_every_layer_of_the_table, initial_weights_have_the_stated_moments,
-        init_draws_tensors_of_any_rank, equal_layers_of_one_network_differ,
-        weights_depend_on_seed_and_path_only, weights_are_drawn_once, init_puts_buffers_back,
-        train_and_eval_reach_the_whole_tree, dropout_drops_in_training_and_passes_in_eval,
+        names_live_as_long_as_the_module, what_is_added_deep_in_a_tree_has_its_whole_path,
+        summary_is_an_aligned_table, initial_weights_have_the_stated_moments,
+        init_draws_tensors_of_any_rank, weights_depend_on_seed_and_path_only,
+        weights_are_drawn_once, init_puts_buffers_back, train_and_eval_reach_the_whole_tree,
+        dropout_drops_in_training_and_passes_in_eval,
         freezing_takes_parameters_out_and_unfreezing_brings_them_back,
         ng_train_does_not_unfreeze_a_frozen_batch_norm,
         without_running_statistics_eval_uses_the_batch, a_batch_that_fails_is_not_counted,
-        the_layers_before_one_that_fails_have_run,
         containers_hand_the_condition_to_those_that_take_one,
         each_layer_of_a_container_takes_its_own_inputs, an_input_that_no_layer_takes_is_an_error,
         an_input_that_failed_passes_through, residual_adds_its_input,
@@ -975,13 +842,9 @@ Suite *nn_suite(void)
         a_module_has_one_parent, options_without_sense_are_refused,
         a_backward_pass_to_nothing_but_what_was_frozen_is_an_error,
         a_parameter_unfrozen_after_its_use_gets_no_partial_gradient,
-        a_frozen_loss_is_an_error_whatever_another_loss_reaches,
-        float_to_double_and_back_keeps_every_bit, a_backward_pass_after_a_conversion_is_refused);
-#ifndef __SANITIZE_ADDRESS__
-    add_tests(tests, a_layer_that_returns_a_stale_result_is_named);
-#endif
+        float_to_double_and_back_keeps_every_bit);
     tests = add_case(suite, make_checkpoint, remove_checkpoint);
-    add_tests(tests, a_saved_module_loads_bit_by_bit, a_checkpoint_of_another_dtype_is_converted,
+    add_tests(tests, a_saved_module_loads_bit_by_bit,
               a_loaded_module_keeps_its_weights_in_a_network);
     add_loops(tests, 4, a_call_that_is_refused_memory_changes_nothing);
     return suite;

@@ -315,19 +315,6 @@ START_TEST(dropout_stands_between_layers_in_training_only)
     assert_same_bits(ng_forward(net, tape, x), ng_forward(layers[1], tape, first));
 }
 
-/* The result is 0, and so is its gradient to x and to every parameter. */
-START_TEST(rows_that_take_no_step_have_gradients_of_0)
-{
-    ng_module *net = in_double(&makers[_i / MANNERS], manners[_i % MANNERS]);
-    ng_tensor *x = ng_require_grad(sequences(N, T)), *leaves[MOST_LEAVES];
-    ng_tensor *y = ng_forward(net, tape, x, .lengths = own(ng_zeros_new(NG_I64, NG_SHAPE(N))));
-    for (int64_t i = 0; i < ng_size(y); i++) ck_assert(ng_get(y, i) == 0);
-    assert_ok(ng_backward(tape, ng_sum(tape, y)));
-    for (int k = leaves_of(net, x, leaves); k-- > 0;)
-        for (int64_t i = 0; i < ng_size(leaves[k]); i++)
-            ck_assert(ng_get(ng_grad(leaves[k]), i) == 0);
-}
-
 /* ---- The fused op --------------------------------------------------------------------------- */
 
 /* Sizes of several blocks of rows, and vectors with a remainder. */
@@ -423,8 +410,7 @@ Suite *recurrent_suite(void)
     tests = add_case(suite, set_up, tear_down);
     add_tests(tests, wrong_operands_are_named, wrong_weights_are_named, wrong_options_are_named);
     add_loops(tests, MAKERS * MANNERS, a_row_with_a_length_is_that_sequence_alone,
-              elements_behind_a_rows_length_are_not_read,
-              rows_that_take_no_step_have_gradients_of_0);
+              elements_behind_a_rows_length_are_not_read);
     add_loops(tests, MAKERS, statistics_of_a_batch_are_of_the_steps_that_rows_take,
               statistics_of_a_batch_do_not_know_the_padding,
               dropout_stands_between_layers_in_training_only,
