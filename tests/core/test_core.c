@@ -103,22 +103,6 @@ START_TEST(an_error_is_located_once)
     ng_clear_error();
 }
 
-START_TEST(a_restored_record_counts_the_failures_since)
-{
-    ng_error_record earlier = ng_error_take();
-    ng_fail(NG_EIO, "the only one");
-    ng_error_restore(&earlier);
-    ck_assert_int_eq(ng_failures(), 1);
-    ck_assert_str_eq(ng_error_text(), "the only one");
-    earlier = ng_error_take();
-    ck_assert(!ng_failed());
-    ng_fail(NG_ESHAPE, "while saving: %s", earlier.text);
-    ng_fail(NG_ESHAPE, "another");
-    ng_error_restore(&earlier);
-    ck_assert_int_eq(ng_failures(), 3);
-    assert_error(NG_EIO, "the only one");
-}
-
 START_TEST(every_status_has_a_name)
 {
     for (ng_status status = NG_OK; status <= NG_ENULL; status++)
@@ -400,96 +384,6 @@ START_TEST(numbers_below_a_large_bound_are_fair)
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
-/* Small pieces are packed, large ones begin on a cache line. */
-START_TEST(arena_settles_into_one_block)
-{
-    ng_arena arena = {0};
-    for (int round = 0; round < 2; round++) {
-        for (size_t bytes = 1; bytes < 300000; bytes += 37 + bytes) {
-            char *memory = ng_arena_alloc("test", &arena, bytes);
-            ck_assert_uint_eq((uintptr_t)memory % (bytes < 256 ? 16 : 64), 0);
-            memset(memory, 1, bytes);
-        }
-        ng_arena_reset(&arena);
-    }
-    const int64_t before = allocations_made();
-    for (size_t bytes = 1; bytes < 300000; bytes += 37 + bytes)
-        ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, bytes));
-    assert_none_allocated_since(before);
-    ng_arena_release(&arena);
-    ck_assert_int_eq(allocations_live(), 0);
-}
-
-/* The numbers of ng_tape_used: multiples of 16 bytes, and blocks of 64 KB or more. */
-START_TEST(arena_counts_what_it_holds)
-{
-#ifndef NG_ARENA_FORGETS
-    enum { BLOCK = 1 << 16 };
-    ng_arena arena = {0};
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 100));
-    ck_assert_int_eq(arena.used, 112);
-    ck_assert_int_eq(arena.kept, BLOCK);
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, BLOCK - 128)); /* from a whole line on */
-    ck_assert_int_eq(arena.used, BLOCK);
-    ck_assert_int_eq(arena.kept, BLOCK);
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 1));
-    ck_assert_int_eq(arena.used, BLOCK + 16);
-    ck_assert_int_eq(arena.kept, 2 * BLOCK);
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, BLOCK - 63)); /* more than is left */
-    ck_assert_int_eq(arena.kept, 4 * BLOCK);
-
-    allocations_fail_after(0); /* blocks that cannot be joined are used again */
-    ng_arena_reset(&arena);
-    allocations_succeed();
-    ck_assert_int_eq(arena.used, 0);
-    ck_assert_int_eq(arena.kept, 4 * BLOCK);
-    ng_arena_reset(&arena);
-    ck_assert_int_eq(arena.kept, 4 * BLOCK);
-    const int64_t before = allocations_made();
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 4 * BLOCK));
-    assert_none_allocated_since(before);
-    ck_assert_int_eq(arena.used, 4 * BLOCK);
-    ng_arena_release(&arena);
-    ck_assert_int_eq(arena.kept, 0);
-#endif
-}
-
-/* Up to 64 MB are read as they were until the reset after the next. */
-START_TEST(arena_keeps_replaced_blocks_for_one_round)
-{
-#ifndef NG_ARENA_FORGETS
-    ng_arena arena = {0};
-    char *const memory = ng_arena_alloc("test", &arena, 1 << 20);
-    memory[0] = 7;
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 1 << 20));
-    ng_arena_reset(&arena);
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 2 << 20));
-    ck_assert_int_eq(allocations_live(), 2 + 1);
-    ck_assert_int_eq(memory[0], 7);
-    ng_arena_reset(&arena);
-    ck_assert_int_eq(allocations_live(), 1);
-
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 65 << 20));
-    ng_arena_reset(&arena);
-    ck_assert_int_eq(allocations_live(), 1);
-    ng_arena_release(&arena);
-    ck_assert_int_eq(allocations_live(), 0);
-#endif
-}
-
-/* A new block is as large as all before it, or without memory for that as large as needed. */
-START_TEST(arena_asks_for_less_if_more_is_refused)
-{
-    ng_arena arena = {0};
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, (1 << 20) - 16));
-    allocations_fail_once_after(0);
-    ck_assert_ptr_nonnull(ng_arena_alloc("test", &arena, 100));
-    ck_assert(allocations_refused());
-    ck_assert_int_eq(arena.kept, (1 << 20) + 128);
-    ng_arena_release(&arena);
-    ck_assert(!ng_failed());
-}
-
 /* Sizes whose product overflows, with or without padding. */
 START_TEST(sizes_that_overflow_are_out_of_memory)
 {
@@ -526,15 +420,12 @@ Suite *core_suite(void)
         "core", NULL, NULL, the_first_failure_stays_and_the_later_ones_are_counted,
         a_status_is_that_of_its_own_failure, a_wrong_range_or_deviation_is_an_error,
         an_option_of_0_is_the_default_and_ng_zero_is_0, error_record_belongs_to_its_thread,
-        an_error_is_located_once, a_restored_record_counts_the_failures_since,
-        every_status_has_a_name, shape_prints_as_python_does, broadcasting_follows_numpy,
-        impossible_shapes_are_refused, tensors_hold_the_given_values, wrong_access_is_an_error,
-        integers_are_rounded_and_saturate, data_is_aligned_to_cache_lines, tensors_print_readably,
-        generator_is_xoshiro256plusplus_and_seeds_differ, distributions_have_their_moments,
-        whole_numbers_of_a_wide_range_have_all_their_bits, an_array_is_read_by_its_type,
-        an_array_may_hold_arrays, the_length_of_an_array_is_that_of_the_shape,
-        numbers_below_a_large_bound_are_fair, arena_settles_into_one_block,
-        arena_counts_what_it_holds, arena_keeps_replaced_blocks_for_one_round,
-        arena_asks_for_less_if_more_is_refused, sizes_that_overflow_are_out_of_memory,
-        a_tensor_without_memory_leaks_nothing);
+        an_error_is_located_once, every_status_has_a_name, shape_prints_as_python_does,
+        broadcasting_follows_numpy, impossible_shapes_are_refused, tensors_hold_the_given_values,
+        wrong_access_is_an_error, integers_are_rounded_and_saturate, data_is_aligned_to_cache_lines,
+        tensors_print_readably, generator_is_xoshiro256plusplus_and_seeds_differ,
+        distributions_have_their_moments, whole_numbers_of_a_wide_range_have_all_their_bits,
+        an_array_is_read_by_its_type, an_array_may_hold_arrays,
+        the_length_of_an_array_is_that_of_the_shape, numbers_below_a_large_bound_are_fair,
+        sizes_that_overflow_are_out_of_memory, a_tensor_without_memory_leaks_nothing);
 }

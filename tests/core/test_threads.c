@@ -64,23 +64,6 @@ START_TEST(every_unit_is_done_once_in_whole_grains)
             for (int64_t grain = 1; grain <= units + 1; grain *= 3) expect_each_once(units, grain);
 }
 
-static void share_again(const void *arguments, int64_t begin, int64_t end)
-{
-    (void)arguments;
-    for (int64_t i = begin; i < end; i++) {
-        const shared_loop loop = {100, 1};
-        ng_share(count_units, &loop, 100, 1, INT64_MAX);
-    }
-}
-
-START_TEST(a_loop_inside_a_loop_is_done_once_per_call)
-{
-    memset((void *)times, 0, sizeof times);
-    ng_set_threads(4);
-    ng_share(share_again, NULL, 50, 1, INT64_MAX);
-    for (int i = 0; i < 100; i++) ck_assert_int_eq(times[i], 50);
-}
-
 /* ---- A network whose step has loops of every kind ------------------------------------------ */
 
 enum { BATCH = 384, WIDTH = 192, STEPS = 2 };
@@ -402,43 +385,6 @@ START_TEST(a_thread_with_a_small_stack_can_multiply)
     assert_close(ng_get(x[2], 12345), 300, 1e-6);
 }
 
-/* Sanitizers need more stack. */
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-static void *check_attention(void *unused)
-{
-    const ng_check_options options = {.mode = NG_CHECK_FAST};
-    const gradient_case *spec;
-    for (int i = 0; (spec = op_case(i)); i++)
-        if (strstr(spec->name, "attention"))
-            ck_assert_msg(check_case(spec, options).passed, "%s", spec->name);
-    return unused;
-}
-
-/* 8 KB are left for the program. */
-START_TEST(a_thread_with_a_small_stack_can_check_attention)
-{
-    run_on_stack(131072 - 8192, check_attention, NULL);
-}
-#endif
-
-static void *print_summary(void *net)
-{
-    FILE *file = fopen("/dev/null", "w");
-    ck_assert_ptr_nonnull(file);
-    ng_fprint_summary(file, net);
-    fclose(file);
-    return NULL;
-}
-
-START_TEST(a_thread_with_a_small_stack_can_print_the_deepest_network)
-{
-    ng_module *net = ng_relu_new();
-    for (int i = 1; i < NG_MAX_DEPTH; i++) net = ng_residual_new(net);
-    run_on_stack(131072, print_summary, net);
-    ck_assert(!ng_failed());
-    ng_module_free(net);
-}
-
 /* ---- Programs with threads of their own ------------------------------------------------------ */
 
 typedef struct {
@@ -576,7 +522,7 @@ Suite *threads_suite(void)
 {
     Suite *suite = suite_create("threads");
     TCase *tests = add_case(suite, NULL, NULL);
-    add_tests(tests, a_loop_inside_a_loop_is_done_once_per_call, the_number_of_threads_is_bounded,
+    add_tests(tests, the_number_of_threads_is_bounded,
               the_default_is_omp_num_threads_or_the_processors, a_small_network_starts_no_thread,
               threads_are_started_for_large_work_and_ended_with_their_number,
               helpers_are_nicer_than_their_process_and_take_no_signals,
@@ -588,13 +534,9 @@ Suite *threads_suite(void)
     add_tests(tests, one_usable_processor_is_one_thread);
 #endif
     tests = add_case(suite, set_up, tear_down);
-    add_tests(tests, a_thread_with_a_small_stack_can_multiply,
-              a_thread_with_a_small_stack_can_print_the_deepest_network);
+    add_tests(tests, a_thread_with_a_small_stack_can_multiply);
     add_loops(tests, 4, fewer_threads_than_wanted_are_no_error);
     add_loops(tests, 8, a_product_without_memory_for_packing_has_the_same_bits);
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    add_tests(tests, a_thread_with_a_small_stack_can_check_attention);
-#endif
     tests = add_case(suite, NULL, NULL);
     tcase_set_tags(tests, "fork");
     add_tests(tests, a_child_of_a_busy_parent_trains,

@@ -187,24 +187,6 @@ START_TEST(different_calls_of_the_same_size_are_an_error)
     assert_ranks_fail(2, crossing_program, &which, NG_ESTATE, "rank 1 of 2");
 }
 
-static ng_status late_program(ng_group *group, void *with)
-{
-    (void)with;
-    const double mine = 1;
-    double all[4];
-    if (ng_group_rank(group) == 1) ng_fail(NG_EIO, "torn");
-    const ng_status first = ng_group_agree(group);
-    expect(first == NG_EIO);
-    expect(ng_group_gather(group, &mine, 1, all) == NG_EIO); /* at once */
-    expect(ng_group_agree(group) == NG_EIO);
-    return first;
-}
-
-START_TEST(a_group_that_has_failed_has_ended)
-{
-    assert_ranks_fail(4, late_program, NULL, NG_EIO, "torn");
-}
-
 START_TEST(wrong_settings_are_errors)
 {
     assert_fails(ng_group_run(faulty_program, NULL, 0), NG_EVALUE);
@@ -500,8 +482,7 @@ Suite *group_suite(void)
     Suite *suite = suite_create("group");
     TCase *tests = add_case(suite, NULL, NULL);
     add_tests(tests, a_sum_has_gradients_of_any_order, broadcast_and_gather_keep_all_bits,
-              a_group_that_has_failed_has_ended, wrong_settings_are_errors,
-              out_of_memory_on_one_rank_is_an_error_on_all,
+              wrong_settings_are_errors, out_of_memory_on_one_rank_is_an_error_on_all,
               one_value_per_channel_of_all_ranks_is_an_error, the_checker_passes_on_two_ranks);
     add_loops(tests, MOST, sums_have_the_bits_of_one_tree);
     add_loops(tests, FAULTS, a_failure_of_one_rank_is_an_error_on_all);

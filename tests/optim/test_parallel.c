@@ -266,29 +266,6 @@ START_TEST(recomputed_statistics_are_those_of_the_samples_of_all_ranks)
     ng_dataset_free(all), ng_module_free(plan.whole), ng_tensor_free(plan.x);
 }
 
-/* A rank whose pass fails does not leave the others waiting. */
-static ng_status failing_program(ng_group *group, void *with)
-{
-    const gradient_plan *plan = with;
-    ng_module *net = synchronized(group);
-    ng_dataset *mine = rows_of(plan->x, 0, 4);
-    ng_tensor *narrow = ng_ones_new(NG_F64, NG_SHAPE(4, 3));
-    ng_dataset *other = ng_dataset_from(narrow, NG_NONE);
-    expect(ng_batch_norm_recompute(net, ng_group_rank(group) == 1 ? other : mine, 2) == NG_ESHAPE);
-    expect(ng_get(ng_module_find(net, "1.running_mean"), 0) == 0);
-    ng_clear_error();
-    ng_dataset_free(mine), ng_dataset_free(other), ng_tensor_free(narrow), ng_module_free(net);
-    return NG_OK;
-}
-
-START_TEST(a_rank_that_cannot_recompute_fails_all)
-{
-    ng_rng rng = ng_rng_seeded(3);
-    gradient_plan plan = {.x = ng_normal_new(NG_F64, NG_SHAPE(ROWS, 4), 1, 2, &rng)};
-    assert_ranks_well(3, failing_program, &plan);
-    ng_tensor_free(plan.x);
-}
-
 /* Layer 0 is used by rank 1 alone, layer 1 by all, layer 2 by none. */
 static ng_status unused_program(ng_group *group, void *with)
 {
@@ -309,29 +286,9 @@ static ng_status unused_program(ng_group *group, void *with)
     return NG_OK;
 }
 
-/* Layer 0 is used by the first piece alone. */
-static ng_status earlier_program(ng_group *group, void *with)
-{
-    (void)with;
-    ng_module *layers[] = {ng_linear_new(2, 2), ng_linear_new(2, 2)};
-    ng_module *net = ng_sequential_from(layers, 2);
-    ng_parallel *parallel = ng_parallel_new(net, group);
-    ng_tape *tape = ng_tape_new();
-    ng_tensor *x = ng_ones_new(NG_F32, NG_SHAPE(1, 2));
-    ng_tensor *both = ng_add(tape, ng_forward(layers[0], tape, x), ng_forward(layers[1], tape, x));
-    expect(ng_parallel_backward(parallel, tape, ng_sum(tape, both)) == NG_OK);
-    expect(ng_parallel_backward(parallel, tape, ng_sum(tape, ng_forward(layers[1], tape, x))) ==
-           NG_OK);
-    expect(fabs(ng_get(ng_grad(ng_module_find(net, "0.weight")), 3) - 1) < 1e-6);
-    expect(fabs(ng_get(ng_grad(ng_module_find(net, "1.weight")), 3) - 2) < 1e-6);
-    ng_tape_free(tape), ng_tensor_free(x), ng_parallel_free(parallel), ng_module_free(net);
-    return NG_OK;
-}
-
-START_TEST(only_parameters_that_some_rank_or_piece_reached_have_gradients)
+START_TEST(only_parameters_that_some_rank_reached_have_gradients)
 {
     assert_ranks_well(3, unused_program, NULL);
-    assert_ranks_well(3, earlier_program, NULL);
 }
 
 /* ---- Differences and failures ---------------------------------------------------------------- */
@@ -344,52 +301,17 @@ enum {
     OTHER_RATE, /* in a layer without parameters */
     FROZEN,
     OTHER_DTYPE,
-    LONG_SETTINGS, /* the difference stands behind 4,000 characters of the settings */
-    LONG_PATH,     /* or of a layer's name */
     DIFFERENCES
 };
-
-enum { LONG = 4000 };
-
-typedef struct {
-    ng_module base;
-    int last;
-} long_layer;
-
-static ng_tensor *long_forward(ng_module *self, ng_tape *on, ng_tensor *x)
-{
-    return ng_mul_scalar(on, x, ((const long_layer *)self)->last);
-}
-
-static void long_describe(const ng_module *self, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "%0*d, last=%d", LONG, 0, ((const long_layer *)self)->last);
-}
-
-static const ng_module_class long_class = {
-    .name = "Long", .size = sizeof(long_layer), .forward = long_forward, .describe = long_describe};
-
-/* A layer of which settings and a name are long. */
-static ng_module *long_new(int last_setting, char last_letter)
-{
-    long_layer *self = (long_layer *)ng_module_new(&long_class);
-    char name[LONG + 2];
-    memset(name, 'a', LONG);
-    name[LONG] = last_letter, name[LONG + 1] = '\0';
-    self->last = last_setting;
-    ng_module_add_child(&self->base, name, ng_linear_new(2, 2));
-    return ng_module_built(&self->base);
-}
 
 static ng_status different_program(ng_group *group, void *with)
 {
     const int what = ng_group_rank(group) == 2 ? *(const int *)with : DIFFERENCES;
     const double eps = what == OTHER_EPS ? 1e-3 : what == OTHER_DIGIT ? nextafter(1e-5, 1) : 1e-5;
-    ng_module *net = ng_sequential_new(
-        ng_linear_new(3, what == OTHER_WIDTH ? 5 : 4),
-        what == OTHER_LAYER ? ng_rms_norm_new(4) : ng_layer_norm_new(4, .eps = eps),
-        ng_dropout_new(what == OTHER_RATE ? 0.2 : 0.1),
-        long_new(what == LONG_SETTINGS ? 2 : 1, what == LONG_PATH ? 'b' : 'c'));
+    ng_module *net = ng_sequential_new(ng_linear_new(3, what == OTHER_WIDTH ? 5 : 4),
+                                       what == OTHER_LAYER ? ng_rms_norm_new(4)
+                                                           : ng_layer_norm_new(4, .eps = eps),
+                                       ng_dropout_new(what == OTHER_RATE ? 0.2 : 0.1));
     if (what == FROZEN) ng_freeze(net);
     if (what == OTHER_DTYPE) ng_module_to(net, NG_F64);
     ng_parallel *parallel = ng_parallel_new(net, group);
@@ -530,8 +452,7 @@ Suite *parallel_suite(void)
     add_tests(tests, training_has_the_same_bits_on_any_number_of_threads,
               networks_stay_equal_with_every_optimizer,
               recomputed_statistics_are_those_of_the_samples_of_all_ranks,
-              a_rank_that_cannot_recompute_fails_all,
-              only_parameters_that_some_rank_or_piece_reached_have_gradients,
+              only_parameters_that_some_rank_reached_have_gradients,
               shards_are_equal_and_share_nothing, each_rank_has_a_seed_of_its_own);
     add_loops(tests, 2, gradients_are_those_of_the_whole_batch);
     tests = add_case(suite, make_test_folder, remove_test_folder);

@@ -243,40 +243,6 @@ START_TEST(a_variable_is_a_leaf_of_the_value_of_an_intermediate)
     ck_assert(!ng_has_grad(x));
 }
 
-/* A loop that makes variables allocates nothing once the tape has its memory. */
-START_TEST(variables_and_constants_come_out_of_the_tapes_memory)
-{
-    ng_tensor *x = leaf(NG_SHAPE(8, 8));
-    int64_t made = 0;
-    for (int step = 0; step < 6; step++) {
-        if (step == 3) made = allocations_made();
-        ng_tensor *v = ng_variable(tape, ng_tanh(tape, x));
-        ng_tensor *noise = ng_normal(tape, NG_F64, NG_SHAPE(8, 8), 0, 1);
-        ng_tensor *other = ng_mul(tape, ng_eye(tape, NG_F64, 8), noise);
-        assert_ok(ng_backward(tape, ng_dot(tape, v, other)));
-        ng_tape_reset(tape);
-    }
-    assert_none_allocated_since(made);
-}
-
-static ng_tensor *cut_in_two(ng_tape *on, ng_tensor *const *in, void *context)
-{
-    (void)context;
-    ng_tensor *v = ng_variable(on, ng_square(on, in[0]));
-    return ng_mul(on, ng_gradient(on, ng_sum(on, ng_exp(on, v)), v, .record = true), in[0]);
-}
-
-START_TEST(the_checker_reports_a_variable_as_a_detached_value)
-{
-    ng_tensor *x = leaf(NG_SHAPE(3));
-    ng_check_report report = ng_check_function(cut_in_two, &x, 1, .order = 1);
-    ck_assert_msg(report.passed, "%s", report.message);
-    ck_assert_int_eq(report.detached, 1);
-    report = ng_check_function(cut_in_two, &x, 1, .detached_moves = true);
-    ck_assert(!report.passed);
-    ng_clear_error();
-}
-
 /* ---- Constants on the tape ----------------------------------------------------------------- */
 
 START_TEST(constants_are_what_their_names_say)
@@ -384,16 +350,15 @@ Suite *derivatives_suite(void)
 {
     Suite *suite = suite_create("derivatives");
     TCase *tests = add_case(suite, begin, tear_down);
-    add_tests(
-        tests, the_hessian_of_ten_variables_is_its_closed_form, a_recorded_hessian_has_a_jacobian,
-        the_jacobian_of_a_product_is_its_matrix, of_what_is_linear_the_second_derivative_is_zero,
-        what_lacks_a_gradient_is_an_error, shapes_and_dtypes_that_do_not_fit_are_errors,
-        without_memory_there_is_an_error, a_variable_is_a_leaf_of_the_value_of_an_intermediate,
-        variables_and_constants_come_out_of_the_tapes_memory,
-        the_checker_reports_a_variable_as_a_detached_value, constants_are_what_their_names_say,
-        impossible_constants_are_errors, a_uniform_draw_is_never_the_end_of_its_range,
-        a_whole_number_is_drawn_only_where_there_is_one, what_is_drawn_on_a_tape_follows_its_seed,
-        a_gradient_that_is_set_moves_the_parameter);
+    add_tests(tests, the_hessian_of_ten_variables_is_its_closed_form,
+              a_recorded_hessian_has_a_jacobian, the_jacobian_of_a_product_is_its_matrix,
+              of_what_is_linear_the_second_derivative_is_zero, what_lacks_a_gradient_is_an_error,
+              shapes_and_dtypes_that_do_not_fit_are_errors, without_memory_there_is_an_error,
+              a_variable_is_a_leaf_of_the_value_of_an_intermediate,
+              constants_are_what_their_names_say, impossible_constants_are_errors,
+              a_uniform_draw_is_never_the_end_of_its_range,
+              a_whole_number_is_drawn_only_where_there_is_one,
+              what_is_drawn_on_a_tape_follows_its_seed, a_gradient_that_is_set_moves_the_parameter);
     add_loops(tests, (int)(sizeof norms / sizeof *norms),
               a_product_with_the_hessian_of_a_network_is_that_of_its_rows,
               a_forward_derivative_is_that_of_differences);

@@ -243,17 +243,6 @@ START_TEST(a_write_through_a_view_is_noticed)
     }
 }
 
-START_TEST(samples_that_are_standardized_were_written)
-{
-    ng_tensor *x = own(ng_tensor_from(NG_F64, NG_SHAPE(3, 1), NG_VALUES(10, 20, 30)));
-    ng_dataset *data = own(ng_dataset_from(x, NG_NONE));
-    ng_tensor *w = ng_require_grad(own(ng_ones_new(NG_F64, NG_SHAPE(1, 1))));
-    ng_tensor *loss = ng_sum(tape, ng_linear(tape, ng_dataset_x(data), w, NG_NONE));
-    assert_ok(ng_gradient(tape, loss, w));
-    assert_ok(ng_dataset_standardize(data, data));
-    assert_fails(ng_backward(tape, loss), NG_ESTATE);
-}
-
 /* The gradient of w as an operand, as a view of it, as a cotangent, and as what a rule gives: the
  * pass reads it as it was before, whether or not an optimizer has used it. */
 START_TEST(the_gradient_of_a_leaf_is_read_as_it_was)
@@ -362,8 +351,7 @@ Suite *user_functions_suite(void)
               links_projections_and_programs_that_fail_without_a_record_are_errors,
               a_constant_that_a_rule_gives_is_copied,
               a_tensor_of_another_tape_from_a_rule_is_refused, a_gradient_of_none_is_zero,
-              samples_that_are_standardized_were_written, the_gradient_of_a_leaf_is_read_as_it_was,
-              recording_is_off_inside_a_rule);
+              the_gradient_of_a_leaf_is_read_as_it_was, recording_is_off_inside_a_rule);
     add_loops(tests, 5, a_failure_without_a_record_is_recorded);
     add_loops(tests, 2, a_write_through_a_view_is_noticed,
               a_tape_that_is_in_use_is_not_reset_or_freed);
