@@ -2,7 +2,6 @@
 #include "core/error.h"
 #include "io/file.h"
 #include "tape/tape.h"
-#include <stdlib.h>
 
 /* Marks the nodes that lead to the root. */
 static void mark_graph(const ng_tensor *root, bool *leads)
@@ -13,56 +12,28 @@ static void mark_graph(const ng_tensor *root, bool *leads)
             if (node->inputs[i]->node) leads[node->inputs[i]->node->index] = true;
 }
 
-/* An operand that is a leaf. Its first place among these names the leaf: an address would differ
- * from run to run. */
+/* The text and its leaves. A leaf is named by its place among these: an address would differ from
+ * run to run. */
 typedef struct {
-    const ng_tensor *leaf;
-    int64_t place, first;
-} leaf_use;
+    ng_text text;
+    const ng_tensor **leaves;
+    int64_t count, room;
+} dot_graph;
 
-static int by_leaf(const void *a, const void *b)
+/* Returns the place of a leaf, which is written when it is new. */
+static int64_t leaf_place(dot_graph *graph, const ng_tensor *x)
 {
-    const leaf_use *left = a, *right = b;
-    const uintptr_t x = (uintptr_t)left->leaf, y = (uintptr_t)right->leaf;
-    if (x != y) return x < y ? -1 : 1;
-    return left->place < right->place ? -1 : 1;
-}
-
-static int by_place(const void *a, const void *b)
-{
-    return ((const leaf_use *)a)->place < ((const leaf_use *)b)->place ? -1 : 1;
-}
-
-static bool is_leaf(const ng_tensor *x) { return !ng_is_none(x) && !x->node; }
-
-/* Fills the uses in the order in which they are written, and returns how many there are; counts
- * them for NULL. */
-static int64_t find_leaves(const ng_tensor *root, const bool *leads, leaf_use *uses)
-{
-    int64_t count = 0;
-    for (const ng_node *node = root->node; node; node = node->previous)
-        for (int i = 0; i < node->n_inputs && leads[node->index]; i++) {
-            if (!is_leaf(node->inputs[i])) continue;
-            if (uses) uses[count] = (leaf_use){.leaf = node->inputs[i], .place = count};
-            count++;
-        }
-    if (!uses || count == 0) return count;
-    qsort(uses, (size_t)count, sizeof *uses, by_leaf);
-    for (int64_t i = 0; i < count; i++) {
-        const bool again = i > 0 && uses[i].leaf == uses[i - 1].leaf;
-        uses[i].first = again ? uses[i - 1].first : uses[i].place;
-    }
-    qsort(uses, (size_t)count, sizeof *uses, by_place);
-    return count;
-}
-
-/* A leaf that has several uses is written with each of them: Graphviz draws it once. */
-static void write_leaf(ng_text *text, const leaf_use *use)
-{
-    const ng_tensor *x = use->leaf;
-    ng_text_print(text, "    leaf_%lld [shape=ellipse, label=\"%s%s\\n%s\"];\n",
-                  (long long)use->first, x->module_owned ? "parameter " : "",
+    int64_t place = 0;
+    while (place < graph->count && graph->leaves[place] != x) place++;
+    if (place < graph->count) return place;
+    graph->text.failed = graph->text.failed || !NG_RESERVE(graph->text.function, graph->leaves,
+                                                           graph->count, graph->room);
+    if (graph->text.failed) return 0;
+    graph->leaves[graph->count++] = x;
+    ng_text_print(&graph->text, "    leaf_%lld [shape=ellipse, label=\"%s%s\\n%s\"];\n",
+                  (long long)place, x->module_owned ? "parameter " : "",
                   ng_shape_print(x->shape).text, ng_dtype_name(x->dtype));
+    return place;
 }
 
 /* A name of the user's, inside quotation marks. */
@@ -74,34 +45,19 @@ static void write_escaped(ng_text *text, const char *name)
     }
 }
 
-/* Writes a node and the leaves among its operands, whose uses come next. */
-static void write_node(ng_text *text, const ng_node *node, const leaf_use **uses)
+static void write_node(dot_graph *graph, const ng_node *node)
 {
+    ng_text *text = &graph->text;
     const long long index = node->index;
     ng_text_print(text, "    op_%lld [shape=box, label=\"", index);
     write_escaped(text, node->op->name);
     ng_text_print(text, "\\n%s\"];\n", ng_shape_print(node->output->shape).text);
     for (int i = 0; i < node->n_inputs; i++) {
         const ng_tensor *x = node->inputs[i];
-        if (is_leaf(x)) {
-            write_leaf(text, *uses);
-            ng_text_print(text, "    leaf_%lld -> op_%lld;\n", (long long)(*uses)++->first, index);
-        } else if (!ng_is_none(x)) {
-            ng_text_print(text, "    op_%lld -> op_%lld;\n", (long long)x->node->index, index);
-        }
+        if (ng_is_none(x)) continue;
+        const long long from = x->node ? x->node->index : leaf_place(graph, x);
+        ng_text_print(text, "    %s_%lld -> op_%lld;\n", x->node ? "op" : "leaf", from, index);
     }
-}
-
-static ng_status write_graph(const char *function, const ng_tensor *root, const bool *leads,
-                             const leaf_use *uses, const char *path)
-{
-    ng_text text = {.function = function};
-    ng_text_print(&text, "digraph normgrad {\n    rankdir=BT;\n"
-                         "    node [fontname=\"sans-serif\"];\n");
-    for (const ng_node *node = root->node; node; node = node->previous)
-        if (leads[node->index]) write_node(&text, node, &uses);
-    ng_text_print(&text, "}\n");
-    return ng_text_save(&text, path);
 }
 
 ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, const char *path)
@@ -116,9 +72,12 @@ ng_status ng_tape_write_dot(const ng_tape *tape, const ng_tensor *root, const ch
     bool *leads = ng_calloc(function, root->node->index + 1, sizeof *leads);
     if (!leads) return NG_ENOMEM;
     mark_graph(root, leads);
-    leaf_use *uses = ng_calloc(function, find_leaves(root, leads, NULL) + 1, sizeof *uses);
-    if (uses) find_leaves(root, leads, uses);
-    const ng_status status = uses ? write_graph(function, root, leads, uses, path) : NG_ENOMEM;
-    ng_free(leads), ng_free(uses);
-    return status;
+    dot_graph graph = {.text.function = function};
+    ng_text_print(&graph.text, "digraph normgrad {\n    rankdir=BT;\n"
+                               "    node [fontname=\"sans-serif\"];\n");
+    for (const ng_node *node = root->node; node; node = node->previous)
+        if (leads[node->index]) write_node(&graph, node);
+    ng_text_print(&graph.text, "}\n");
+    ng_free(leads), ng_free(graph.leaves);
+    return ng_text_save(&graph.text, path);
 }
