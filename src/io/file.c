@@ -87,13 +87,6 @@ void ng_text_print(ng_text *text, const char *format, ...)
     text->count += length;
 }
 
-void ng_text_number(ng_text *text, uint64_t value, int bytes)
-{
-    unsigned char little[8];
-    for (int i = 0; i < bytes; i++) little[i] = (unsigned char)(value >> 8 * i);
-    ng_text_add(text, little, bytes);
-}
-
 /* ---- Read ---------------------------------------------------------------------------------- */
 
 /* The size that the system states is a first guess: it is 0 for pipes and in /proc. */

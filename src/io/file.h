@@ -66,9 +66,6 @@ void ng_text_print(ng_text *text, const char *format, ...) NG_PRINTF(2, 3);
 /* Adds all bytes of a descriptor and returns NULL, or returns why it cannot. */
 const char *ng_read_to_end(int fd, ng_text *text);
 
-/* Adds the lowest `bytes` bytes of a number, little-endian. */
-void ng_text_number(ng_text *text, uint64_t value, int bytes);
-
 /* Replaces a file: the new one is written beside it, brought to the disk, and then takes its name.
  * A reader finds the old file or the new one, also after a crash. ng_file_write in history.h says
  * what may be replaced.

@@ -10,28 +10,23 @@
 #include <string.h>
 
 static const char npy_magic[] = "\x93NUMPY";
-enum { NPY_MAGIC = 6, NPY_LINE = 64, NPY_HEADER_MOST = 1 << 16 };
+enum { NPY_MAGIC = 6, NPY_BEFORE = 10, NPY_LINE = 64, NPY_HEADER_MOST = 1 << 16 };
 
 /* ---- Write --------------------------------------------------------------------------------- */
 
-/* Adds what stands before the elements. */
+/* Prints what stands before the elements. */
 static void npy_print_header(ng_text *text, const ng_tensor *x)
 {
-    ng_text header = {.function = text->function};
-    ng_text_print(&header, "{'descr': '<%s', 'fortran_order': False, 'shape': (",
+    ng_text_add(text, "\x93NUMPY\1\0\0\0", NPY_BEFORE);
+    ng_text_print(text, "{'descr': '<%s', 'fortran_order': False, 'shape': (",
                   ng_stored_numpy(ng_stored_kind_of(x->dtype)));
     for (int i = 0; i < x->shape.rank; i++)
-        ng_text_print(&header, "%s%lld", i ? ", " : "", (long long)x->shape.dim[i]);
-    ng_text_print(&header, "%s), }", x->shape.rank == 1 ? "," : "");
-    const int before = NPY_MAGIC + 4;
-    const int blanks = NPY_LINE - 1 - (int)((before + header.count) % NPY_LINE);
-    ng_text_print(&header, "%*s\n", blanks, "");
-    ng_text_add(text, npy_magic, NPY_MAGIC);
-    ng_text_add(text, "\1\0", 2);
-    ng_text_number(text, (uint64_t)header.count, 2);
-    ng_text_add(text, header.bytes, header.count);
-    text->failed = text->failed || header.failed;
-    ng_free(header.bytes);
+        ng_text_print(text, "%s%lld", i ? ", " : "", (long long)x->shape.dim[i]);
+    ng_text_print(text, "%s), }", x->shape.rank == 1 ? "," : "");
+    ng_text_print(text, "%*s\n", NPY_LINE - 1 - (int)(text->count % NPY_LINE), "");
+    const int64_t length = text->count - NPY_BEFORE;
+    if (text->failed) return;
+    text->bytes[8] = (char)(length & 0xff), text->bytes[9] = (char)(length >> 8);
 }
 
 ng_status ng_tensor_save_npy(const ng_tensor *x, const char *path)

@@ -115,12 +115,13 @@ ng_status ng_safetensors_write(const char *function, const char *path, ng_stored
     }
     sort_arrays(list);
 
-    ng_text header = {.function = function}, length = header;
+    ng_text header = {.function = function};
     print_header(&header, list, texts, n_texts);
-    ng_text_number(&length, (uint64_t)header.count, 8);
+    int64_t length = header.count;
+    ng_little_endian(&length, 1, 8);
     ng_replacement file;
     ng_replacement_begin(&file, function, path);
-    ng_replacement_text(&file, &length);
+    ng_replacement_write(&file, &length, 8);
     ng_replacement_text(&file, &header);
     for (int64_t i = 0; i < list->count; i++) ng_stored_write(&list->arrays[i], &file);
     return ng_replacement_end(&file);

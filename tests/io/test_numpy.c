@@ -29,15 +29,21 @@ static void assert_is(ng_tensor *x, ng_dtype dtype, ng_shape shape, char kind)
     ng_tensor_free(x);
 }
 
+/* Adds the lowest `bytes` bytes of a number, little-endian. */
+static void print_bytes(ng_text *text, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++) ng_text_print(text, "%c", (int)(value >> 8 * i & 0xff));
+}
+
 /* The fields that a local header and the directory's entry share, of an array that is stored. */
 static void print_fields(ng_text *zip, const char *content, size_t size)
 {
-    ng_text_number(zip, 20, 2);
-    ng_text_number(zip, 0, 8);
-    ng_text_number(zip, ng_crc32(0, content, (int64_t)size), 4);
-    ng_text_number(zip, size, 4);
-    ng_text_number(zip, size, 4);
-    ng_text_number(zip, strlen("x.npy"), 4);
+    print_bytes(zip, 20, 2);
+    print_bytes(zip, 0, 8);
+    print_bytes(zip, ng_crc32(0, content, (int64_t)size), 4);
+    print_bytes(zip, size, 4);
+    print_bytes(zip, size, 4);
+    print_bytes(zip, strlen("x.npy"), 4);
 }
 
 /* Writes it.npz, in which x has each letter of `names` as a name, and returns its path. */
@@ -50,9 +56,9 @@ static const char *put_archive(const ng_tensor *x, const char *names)
     for (const char *name = names; *name; name++) {
         ng_text_print(&directory, "PK\1\2%c%c", 20, 0);
         print_fields(&directory, content, size);
-        ng_text_number(&directory, 0, 8);
-        ng_text_number(&directory, 0, 2);
-        ng_text_number(&directory, (uint64_t)zip.count, 4);
+        print_bytes(&directory, 0, 8);
+        print_bytes(&directory, 0, 2);
+        print_bytes(&directory, (uint64_t)zip.count, 4);
         ng_text_print(&directory, "%c.npy", *name);
         ng_text_print(&zip, "PK\3\4");
         print_fields(&zip, content, size);
@@ -62,12 +68,12 @@ static const char *put_archive(const ng_tensor *x, const char *names)
     const uint64_t begin = (uint64_t)zip.count;
     ng_text_add(&zip, directory.bytes, directory.count);
     ng_text_print(&zip, "PK\5\6");
-    ng_text_number(&zip, 0, 4);
-    ng_text_number(&zip, strlen(names), 2);
-    ng_text_number(&zip, strlen(names), 2);
-    ng_text_number(&zip, (uint64_t)directory.count, 4);
-    ng_text_number(&zip, begin, 4);
-    ng_text_number(&zip, 0, 2);
+    print_bytes(&zip, 0, 4);
+    print_bytes(&zip, strlen(names), 2);
+    print_bytes(&zip, strlen(names), 2);
+    print_bytes(&zip, (uint64_t)directory.count, 4);
+    print_bytes(&zip, begin, 4);
+    print_bytes(&zip, 0, 2);
     const char *path = put_file("it.npz", zip.bytes, (size_t)zip.count);
     free(content), ng_free(zip.bytes), ng_free(directory.bytes);
     return path;
