@@ -72,7 +72,7 @@ NG_API ng_status ng_training_keep_tensor(ng_training *training, const char *name
  * The file must be of this network, optimizer, data set and list of kept variables, with the same
  * settings: those of the optimizer and its groups, of each layer (as ng_summary shows them), .seed
  * and .in_order. They are compared as text, and the error shows the first line that differs. A file
- * that is damaged or cut short is NG_EPARSE; files of version 0.2 and older are an error. */
+ * that is damaged or cut short is NG_EPARSE; files of version 0.4 and older are an error. */
 typedef struct {
     bool or_begin; /* if there is no file, begin, and return NG_OK */
     bool changed; /* allow other settings and another number of samples: this program's are used. An

@@ -1,4 +1,4 @@
-/* Reads the headers of safetensors and .npy files from the front, and writes JSON strings. */
+/* Reads headers of files and the state of a training from the front; writes JSON strings. */
 #ifndef NG_IO_JSON_H
 #define NG_IO_JSON_H
 

@@ -71,9 +71,7 @@ void ng_training_free(ng_training *training)
 
 /* ---- What is kept for the user ------------------------------------------------------------- */
 
-/* Keeps an array under the name kind + name. */
-static ng_status keep_as(const char *function, ng_training *self, const char *kind,
-                         const char *name, ng_stored array)
+static ng_status keep_as(const char *function, ng_training *self, const char *name, ng_stored array)
 {
     if (!ng_given(function, "training", self) || !ng_given(function, "name", name) ||
         !ng_given(function, "what is to be kept", array.bytes))
@@ -81,7 +79,7 @@ static ng_status keep_as(const char *function, ng_training *self, const char *ki
     if (!ng_is_utf8(name))
         return ng_fail(NG_EVALUE, "%s: the name \"%s\", expected UTF-8", function, name);
     ng_stored_list *kept = &self->kept;
-    if (!ng_stored_add(function, kept, kind, name, array)) return NG_ENOMEM;
+    if (!ng_stored_add(function, kept, "kept.", name, array)) return NG_ENOMEM;
     if (!ng_stored_twice(kept)) return NG_OK;
     ng_free((char *)kept->arrays[--kept->count].name);
     return ng_fail(NG_EVALUE, "%s: \"%s\" is kept already", function, name);
@@ -90,26 +88,26 @@ static ng_status keep_as(const char *function, ng_training *self, const char *ki
 ng_status ng_training_keep_number(ng_training *training, const char *name, double *number)
 {
     const ng_stored array = {.kind = NG_STORED_F64, .size = 1, .bytes = number};
-    return keep_as("ng_training_keep_number", training, "number.", name, array);
+    return keep_as("ng_training_keep_number", training, name, array);
 }
 
 ng_status ng_training_keep_count(ng_training *training, const char *name, int64_t *count)
 {
     const ng_stored array = {.kind = NG_STORED_I64, .size = 1, .bytes = count};
-    return keep_as("ng_training_keep_count", training, "count.", name, array);
+    return keep_as("ng_training_keep_count", training, name, array);
 }
 
 ng_status ng_training_keep_rng(ng_training *training, const char *name, ng_rng *rng)
 {
-    const ng_stored array = {.kind = NG_STORED_U64, .shape = NG_SHAPE(4), .size = 4, .bytes = rng};
-    return keep_as("ng_training_keep_rng", training, "rng.", name, array);
+    const ng_stored array = {.kind = NG_STORED_I64, .size = 4, .bytes = rng};
+    return keep_as("ng_training_keep_rng", training, name, array);
 }
 
 ng_status ng_training_keep_tensor(ng_training *training, const char *name, ng_tensor *x)
 {
     static const char function[] = "ng_training_keep_tensor";
     const ng_status status = ng_writable(function, x);
-    return status == NG_OK ? keep_as(function, training, "tensor.", name, ng_stored_of(x)) : status;
+    return status == NG_OK ? keep_as(function, training, name, ng_stored_of(x)) : status;
 }
 
 /* ---- When it is saved ---------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ struct ng_training {
     int64_t saved_step;
     double saved_time; /* seconds */
     volatile sig_atomic_t stop;
-    ng_stored_list kept; /* numbers, counts, generators and tensors of the user: "number.loss" */
+    ng_stored_list kept; /* numbers, counts, generators, tensors of the user: "kept.loss" */
 };
 
 /* Writes the file and those before it. */

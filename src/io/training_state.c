@@ -1,24 +1,29 @@
-/* The file of a training has everything that later steps depend on:
+/* The file of a training has everything that later steps depend on. Its arrays are
  *
- *     module.NAME                  parameters and buffers
- *     optimizer.K.NAME             the K-th state array of a parameter
- *     gradient.NAME                a gradient that waits for a step
- *     optimizer.steps              taken by each parameter (I64)
- *     training.position            epoch, batch, step, batch size, in an epoch, optimizer's steps
- *     training.rate                the optimizer's base rate (F64)
- *     training.modes               of each module: 1 in training, 2 frozen (I64)
- *     tape                         the stream of dropout: as seeded, and now (U64)
- *     number. count. rng. tensor.  what is kept for the user
+ *     module.NAME        parameters and buffers
+ *     optimizer.K.NAME   the K-th state array of a parameter
+ *     gradient.NAME      a gradient that waits for a step
+ *     kept.NAME          a tensor that is kept for the user
  *
- * and the texts settings, history and normgrad (the version). One list of arrays in memory is both
- * written and read. */
+ * and its texts normgrad (the version), settings, history, and state, which has the numbers:
+ *
+ *     {"position":[epoch,batch,step,batch size,in an epoch,optimizer's steps],
+ *      "rate":[the optimizer's base rate], "modes":[of each module: 1 in training, 2 frozen],
+ *      "steps":[of each parameter], "waits":[of each parameter: its gradient for a step],
+ *      "tape":[the stream of dropout as seeded, and now], "kept.NAME":[a number, count, generator]}
+ *
+ * Floats are as printf writes them, also inf and nan. One list of numbers and one of arrays are
+ * both written and read. */
 #include "io/history.h"
+#include "io/json.h"
 #include "io/training.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
 #include "tape/tape.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,32 +32,28 @@ enum { MODE_TRAINING = 1, MODE_FROZEN = 2 };
 
 typedef struct {
     const char *function;
-    ng_safetensors *file; /* that is read, or NULL */
-    ng_stored_list list;
-    int64_t copies; /* the first so many arrays are the copies below */
+    ng_stored_list numbers; /* the copies below */
+    ng_stored_list arrays;  /* the program's own */
     bool failed;
 
-    /* Copies of what has another form in memory than in the file. */
     int64_t position[POSITIONS];
     double rate;
-    uint64_t streams[8];
-    int64_t *steps, *modes;
-    bool *waits; /* whether a parameter's gradient waits for a step */
-    ng_text settings, history;
+    ng_rng streams[2];
+    int64_t *modes, *steps, *waits;
+    ng_rng *kept; /* memory of a kept number, count or generator each */
+    ng_text settings, history, text;
 } training_state;
 
-static void add_array(training_state *s, const char *prefix, const char *name, ng_stored array)
+static void add_to(training_state *s, ng_stored_list *list, const char *prefix, const char *name,
+                   ng_stored array)
 {
-    s->failed = s->failed || !ng_stored_add(s->function, &s->list, prefix, name, array);
+    s->failed = s->failed || !ng_stored_add(s->function, list, prefix, name, array);
 }
 
-static void add_copy(training_state *s, const char *name, ng_stored_kind kind, ng_shape shape,
-                     void *memory)
+static void add_numbers(training_state *s, const char *name, ng_stored_kind kind, int64_t size,
+                        void *copy)
 {
-    const int64_t size = ng_shape_span(shape, 0, shape.rank);
-    add_array(s, "", name,
-              (ng_stored){.kind = kind, .shape = shape, .size = size, .bytes = memory});
-    s->copies++;
+    add_to(s, &s->numbers, "", name, (ng_stored){.kind = kind, .size = size, .bytes = copy});
 }
 
 static void *state_calloc(training_state *s, int64_t count, size_t size)
@@ -64,94 +65,116 @@ static void *state_calloc(training_state *s, int64_t count, size_t size)
 
 static void state_free(training_state *s)
 {
-    ng_stored_free(&s->list);
-    ng_free(s->steps);
+    ng_stored_free(&s->numbers);
+    ng_stored_free(&s->arrays);
     ng_free(s->modes);
-    ng_free(s->waits);
+    ng_free(s->kept);
     ng_free(s->settings.bytes);
     ng_free(s->history.bytes);
+    ng_free(s->text.bytes);
 }
 
 /* ---- Everything that a training keeps ------------------------------------------------------ */
 
-static void add_modes(training_state *s, const ng_module *module)
+static void add_counts(training_state *s, const ng_optimizer *optimizer)
 {
     const ng_module *layer;
-    int count = 0;
-    while (ng_module_layer(module, count)) count++;
-    s->modes = state_calloc(s, count, sizeof *s->modes);
-    for (int i = 0; s->modes && (layer = ng_module_layer(module, i)); i++)
+    const int count = optimizer->count;
+    int layers = 0;
+    while (ng_module_layer(optimizer->module, layers)) layers++;
+    s->modes = state_calloc(s, layers + 2 * count, sizeof *s->modes);
+    if (s->failed) return;
+    s->steps = s->modes + layers;
+    s->waits = s->steps + count;
+    for (int i = 0; (layer = ng_module_layer(optimizer->module, i)); i++)
         s->modes[i] = (layer->training ? MODE_TRAINING : 0) | (layer->frozen ? MODE_FROZEN : 0);
-    add_copy(s, "training.modes", NG_STORED_I64, NG_SHAPE(count), s->modes);
+    for (int i = 0; i < count; i++) {
+        s->steps[i] = optimizer->moved[i].steps;
+        s->waits[i] = ng_has_new_gradient(&optimizer->moved[i]);
+    }
+    add_numbers(s, "modes", NG_STORED_I64, layers, s->modes);
+    add_numbers(s, "steps", NG_STORED_I64, count, s->steps);
+    add_numbers(s, "waits", NG_STORED_I64, count, s->waits);
 }
 
-static void add_copies(training_state *s, const ng_training *self)
+/* Prints the settings, too. */
+static void add_all_numbers(training_state *s, const ng_training *self)
 {
     const ng_optimizer *optimizer = self->with.optimizer;
     const int64_t position[] = {self->at.epoch, self->at.batch, self->at.step,
                                 self->size,     self->in_epoch, optimizer->steps};
+    s->settings.function = s->function;
+    ng_training_print_settings(self, &s->settings);
+    s->failed = s->settings.failed;
     memcpy(s->position, position, sizeof position);
-    add_copy(s, "training.position", NG_STORED_I64, NG_SHAPE(POSITIONS), s->position);
+    add_numbers(s, "position", NG_STORED_I64, POSITIONS, s->position);
     s->rate = optimizer->lr;
-    add_copy(s, "training.rate", NG_STORED_F64, NG_SCALAR, &s->rate);
-    add_modes(s, optimizer->module);
-    s->steps = state_calloc(s, optimizer->count, sizeof *s->steps);
-    for (int i = 0; s->steps && i < optimizer->count; i++) s->steps[i] = optimizer->moved[i].steps;
-    add_copy(s, "optimizer.steps", NG_STORED_I64, NG_SHAPE(optimizer->count), s->steps);
-    if (!self->with.tape) return;
-    memcpy(s->streams, self->with.tape->seeded.state, sizeof(ng_rng));
-    memcpy(s->streams + 4, self->with.tape->rng.state, sizeof(ng_rng));
-    add_copy(s, "tape", NG_STORED_U64, NG_SHAPE(2, 4), s->streams);
-}
-
-/* Whether a parameter's gradient waits for a step: in the file if one is read, else here. */
-static bool gradient_waits(training_state *s, const ng_moved *moved)
-{
-    if (!s->file) return ng_has_new_gradient(moved);
-    ng_text name = {.function = s->function};
-    ng_text_print(&name, "gradient.%s", moved->name);
-    s->failed = s->failed || name.failed;
-    const bool waits = !name.failed && ng_stored_find(&s->file->list, name.bytes);
-    ng_free(name.bytes);
-    return waits;
+    add_numbers(s, "rate", NG_STORED_F64, 1, &s->rate);
+    add_counts(s, optimizer);
+    if (self->with.tape) {
+        s->streams[0] = self->with.tape->seeded, s->streams[1] = self->with.tape->rng;
+        add_numbers(s, "tape", NG_STORED_I64, 8, s->streams);
+    }
+    s->kept = state_calloc(s, self->kept.count, sizeof *s->kept);
+    for (int64_t i = 0; i < self->kept.count && !s->failed; i++) {
+        const ng_stored *kept = &self->kept.arrays[i];
+        if (kept->tensor) continue;
+        memcpy(&s->kept[i], kept->bytes, 8 * (size_t)kept->size);
+        add_numbers(s, kept->name, kept->kind, kept->size, &s->kept[i]);
+    }
 }
 
 static void add_parameter(training_state *s, const ng_optimizer *optimizer, int index)
 {
     const ng_moved *moved = &optimizer->moved[index];
-    s->waits[index] = gradient_waits(s, moved);
     for (int k = 0; k < optimizer->states; k++) {
         char prefix[32];
         ng_stored array = ng_stored_of(moved->weight);
         array.bytes = moved->state[k];
         array.tensor = NULL;
         snprintf(prefix, sizeof prefix, "optimizer.%d.", k);
-        add_array(s, prefix, moved->name, array);
+        add_to(s, &s->arrays, prefix, moved->name, array);
     }
     if (!s->waits[index]) return;
     const ng_tensor *gradient = ng_tensor_grad_slot(moved->weight);
     s->failed = s->failed || !gradient;
-    if (gradient) add_array(s, "gradient.", moved->name, ng_stored_of(gradient));
+    if (gradient) add_to(s, &s->arrays, "gradient.", moved->name, ng_stored_of(gradient));
 }
 
-static void add_all(training_state *s, const ng_training *self)
+/* Call add_all_numbers first, and when reading read them. */
+static void add_all_arrays(training_state *s, const ng_training *self)
 {
     const ng_optimizer *optimizer = self->with.optimizer;
-    s->settings.function = s->history.function = s->function;
-    ng_training_print_settings(self, &s->settings);
-    s->failed = s->settings.failed;
-    add_copies(s, self);
     s->failed =
-        s->failed || !ng_stored_add_module(s->function, &s->list, "module.", optimizer->module);
-    s->waits = state_calloc(s, optimizer->count, sizeof *s->waits);
+        s->failed || !ng_stored_add_module(s->function, &s->arrays, "module.", optimizer->module);
     for (int i = 0; i < optimizer->count && !s->failed; i++) add_parameter(s, optimizer, i);
     for (int64_t i = 0; i < self->kept.count; i++) {
         const ng_stored *kept = &self->kept.arrays[i];
-        add_array(s, "", kept->name, kept->tensor ? ng_stored_of(kept->tensor) : *kept);
+        if (kept->tensor) add_to(s, &s->arrays, "", kept->name, ng_stored_of(kept->tensor));
     }
 }
 
 /* ---- Write --------------------------------------------------------------------------------- */
+
+static void print_numbers(ng_text *text, const ng_stored_list *numbers)
+{
+    const locale_t locale = ng_c_locale_begin();
+    for (int64_t i = 0; i < numbers->count; i++) {
+        ng_text_add(text, i ? "," : "{", 1);
+        ng_json_print_string(text, numbers->arrays[i].name);
+        ng_text_add(text, ":[", 2);
+        for (int64_t k = 0; k < numbers->arrays[i].size; k++) {
+            if (k > 0) ng_text_add(text, ",", 1);
+            if (numbers->arrays[i].kind == NG_STORED_F64)
+                ng_text_print(text, "%.17g", ((const double *)numbers->arrays[i].bytes)[k]);
+            else
+                ng_text_print(text, "%" PRId64, ((const int64_t *)numbers->arrays[i].bytes)[k]);
+        }
+        ng_text_add(text, "]", 1);
+    }
+    ng_text_add(text, "}", 1);
+    ng_c_locale_end(locale);
+}
 
 /* The names of older files: PATH.1, PATH.2...; PATH.0 while the file at the path is replaced. */
 typedef struct {
@@ -187,14 +210,16 @@ static ng_status move_older(const char *function, const char *path, int64_t keep
 /* Writes the new file, and then moves the older ones. */
 static ng_status replace_state(const ng_training *self, training_state *s)
 {
-    const ng_stored_text texts[] = {
-        {"history", s->history.bytes}, {"normgrad", ng_version()}, {"settings", s->settings.bytes}};
+    const ng_stored_text texts[] = {{"history", s->history.bytes},
+                                    {"normgrad", ng_version()},
+                                    {"settings", s->settings.bytes},
+                                    {"state", s->text.bytes}};
     const int first = self->with.history ? 0 : 1;
     const bool keeps = self->with.keep > 1 && access(self->path, F_OK) == 0;
     const older_path present = older_of(self->path, 0);
     ng_status status = keeps ? copy_file(s->function, self->path, present.text) : NG_OK;
     if (status != NG_OK) return status;
-    status = ng_safetensors_write(s->function, self->path, &s->list, texts + first, 3 - first);
+    status = ng_safetensors_write(s->function, self->path, &s->arrays, texts + first, 4 - first);
     if (!keeps) return status;
     if (status == NG_OK) return move_older(s->function, self->path, self->with.keep);
     unlink(present.text);
@@ -204,10 +229,12 @@ static ng_status replace_state(const ng_training *self, training_state *s)
 ng_status ng_training_write(const char *function, ng_training *self)
 {
     if (!ng_optimizer_current(function, self->with.optimizer)) return ng_newest_status();
-    training_state s = {.function = function};
-    add_all(&s, self);
+    training_state s = {function, .text.function = function, .history.function = function};
+    add_all_numbers(&s, self);
+    add_all_arrays(&s, self);
+    print_numbers(&s.text, &s.numbers);
     if (self->with.history) ng_history_print(self->with.history, true, &s.history);
-    const bool made = !s.failed && !s.history.failed;
+    const bool made = !s.failed && !s.history.failed && !s.text.failed;
     const ng_status status = made ? replace_state(self, &s) : ng_newest_status();
     state_free(&s);
     return status;
@@ -215,36 +242,72 @@ ng_status ng_training_write(const char *function, ng_training *self)
 
 /* ---- Read ---------------------------------------------------------------------------------- */
 
-/* Pairs the arrays with the file's, which must have the same dtypes. */
-static bool match_state(training_state *s)
+static bool parse_number(ng_json *json, const ng_stored *number, int64_t i)
 {
-    if (!ng_safetensors_match(s->file, &s->list, false)) return false;
-    for (int64_t i = 0; i < s->list.count; i++) {
-        const ng_stored *own = &s->list.arrays[i];
+    const char *first = json->at;
+    if (number->kind == NG_STORED_F64)
+        ((double *)number->bytes)[i] = strtod(first, &json->at);
+    else
+        ((int64_t *)number->bytes)[i] = strtoll(first, &json->at, 10);
+    return json->at > first || ng_json_expected(json, "a number");
+}
+
+static bool parse_numbers(ng_json *json, const char *name, void *data)
+{
+    const training_state *s = data;
+    ng_stored *own = ng_stored_find(&s->numbers, name);
+    if (!own) return ng_refuse(json->origin, NG_EVALUE, "has \"%s\", which is not used here", name);
+    own->pair = own;
+    if (!ng_json_need(json, '[')) return false;
+    int64_t i = 0;
+    for (; i < own->size && (i == 0 || ng_json_take(json, ',')); i++)
+        if (!parse_number(json, own, i)) return false;
+    return (i == own->size && ng_json_take(json, ']')) ||
+           ng_refuse(json->origin, NG_ESHAPE, "\"%s\" has no %lld numbers", name,
+                     (long long)own->size);
+}
+
+/* Reads the numbers into the copies. */
+static bool read_numbers(training_state *s, ng_origin origin, char *text)
+{
+    ng_json json = {origin, text, text, text + strlen(text)};
+    const locale_t locale = ng_c_locale_begin();
+    const bool parsed = ng_json_object(&json, parse_numbers, s) && ng_json_end(&json);
+    ng_c_locale_end(locale);
+    if (!parsed) return false;
+    for (int64_t i = 0; i < s->numbers.count; i++)
+        if (!s->numbers.arrays[i].pair)
+            return ng_refuse(origin, NG_EVALUE, "has no \"%s\"", s->numbers.arrays[i].name);
+    for (int i = 0; i < POSITIONS; i++)
+        if (s->position[i] < 0 || (i != AT_SIZE && s->position[i] > INT64_MAX / 2))
+            return ng_refuse(origin, NG_EPARSE, "\"position\" is no position");
+    return true;
+}
+
+/* Pairs the arrays with the file's, which must have the same dtypes. */
+static bool match_arrays(training_state *s, ng_safetensors *file)
+{
+    if (!ng_safetensors_match(file, &s->arrays, false)) return false;
+    for (int64_t i = 0; i < s->arrays.count; i++) {
+        const ng_stored *own = &s->arrays.arrays[i];
         if (own->pair->kind != own->kind)
-            return ng_refuse(s->file->origin, NG_EDTYPE, "has \"%s\" in %s, expected %s", own->name,
+            return ng_refuse(file->origin, NG_EDTYPE, "has \"%s\" in %s, expected %s", own->name,
                              ng_stored_name(own->pair->kind), ng_stored_name(own->kind));
     }
     return true;
 }
 
-/* Reads the arrays first..end - 1. */
-static void read_arrays(const training_state *s, int64_t first, int64_t end)
+static void commit_arrays(const training_state *s, const ng_stored_list *kept)
 {
-    for (int64_t i = first; i < end; i++) {
-        const ng_stored *own = &s->list.arrays[i];
+    for (int64_t i = 0; i < s->arrays.count; i++) {
+        const ng_stored *own = &s->arrays.arrays[i];
         const size_t bytes = (size_t)(own->size * ng_stored_width(own->kind));
         if (bytes > 0) memcpy(own->bytes, own->pair->bytes, bytes);
         if (own->tensor) ng_touch(own->tensor);
     }
-}
-
-static bool position_accepted(const training_state *s)
-{
-    for (int i = 0; i < POSITIONS; i++)
-        if (s->position[i] < 0 || (i != AT_SIZE && s->position[i] > INT64_MAX / 2))
-            return ng_refuse(s->file->origin, NG_EPARSE, "\"training.position\" is no position");
-    return true;
+    for (int64_t i = 0; i < kept->count; i++)
+        if (!kept->arrays[i].tensor)
+            memcpy(kept->arrays[i].bytes, &s->kept[i], 8 * (size_t)kept->arrays[i].size);
 }
 
 static void set_modes(const training_state *s, ng_module *module)
@@ -277,47 +340,40 @@ static void commit_optimizer(const training_state *s, ng_optimizer *optimizer, b
 static void commit_state(const training_state *s, ng_training *self, ng_history *history,
                          bool changed)
 {
-    read_arrays(s, s->copies, s->list.count);
+    commit_arrays(s, &self->kept);
     set_modes(s, self->with.optimizer->module);
     commit_optimizer(s, self->with.optimizer, changed);
-    if (self->with.tape) {
-        memcpy(self->with.tape->seeded.state, s->streams, sizeof(ng_rng));
-        memcpy(self->with.tape->rng.state, s->streams + 4, sizeof(ng_rng));
-    }
+    if (self->with.tape)
+        self->with.tape->seeded = s->streams[0], self->with.tape->rng = s->streams[1];
     if (history) ng_history_swap_blocks(self->with.history, history);
     self->at = (ng_position){s->position[AT_EPOCH], s->position[AT_BATCH], s->position[AT_STEP]};
     self->size = s->position[AT_SIZE];
     self->in_epoch = self->resumed = s->position[AT_IN_EPOCH];
 }
 
-/* Parses a copy of the file's history, because parsing changes the text. */
-static ng_history *read_history(training_state *s, const char *text)
+/* Reading the texts changes them, which the file in memory may. */
+static bool read_state(training_state *s, ng_safetensors *file, ng_training *self, bool changed)
 {
-    ng_text_add(&s->history, text, (int64_t)strlen(text));
-    if (s->history.failed) return NULL;
-    return ng_history_parse(s->function, s->file->origin.path, true, s->history.bytes,
-                            s->history.count);
-}
-
-static bool read_state(training_state *s, ng_training *self, bool changed)
-{
-    const char *settings = ng_safetensors_text(s->file, "settings");
-    const char *text = ng_safetensors_text(s->file, "history");
-    if (!settings)
-        return ng_refuse(s->file->origin, NG_EVALUE,
-                         "no training's file, or one of version 0.2 and older");
-    add_all(s, self);
-    if (s->failed ||
-        !ng_training_same_settings(s->file->origin, settings, s->settings.bytes, changed))
+    const ng_origin origin = file->origin;
+    const char *settings = ng_safetensors_text(file, "settings");
+    char *text = (char *)ng_safetensors_text(file, "state");
+    char *history_text = (char *)ng_safetensors_text(file, "history");
+    if (!settings || !text)
+        return ng_refuse(origin, NG_EVALUE, "no training's file, or one of version 0.4 and older");
+    add_all_numbers(s, self);
+    if (s->failed || !ng_training_same_settings(origin, settings, s->settings.bytes, changed))
         return false;
-    if (!text != !self->with.history)
-        return ng_refuse(s->file->origin, NG_EVALUE, "has %s history, and the training has %s",
-                         text ? "a" : "no", text ? "none" : "one");
-    if (!match_state(s)) return false;
-    read_arrays(s, 0, s->copies);
-    if (!position_accepted(s)) return false;
-    ng_history *history = text ? read_history(s, text) : NULL;
-    if (text && !history) return false;
+    if (!history_text != !self->with.history)
+        return ng_refuse(origin, NG_EVALUE, "has %s history, and the training has %s",
+                         history_text ? "a" : "no", history_text ? "none" : "one");
+    if (!read_numbers(s, origin, text)) return false;
+    add_all_arrays(s, self);
+    if (s->failed || !match_arrays(s, file)) return false;
+    ng_history *history = NULL;
+    if (history_text)
+        history = ng_history_parse(s->function, origin.path, true, history_text,
+                                   (int64_t)strlen(history_text));
+    if (!history != !history_text) return false;
     commit_state(s, self, history, changed);
     ng_history_free(history);
     return true;
@@ -327,9 +383,9 @@ bool ng_training_read(const char *function, ng_training *self, bool changed)
 {
     if (!ng_optimizer_current(function, self->with.optimizer)) return false;
     ng_safetensors file;
-    training_state s = {.function = function, .file = &file};
-    const bool resumed =
-        ng_safetensors_open(&file, function, self->path, true) && read_state(&s, self, changed);
+    training_state s = {function, .text.function = function, .history.function = function};
+    const bool resumed = ng_safetensors_open(&file, function, self->path, true) &&
+                         read_state(&s, &file, self, changed);
     state_free(&s);
     ng_safetensors_close(&file);
     return resumed;

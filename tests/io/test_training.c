@@ -390,10 +390,45 @@ START_TEST(another_training_is_refused_with_the_difference)
     ng_training_free(changed), ng_optimizer_free(other);
     end(&r);
 
+    begin(&r, OF_adam, path, 1, 1);
+    assert_ok(ng_module_save(r.net, path)); /* no training's file */
+    assert_refused(ng_training_resume(r.training));
+    end(&r);
+
     begin(&r, OF_adam, in_folder("nowhere"), 1, 1);
     assert_fails(ng_training_resume(r.training), NG_EIO);
     assert_ok(ng_training_resume(r.training, .or_begin = true));
     end(&r);
+}
+
+/* Also those that no number in JSON is, and in a locale with commas. */
+START_TEST(kept_numbers_have_the_same_bits)
+{
+    const double given[] = {0.1, -0.0, 0x1p-1074, (double)NAN, HUGE_VAL, -HUGE_VAL, 1e300};
+    enum { NUMBERS = sizeof given / sizeof given[0] };
+    double numbers[NUMBERS];
+    int64_t least = INT64_MIN;
+    ng_rng rng = ng_rng_seeded(1), before = rng;
+    ng_module *net = own(ng_linear_new(1, 1));
+    ng_optimizer *sgd = own(ng_sgd_new(net));
+    ng_training *training = own(ng_training_new(sgd, .path = in_folder("state")));
+    memcpy(numbers, given, sizeof given);
+    for (int i = 0; i < NUMBERS; i++) {
+        const char name[] = {(char)('a' + i), '"', '\0'};
+        assert_ok(ng_training_keep_number(training, name, &numbers[i]));
+    }
+    assert_ok(ng_training_keep_count(training, "least", &least));
+    assert_ok(ng_training_keep_rng(training, "rng", &rng));
+    assert_refused(ng_training_keep_count(training, "rng", &least));
+    write_commas();
+    assert_ok(ng_training_save(training));
+    memset(numbers, 0, sizeof numbers);
+    least = 0, rng = ng_rng_seeded(2);
+    assert_ok(ng_training_resume(training));
+    setlocale(LC_NUMERIC, "C");
+    ck_assert_mem_eq(numbers, given, sizeof given);
+    ck_assert_mem_eq(&rng, &before, sizeof rng);
+    ck_assert(least == INT64_MIN);
 }
 
 /* `before` saves and resumes. `after`, which differs in one setting, is refused; with .changed it
@@ -862,17 +897,18 @@ Suite *training_suite(void)
               a_stopped_training_saves_and_resumes);
     tests = add_case(suite, make_test_folder, remove_test_folder);
     if (kills_wanted() > 100) tcase_set_timeout(tests, 3600);
-    add_tests(
-        tests, the_last_files_are_kept_and_no_more, whatever_fails_leaves_a_file_to_resume_from,
-        every_allocation_may_fail, another_training_is_refused_with_the_difference,
-        every_setting_of_an_optimizer_is_compared, a_setting_with_state_of_its_own_cannot_change,
-        every_setting_of_the_order_of_samples_is_compared,
-        another_number_of_layers_is_another_network,
-        a_training_continues_with_another_number_of_samples, every_setting_of_a_layer_is_compared,
-        each_epoch_has_an_order_of_its_own, nothing_is_saved_before_a_step_is_done,
-        a_file_that_cannot_be_written_fails_at_once, a_damaged_file_is_refused_and_changes_nothing,
-        the_loop_says_what_is_missing, a_training_of_steps_saves_at_its_end,
-        a_history_is_read_back_and_continued);
+    add_tests(tests, the_last_files_are_kept_and_no_more,
+              whatever_fails_leaves_a_file_to_resume_from, every_allocation_may_fail,
+              another_training_is_refused_with_the_difference, kept_numbers_have_the_same_bits,
+              every_setting_of_an_optimizer_is_compared,
+              a_setting_with_state_of_its_own_cannot_change,
+              every_setting_of_the_order_of_samples_is_compared,
+              another_number_of_layers_is_another_network,
+              a_training_continues_with_another_number_of_samples,
+              every_setting_of_a_layer_is_compared, each_epoch_has_an_order_of_its_own,
+              nothing_is_saved_before_a_step_is_done, a_file_that_cannot_be_written_fails_at_once,
+              a_damaged_file_is_refused_and_changes_nothing, the_loop_says_what_is_missing,
+              a_training_of_steps_saves_at_its_end, a_history_is_read_back_and_continued);
     add_loops(tests, OPTIMIZERS, killed_at_random_moments_it_ends_with_the_same_bits);
     add_loops(tests, sizeof histories / sizeof histories[0],
               what_is_no_history_is_named_by_its_line);
