@@ -171,12 +171,14 @@
 /* The gradient checker. */
 #include "check/subject.c"
 #include "check/repeat.c"
+#include "check/rows.c"
 #include "check/detached.c"
 #include "check/richardson.c"
 #include "check/kink.c"
 #include "check/derivatives.c"
 #include "check/hints.c"
 #include "check/report.c"
+#include "check/shapes.c"
 #include "check/check.c"
 #include "check/module.c"
 

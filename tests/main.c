@@ -9,11 +9,11 @@
     X(evo_norm) X(files) X(film) X(filter_response_norm) X(functions) X(gated_rms_norm)            \
     X(global_response_norm) X(golden) X(group) X(group_norm) X(instance_norm) X(invariances)       \
     X(io) X(kernels) X(l2_norm) X(layer_norm) X(local_response_norm) X(losses) X(memory)           \
-    X(networks) X(nn) X(norm_masks) X(norm_ops) X(norm_settings) X(nulls) X(numbers)               \
-    X(numpy) X(operands) X(ops) X(optim) X(parallel) X(plot) X(random_networks) X(recompute)       \
-    X(recurrent) X(reparameterized) X(rms_norm) X(scale_norm) X(settings) X(spectral_norm)         \
-    X(statistics) X(tape) X(threads) X(training) X(transformer) X(user_functions)                  \
-    X(weight_norm) X(weight_standardization)
+    X(networks) X(nn) X(norm_masks) X(norm_ops) X(norm_settings) X(nulls) X(numbers) X(numpy)      \
+    X(operands) X(ops) X(optim) X(orders) X(parallel) X(plot) X(random_networks) X(recompute)      \
+    X(recurrent) X(reparameterized) X(rms_norm) X(rows) X(scale_norm) X(settings)                  \
+    X(spectral_norm) X(statistics) X(tape) X(threads) X(training) X(transformer)                   \
+    X(user_functions) X(weight_norm) X(weight_standardization)
 /* clang-format on */
 
 #define X(name) Suite *name##_suite(void);

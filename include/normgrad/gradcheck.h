@@ -3,14 +3,16 @@
  *     ng_tensor *input = ng_normal_new(NG_F64, NG_SHAPE(3, 4), 0, 1, &rng);
  *     ng_check_report report = ng_check_function(cube, &input, 1, .order = 2);
  *     if (!report.passed) ng_check_print(stderr, "cube", &report);
- *     report = ng_check_module(layer, &input, 1);
+ *     report = ng_check_module(layer, &input, 1, .order = 3, .independent = 1, .shapes = true);
  *     printf("%s\n", report.passed ? "ok" : report.message);
  *
  *     ng_check_function(call, inputs, n)      checks a function with respect to its inputs
  *     ng_check_module(layer, inputs, n)       checks a layer with respect to inputs and parameters
  *     ng_check_print(stream, name, &report)   prints a report
  *
- * Order 1 checks the gradient. Order 2 checks the gradient and then the gradient of the gradient.
+ * Order 1 checks the gradient. Order 2 checks the gradient and then the gradient of the gradient,
+ * and so on up to order 4. Each order is compared with finite differences of the order below; the
+ * report says which one is wrong. A fused norm may be right at orders 1 and 2 and wrong at order 3.
  * The function may take gradients itself (a gradient penalty, the residual of a differential
  * equation), recorded: .record = true.
  *
@@ -27,6 +29,14 @@
  * With .detached_moves = true they move, and the gradient is found wrong. A value that is constant
  * by definition (ng_detach(tape, x, .by_definition = true)) never moves. A detached value that is
  * only compared with, or that cancels (the maximum in a softmax), does not count.
+ *
+ * Rows. A gradient can be right and the layer still wrong. With .independent = 1 the check computes
+ * each sample alone: the result and the gradient must be, bit by bit, what they are among the other
+ * samples. This finds a norm that takes its statistics over the batch, a mask that is aligned with
+ * the wrong axis, a kernel that sums in another order for a larger batch. .independent = 2 is for
+ * rows (N, T) of an x (N, T, d); with .causal = true the result at each position must not depend on
+ * later ones. .shapes checks the layer on other shapes of x: ranks 2 to 5, one row, no row, lengths
+ * that fill no vector.
  *
  * Limits. Finite differences cannot see structure that is narrower than their steps: about 1/16 of
  * the size of the input's elements, or less where that is too wide. They cannot see the derivative
@@ -58,16 +68,20 @@ typedef enum {
 /* The settings of every check. */
 typedef struct {
     void *context;            /* passed to the function; not for modules */
-    int order;                /* default 1; with 2 also the gradient of the gradient */
-    ng_check_mode mode;       /* default NG_CHECK_ELEMENTS */
+    int order;                /* 1 to 4, default 1; 2: also the gradient of the gradient */
+    ng_check_mode mode;       /* default NG_CHECK_ELEMENTS; orders 3 and 4 use directions */
     uint64_t seed;            /* of the random numbers, directions and dropout */
-    int directions;           /* NG_CHECK_FAST: how many; default 3 */
+    int directions;           /* how many; default 3 */
     double tolerance;         /* relative, added to the estimated error; default 1e-9 */
     double step;              /* the largest step, relative to each element; default 1/16 */
     const char *const *names; /* of the inputs, for the report; default "input 1", "input 2"... */
     const bool *constant;     /* true for inputs that are not checked, NG_LIST(bool, false, true);
                                  default: all are */
     bool detached_moves;      /* detached values move, except those by definition */
+    int independent;          /* the first so many dimensions of the first input and of the result
+                                 number rows, each of which depends on itself alone */
+    bool causal; /* along the last of these dimensions a row may depend on earlier ones */
+    bool shapes; /* also other shapes of the first input, in random directions */
     ng_tensor *const *inputs; /* float64; int64 inputs are not checked */
     int n_inputs;             /* how many */
 } ng_check_options;
@@ -82,8 +96,10 @@ typedef struct {
 typedef struct {
     bool passed;         /* nothing was wrong, and something was compared */
     int order;           /* how far it went: 1, not 2, if first derivatives were wrong */
-    ng_check_mode mode;  /* as checked */
-    int64_t compared;    /* how many derivatives, of both orders together */
+    ng_check_mode mode;  /* of the worst derivative: whether worst_index is an element */
+    int shapes;          /* .shapes: how many others were checked; those that the function refuses
+                            (NG_ESHAPE, NG_EVALUE) are left out */
+    int64_t compared;    /* how many derivatives, of all orders together */
     int64_t failed;      /* how many of them are wrong */
     int64_t kinks;       /* how many of them are at a kink: the slopes on both sides differ, and the
                             analytic one is between them. A kink is no failure, but an input that
@@ -114,6 +130,7 @@ typedef struct {
  *   - if a derivative is wrong, or an input has no gradient;
  *   - if the gradient of an input differs when it is taken alone, recorded, or added to an earlier
  *     one (ng_slot's `accumulate`);
+ *   - if the gradient is not linear in the cotangent, as where it is clipped;
  *   - if the function fails, gives NaN, or gives other bits in a second run;
  *   - if there is nothing to compare, or a setting is out of range. */
 #define ng_check_function(call, ...) ng_check_function_with(call, NG_CHECKED(__VA_ARGS__))

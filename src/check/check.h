@@ -3,9 +3,10 @@
  * Method
  *
  *   What is differentiated is one number, s = sum_j w_j F_j(leaves). At order 1 F is the function's
- *   output and w a random cotangent u. At each further order F is the list of gradients of the s
- *   below it, and w another random cotangent. Random weights matter: the plain sum of a normalized
- *   row is constant and would test nothing.
+ *   output and w a random cotangent u. At each further order, up to the fourth, F is the list of
+ *   gradients of the s below it, and w another random cotangent. Random weights matter: the plain
+ *   sum of a normalized row is constant and would test nothing. From the third order on directions
+ *   move, not elements.
  *
  *   The numeric derivative (richardson.c) comes from central differences in double,
  *
@@ -31,8 +32,9 @@
  *   values (tape/replay.h). detached.c finds those detached values that the result depends on.
  *
  *   Besides (repeat.c): the same bits when run again and when nothing is recorded; each gradient
- *   the same when it is asked for alone and added to another one, and when it is recorded. check.c
- *   has all passes as a table.
+ *   the same when it is asked for alone and added to another one, and when it is recorded; and
+ *   linear in the cotangent. rows.c computes rows alone, shapes.c checks other shapes. check.c has
+ *   all passes as a table.
  *
  * What it guarantees
  *
@@ -56,6 +58,9 @@
 #include <string.h>
 
 /* ---- Thresholds ------------------------------------------------------------------------------ */
+
+/* From this order on directions move, not single elements. */
+#define CHECK_IN_DIRECTIONS 3
 
 /* Steps: the first, relative to L; how many; powers of h^2 that are extrapolated. More steps reach
  * below rounding, more powers amplify it. Finite differences of less than TINY are lost beside
@@ -91,6 +96,13 @@
  * own largest element, and of all gradients, beside which the sums of a small one are rounded. */
 #define CHECK_SAME 1e-9
 #define CHECK_SAME_OF_ALL 1e-13
+
+/* Numbers that the cotangent is multiplied by: a gradient that is clipped, or 0 where it is small,
+ * does not follow. */
+#define CHECK_MULTIPLES                                                                            \
+    {                                                                                              \
+        -0x1p10, 0x1p-40                                                                           \
+    }
 
 /* A kink: the gap between the slopes of the two sides is above rounding by KINK, at a jump, where
  * it grows as rounding does, by JUMP. The gap falls by half as the step does where there is none;
@@ -138,6 +150,7 @@ typedef struct {
     ng_listener listener; /* first */
     ng_check_call *call;
     void *context;
+    ng_module *module; /* NULL: a function is checked */
     const ng_check_options *options;
     ng_check_report *report; /* gets the reason if a function below returns false */
     int orders, order;       /* how many are checked; the present one, from 1 */
@@ -148,13 +161,14 @@ typedef struct {
     int n_leaves, n_tensors;
 
     ng_tape *tape;
+    ng_tensor *like;                       /* has the shape that f's result must have; or NULL */
+    bool refused;                          /* the first run failed with NG_ESHAPE or NG_EVALUE */
     bool swept;                            /* a gradient was taken since f began */
     bool nested;                           /* f takes a gradient itself */
     bool lost;                             /* f takes a gradient that is not recorded */
     const ng_op *own_op;                   /* the first op of the user's own in f, or NULL */
-    ng_tensor *cotangent;                  /* u */
     ng_tensor **targets, **gradients;      /* per leaf: itself, its gradient */
-    ng_tensor **cotangents;                /* per leaf, of order 2; then of order 3... */
+    ng_tensor **cotangents;                /* of the result; then for each order one per leaf */
     int64_t n_gradient, n_values;          /* numbers in all leaves; in F */
     double *weights, *base, *plus, *minus; /* w, and F at three points */
     double *analytic;                      /* d (sum w F) / d leaves */
@@ -166,6 +180,10 @@ typedef struct {
 bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
                      const ng_check_options *options, int more, ng_check_report *report);
 void ng_subject_close(ng_subject *subject);
+
+/* The same for a module, whose parameters and buffers become tensors that it reads. */
+bool ng_module_open(ng_subject *subject, ng_module *module, const ng_check_options *options,
+                    ng_check_report *report);
 
 /* Adds a tensor that the call reads besides its arguments; its owner keeps it. Buffers are last. */
 bool ng_subject_add(ng_subject *subject, const char *name, ng_tensor *tensor, bool buffer);
@@ -179,12 +197,17 @@ ng_tensor *ng_subject_run(ng_subject *subject);
 /* F, and the gradient unless that is NULL, at the point where the leaves are now. */
 bool ng_subject_evaluate(ng_subject *subject, double *values, double *gradient);
 
+/* The cotangents that F is weighted with, and how many tensors F consists of. */
+ng_tensor **ng_subject_cotangents(const ng_subject *subject, int *count);
+
 static inline void ng_check_load(const ng_tensor *x, double *values)
 {
     if (x->size > 0) memcpy(values, x->data, (size_t)x->size * sizeof *values);
 }
 
-/* What the gradient of an order is called: "the second gradient". F is that of the order below. */
+/* "second". What the gradient of an order is called: "the second gradient"; F is that of the order
+ * below. */
+const char *ng_check_ordinal(int order);
 const char *ng_check_what(int order);
 
 /* ---- The passes ------------------------------------------------------------------------------
@@ -195,6 +218,8 @@ bool ng_check_repeats(ng_subject *subject);
 bool ng_check_unrecorded(ng_subject *subject);
 bool ng_check_gradient_repeats(ng_subject *subject);
 bool ng_check_recorded(ng_subject *subject);
+bool ng_check_linear(ng_subject *subject);
+bool ng_check_independent(ng_subject *subject);
 bool ng_check_derivatives(ng_subject *subject);
 
 /* At order 1 each leaf's gradient is asked for alone and added to another, at order 2 alone and
@@ -256,9 +281,10 @@ typedef enum {
     NG_CHECK_COTANGENTS = 1,
     NG_CHECK_DIRECTIONS,
     NG_CHECK_PARAMETERS,
-    NG_CHECK_SECOND_COTANGENTS = 5, /* 4: inputs that tests/cases/ draws */
-    NG_CHECK_DISPLACEMENTS
+    NG_CHECK_DISPLACEMENTS = 6, /* 4: inputs that tests/cases/ draws */
+    NG_CHECK_SHAPES
 } ng_check_stream;
+#define NG_CHECK_COTANGENTS_OF(order) ((ng_check_stream)(NG_CHECK_COTANGENTS + 4 * ((order)-1)))
 static inline ng_rng ng_check_rng(uint64_t seed, ng_check_stream stream)
 {
     return ng_rng_seeded((seed + 1) * 0x9e3779b97f4a7c15 + (uint64_t)stream * 0xd1b54a32d192ed03);
@@ -274,12 +300,27 @@ typedef struct {
 /* A report that says what is wrong with the options, or nothing yet. */
 ng_check_report ng_check_report_new(const ng_check_options *options);
 
-/* Checks an open subject. Failures on the way are in the report and not on record, except a lack of
- * memory. */
-void ng_check_subject(ng_subject *subject);
+/* What is checked: a function or a module. */
+typedef struct {
+    ng_check_call *call;
+    ng_module *module;
+} ng_checked;
+
+/* The check, with accepted options: of the given inputs, and then of other shapes. */
+ng_check_report ng_check(const ng_checked *what, const ng_check_options *options);
+
+/* Of these inputs alone. `refused`: the first run failed with NG_ESHAPE or NG_EVALUE. */
+ng_check_report ng_check_once(const ng_checked *what, const ng_check_options *options,
+                              bool *refused);
+
+/* Of other shapes of the first input, after the given one has passed. */
+void ng_check_shapes(const ng_checked *what, ng_check_options options, ng_check_report *report);
 
 /* Says in the report why the check has not passed, unless that was said already; false. */
 bool ng_check_say(ng_check_report *report, const char *format, ...) NG_PRINTF(2, 3);
+
+/* Puts "row 3 alone: " before the message. */
+void ng_check_place(ng_check_report *report, const char *place);
 
 /* The number for a message: a NaN without a sign, which the C library would print. */
 static inline double ng_check_printable(double x) { return isnan(x) ? (double)NAN : x; }

@@ -251,9 +251,10 @@ void ng_check_explain(const ng_subject *subject)
 {
     ng_check_report *report = subject->report;
     const ng_op *op = subject->own_op;
-    if (report->order == 2 && op && !op->gradient && !op->definition)
-        hint(report, "order 2 needs a .gradient of %.40s, made of ops, or a .definition", op->name);
-    else if (report->order == 2 && op && op->gradient && strcmp(report->hint, hint_zero) == 0)
+    if (report->order > 1 && op && !op->gradient && !op->definition)
+        hint(report, "order %d needs a .gradient of %.40s, made of ops, or a .definition",
+             report->order, op->name);
+    else if (report->order > 1 && op && op->gradient && strcmp(report->hint, hint_zero) == 0)
         hint(report, "%s: the .gradient of %.40s is not made of recorded ops", hint_zero, op->name);
     else if (subject->lost)
         hint(report,

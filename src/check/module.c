@@ -19,19 +19,14 @@ static void randomise(ng_tensor *x, ng_rng *rng)
         ng_tensor_store(x, i, zeros ? 0.5 * ng_rng_normal(rng) : 0.5 + ng_rng_uniform(rng));
 }
 
-/* A module, and the names of its inputs. */
-typedef struct {
-    ng_module *module;
-    const char *const *names;
-    int n_inputs;
-} module_call;
-
+/* The context is the subject, whose context is the module. */
 static ng_tensor *check_forward(ng_tape *tape, ng_tensor *const *inputs, void *context)
 {
-    const module_call *call = context;
+    const ng_subject *subject = context;
+    const ng_check_options *options = subject->options;
     ng_inputs in = {.x = inputs[0]};
-    for (int i = 1; i < call->n_inputs; i++) *ng_input_named(&in, call->names[i]) = inputs[i];
-    return ng_forward_with(call->module, tape, in);
+    for (int i = 1; i < options->n_inputs; i++) *ng_input_named(&in, options->names[i]) = inputs[i];
+    return ng_forward_with(subject->module, tape, in);
 }
 
 static bool module_tensor(ng_module *module, bool buffer, int index, ng_named_tensor *named)
@@ -50,19 +45,19 @@ static bool module_add(ng_subject *subject, const ng_named_tensor *named, bool b
     return ng_subject_add(subject, named->name, x, buffer);
 }
 
-static bool module_open(ng_subject *subject, module_call *call, const ng_check_options *options,
-                        ng_check_report *report)
+bool ng_module_open(ng_subject *subject, ng_module *module, const ng_check_options *options,
+                    ng_check_report *report)
 {
-    ng_module *module = call->module;
     ng_rng rng = ng_check_rng(options->seed, NG_CHECK_PARAMETERS);
     ng_named_tensor named;
     int count = 0;
     for (int buffer = 0; buffer < 2; buffer++)
         for (int i = 0; module_tensor(module, buffer, i, &named); i++) count++;
-    if (!ng_subject_open(subject, check_forward, call, options, count, report)) return false;
+    if (!ng_subject_open(subject, check_forward, subject, options, count, report)) return false;
+    subject->module = module;
     for (int buffer = 0; buffer < 2; buffer++)
         for (int i = 0; module_tensor(module, buffer, i, &named); i++)
-            if (!module_add(subject, &named, buffer, &rng)) return false;
+            if (!module_add(subject, &named, buffer, &rng)) return ng_check_stop(report);
     return true;
 }
 
@@ -101,12 +96,5 @@ ng_check_report ng_check_module_with(ng_module *module, ng_check_options options
         ng_check_say(&report, "there is a .context, which no function of a module is handed");
         return report;
     }
-    module_call call = {module, options.names, options.n_inputs};
-    ng_subject subject = {0};
-    if (module_open(&subject, &call, &options, &report))
-        ng_check_subject(&subject);
-    else
-        ng_check_stop(&report);
-    ng_subject_close(&subject);
-    return report;
+    return ng_check(&(ng_checked){.module = module}, &options);
 }

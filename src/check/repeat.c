@@ -93,7 +93,8 @@ static bool gradient_alone(ng_subject *subject, int i, const double *before, boo
     if (!y) return ng_check_stop(subject->report);
     for (int64_t e = 0; use && e < use->size; e++)
         ng_tensor_store(use, e, before[leaf->offset + e]);
-    ng_tensor *const outputs[] = {y, leaf->tensor}, *const cotangents[] = {subject->cotangent, use};
+    ng_tensor *const outputs[] = {y, leaf->tensor}, *const cotangents[] = {subject->cotangents[0],
+                                                                           use};
     if (ng_gradients(subject->tape, outputs, added ? 2 : 1, &subject->targets[i], 1,
                      &subject->gradients[i], .cotangents = cotangents, .record = !added) != NG_OK)
         return ng_check_say(subject->report, "no gradient of %s alone: %s", leaf->name,
@@ -131,4 +132,34 @@ bool ng_check_recorded(ng_subject *subject)
     for (int i = 0; i < subject->n_leaves; i++)
         if (!same_gradient(subject, i, subject->first, subject->base, how)) return false;
     return true;
+}
+
+/* ---- Linear in the cotangent ----------------------------------------------------------------- */
+
+static void scale_cotangents(const ng_subject *subject, double factor)
+{
+    int count;
+    ng_tensor **cotangents = ng_subject_cotangents(subject, &count);
+    for (int i = 0; i < count; i++)
+        for (int64_t e = 0; e < cotangents[i]->size; e++)
+            ng_tensor_store(cotangents[i], e, factor * ng_tensor_load(cotangents[i], e));
+}
+
+/* Products with a power of two are exact, so that the gradients have the same bits. */
+bool ng_check_linear(ng_subject *subject)
+{
+    static const double multiples[] = CHECK_MULTIPLES;
+    bool ok = true;
+    for (size_t k = 0; k < sizeof multiples / sizeof *multiples && ok; k++) {
+        char how[96];
+        scale_cotangents(subject, multiples[k]);
+        ok = ng_subject_evaluate(subject, subject->plus, subject->other);
+        scale_cotangents(subject, 1 / multiples[k]);
+        for (int64_t e = 0; e < subject->n_gradient; e++) subject->other[e] /= multiples[k];
+        snprintf(how, sizeof how, "where the cotangent is %.3g times as large: it is not linear",
+                 multiples[k]);
+        for (int i = 0; i < subject->n_leaves && ok; i++)
+            ok = same_gradient(subject, i, subject->analytic, subject->other, how);
+    }
+    return ok;
 }

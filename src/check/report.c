@@ -14,6 +14,13 @@ bool ng_check_say(ng_check_report *report, const char *format, ...)
     return false;
 }
 
+void ng_check_place(ng_check_report *report, const char *place)
+{
+    char message[sizeof report->message];
+    snprintf(message, sizeof message, "%.80s: %.170s", place, report->message);
+    memcpy(report->message, message, sizeof message);
+}
+
 const char *ng_check_reason(void)
 {
     return ng_failed() ? ng_error_text() : "NULL was returned without an error";
@@ -75,6 +82,7 @@ void ng_check_print(FILE *stream, const char *name, const ng_check_report *repor
     if (!ng_given("ng_check_print", "stream", stream) ||
         !ng_given("ng_check_print", "report", report))
         return;
+    static const char *const orders[] = {"1", "1, 2", "1-3", "1-4"};
     const locale_t locale = ng_c_locale_begin();
     const bool zero = report->analytic == 0; /* then the absolute error */
     char error[24] = "", place[96] = "";
@@ -85,8 +93,8 @@ void ng_check_print(FILE *stream, const char *name, const ng_check_report *repor
         snprintf(place, sizeof place,
                  report->mode == NG_CHECK_ELEMENTS ? "%s[%lld]" : "%s, direction %lld",
                  report->worst_name, (long long)report->worst_index);
-    fprintf(stream, "%-46s %5s %8lld  %9s  %-22s ", name ? name : "",
-            report->order == 2 ? "1, 2" : "1", (long long)report->compared, error, place);
+    fprintf(stream, "%-46s %5s %8lld  %9s  %-22s ", name ? name : "", orders[report->order - 1],
+            (long long)report->compared, error, place);
     print_verdict(stream, report);
     fputc('\n', stream);
     if (!report->passed)

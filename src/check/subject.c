@@ -1,5 +1,6 @@
 /* The function that is checked: its values and analytic gradients at the present point. */
 #include "check/check.h"
+#include "core/error.h"
 #include "tape/tape.h"
 #include <math.h>
 #include <string.h>
@@ -98,9 +99,21 @@ bool ng_subject_open(ng_subject *subject, ng_check_call *call, void *context,
     return true;
 }
 
+/* The cotangents of an order: that of the result, then n_leaves for each further order. */
+static ng_tensor **cotangents_of(const ng_subject *subject, int order)
+{
+    return subject->cotangents + (order > 1 ? 1 + (order - 2) * subject->n_leaves : 0);
+}
+
+ng_tensor **ng_subject_cotangents(const ng_subject *subject, int *count)
+{
+    *count = subject->order > 1 ? subject->n_leaves : 1;
+    return cotangents_of(subject, subject->order);
+}
+
 void ng_subject_close(ng_subject *subject)
 {
-    for (int i = 0; i < (subject->orders - 1) * subject->n_leaves && subject->cotangents; i++)
+    for (int i = 0; subject->cotangents && i < 1 + (subject->orders - 1) * subject->n_leaves; i++)
         ng_tensor_free(subject->cotangents[i]);
     for (int i = subject->n_tensors - 1; i >= 0; i--) {
         ng_swap_back(&subject->leaves[i].swapped);
@@ -109,24 +122,31 @@ void ng_subject_close(ng_subject *subject)
     for (int i = 0; i < subject->n_arguments; i++)
         if (subject->arguments[i] != subject->options->inputs[i])
             ng_tensor_free(subject->arguments[i]);
-    ng_tensor_free(subject->cotangent);
     ng_tape_free(subject->tape);
     ng_free(subject->arguments), ng_free(subject->leaves);
     ng_free(subject->targets), ng_free(subject->weights);
     *subject = (ng_subject){0};
 }
 
-/* The lists of tensors are one piece of memory, and so are those of numbers. */
-static bool subject_reserve(ng_subject *subject)
+/* The lists of tensors are one piece of memory. */
+static bool subject_reserve_lists(ng_subject *subject)
 {
-    const int64_t n = subject->n_leaves, m = subject->n_gradient;
-    const int64_t values = subject->cotangent->size, orders = subject->orders;
-    const int64_t most = orders > 1 && m > values ? m : values;
-    subject->targets = ng_calloc(subject_function, (1 + orders) * n + 1, sizeof *subject->targets);
-    subject->weights = ng_calloc(subject_function, 4 * most + 3 * m + 1, sizeof *subject->weights);
-    if (!subject->targets || !subject->weights) return false;
+    const int64_t n = subject->n_leaves;
+    subject->targets =
+        ng_calloc(subject_function, (1 + subject->orders) * n + 1, sizeof *subject->targets);
+    if (!subject->targets) return false;
     subject->gradients = subject->targets + n;
     subject->cotangents = subject->gradients + n;
+    for (int i = 0; i < n; i++) subject->targets[i] = subject->leaves[i].tensor;
+    return true;
+}
+
+/* So are those of numbers. */
+static bool subject_reserve_numbers(ng_subject *subject, int64_t values)
+{
+    const int64_t m = subject->n_gradient, most = m > values ? m : values;
+    subject->weights = ng_calloc(subject_function, 4 * most + 3 * m + 1, sizeof *subject->weights);
+    if (!subject->weights) return false;
     subject->base = subject->weights + most;
     subject->plus = subject->base + most;
     subject->minus = subject->plus + most;
@@ -160,6 +180,8 @@ ng_tensor *ng_subject_run(ng_subject *subject)
     if (!y) ng_fail_unrecorded(before, NG_ENULL, "NULL was returned without an error");
     subject->nested = subject->swept;
     subject->lost = subject->tape->unrecorded_gradients > 0;
+    const ng_status status = y ? NG_OK : ng_newest_status();
+    subject->refused = !subject->like && (status == NG_ESHAPE || status == NG_EVALUE);
     if (!y || (ng_failed() && ng_failures_ever() > before))
         ng_check_say(subject->report, "the function failed: %s", ng_check_reason());
     else if (ng_is_none(y))
@@ -167,19 +189,12 @@ ng_tensor *ng_subject_run(ng_subject *subject)
     else if (y->dtype != NG_F64)
         ng_check_say(subject->report, "the function's result is %s: float64 was expected",
                      ng_dtype_name(y->dtype));
-    else if (subject->cotangent && !ng_shape_equal(y->shape, subject->cotangent->shape))
-        ng_check_say(subject->report, "the function's result is %s, and was %s before",
-                     ng_shape_print(y->shape).text, ng_shape_print(subject->cotangent->shape).text);
+    else if (subject->like && !ng_shape_equal(y->shape, subject->like->shape))
+        ng_check_say(subject->report, "the function's result is %s, expected %s",
+                     ng_shape_print(y->shape).text, ng_shape_print(subject->like->shape).text);
     else
         return y;
     return NULL;
-}
-
-/* Copies the gradients of leaves, which have the leaves' shapes, to their places. */
-static void subject_gather(const ng_subject *subject, double *values)
-{
-    for (int i = 0; i < subject->n_leaves; i++)
-        ng_check_load(subject->gradients[i], values + subject->leaves[i].offset);
 }
 
 /* The first leaf that has no gradient by itself, for the message. */
@@ -188,43 +203,45 @@ static const char *leaf_without_gradient(ng_subject *subject, ng_tensor *y)
     for (int i = 0; i < subject->n_leaves; i++) {
         ng_tensor *gradient;
         if (ng_gradients(subject->tape, &y, 1, &subject->targets[i], 1, &gradient,
-                         .cotangents = &subject->cotangent) != NG_OK)
+                         .cotangents = subject->cotangents) != NG_OK)
             return subject->leaves[i].name;
     }
     return "the inputs";
 }
 
-/* The gradients of sum w F at an order. F is y, or the gradients of the order below, which are on
- * the tape; those of them that are constant add nothing. */
-static bool differentiate(ng_subject *subject, ng_tensor *y, int order, bool record)
+/* The gradients of sum w F at an order. Those parts of F that are constant add nothing, but each
+ * leaf must have a gradient of the result. */
+static bool differentiate(ng_subject *subject, ng_tensor *const *f, int order, bool record)
 {
     const int n = subject->n_leaves;
-    const bool first = order == 1;
-    if (ng_gradients(subject->tape, first ? &y : subject->gradients, first ? 1 : n,
-                     subject->targets, n, subject->gradients,
-                     .cotangents =
-                         first ? &subject->cotangent : subject->cotangents + (order - 2) * n,
-                     .record = record, .allow_unused = !first) == NG_OK)
+    if (ng_gradients(subject->tape, f, order == 1 ? 1 : n, subject->targets, n, subject->gradients,
+                     .cotangents = cotangents_of(subject, order), .record = record,
+                     .allow_unused = order > 1) == NG_OK)
         return true;
-    return first ? ng_check_say(subject->report, "no gradient of %s: %s",
-                                leaf_without_gradient(subject, y), ng_check_reason())
-                 : ng_check_say(subject->report, "no second gradient: %s", ng_check_reason());
+    if (order > 1)
+        return ng_check_say(subject->report, "no %s gradient: %s", ng_check_ordinal(order),
+                            ng_check_reason());
+    const char *leaf = leaf_without_gradient(subject, f[0]);
+    return ng_check_say(subject->report, "no gradient of %s: %s", leaf, ng_check_reason());
 }
 
-/* Recorded without a gradient too: f may take a gradient itself. */
+static void gather_values(ng_tensor *const *tensors, int count, double *values)
+{
+    for (int i = 0; i < count; values += tensors[i++]->size) ng_check_load(tensors[i], values);
+}
+
+/* F is the result, and at each further order the gradients of the order below, recorded. It is
+ * recorded without a gradient too: f may take a gradient itself. */
 static bool evaluate_on_tape(ng_subject *subject, double *values, double *gradient)
 {
-    ng_tensor *y = ng_subject_run(subject);
+    ng_tensor *y = ng_subject_run(subject), *const *f = &y;
     if (!y) return false;
-    for (int order = 1; order < subject->order; order++)
-        if (!differentiate(subject, y, order, true)) return false;
-    if (subject->order == 1)
-        ng_check_load(y, values);
-    else
-        subject_gather(subject, values);
+    for (int order = 1; order < subject->order; order++, f = subject->gradients)
+        if (!differentiate(subject, f, order, true)) return false;
+    gather_values(f, subject->order == 1 ? 1 : subject->n_leaves, values);
     if (!gradient) return true;
-    if (!differentiate(subject, y, subject->order, false)) return false;
-    subject_gather(subject, gradient);
+    if (!differentiate(subject, f, subject->order, false)) return false;
+    gather_values(subject->gradients, subject->n_leaves, gradient);
     return true;
 }
 
@@ -237,55 +254,59 @@ bool ng_subject_evaluate(ng_subject *subject, double *values, double *gradient)
 
 /* ---- Begin ----------------------------------------------------------------------------------- */
 
-/* Learns the result's shape and draws its cotangent. */
-static bool subject_probe(ng_subject *subject)
+const char *ng_check_ordinal(int order)
 {
-    ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_COTANGENTS);
-    ng_tensor *y = ng_subject_run(subject);
-    if (y) subject->cotangent = ng_normal_new(NG_F64, y->shape, 0, 1, &rng);
-    ng_tape_reset(subject->tape);
-    return subject->cotangent || (y && ng_check_stop(subject->report));
+    static const char *const ordinals[] = {"", "first", "second", "third", "fourth"};
+    return ordinals[order];
 }
 
+const char *ng_check_what(int order)
+{
+    static const char *const names[] = {"the result", "the gradient", "the second gradient",
+                                        "the third gradient", "the fourth gradient"};
+    return names[order];
+}
+
+/* Draws cotangents of the present order, for the tensors that F consists of: the weights. */
+static bool draw_cotangents(ng_subject *subject, ng_tensor *const *f, int count)
+{
+    ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_COTANGENTS_OF(subject->order));
+    ng_tensor **cotangents = cotangents_of(subject, subject->order);
+    subject->n_values = 0;
+    for (int i = 0; i < count; i++) {
+        cotangents[i] = ng_normal_new(NG_F64, f[i]->shape, 0, 1, &rng);
+        if (!cotangents[i]) return ng_check_stop(subject->report);
+        subject->n_values += f[i]->size;
+    }
+    gather_values(cotangents, count, subject->weights);
+    return true;
+}
+
+/* Begins order 1: runs f to learn the result's shape. */
 static bool subject_start(ng_subject *subject)
 {
     if (subject->n_leaves == 0)
         return ng_check_say(subject->report, "there is nothing to differentiate: no float64 input");
     subject->tape = ng_tape_new();
-    if (!subject->tape) return ng_check_stop(subject->report);
+    if (!subject->tape || !subject_reserve_lists(subject)) return ng_check_stop(subject->report);
     subject->listener = (ng_listener){.recorded = subject_recorded, .swept = subject_swept};
     ng_tape_listen(subject->tape, &subject->listener);
     ng_tape_seed(subject->tape, subject->options->seed);
     ng_tape_set_mode(subject->tape, NG_TAPE_REMEMBER);
-    if (!subject_probe(subject)) return false;
-    if (!subject_reserve(subject)) return ng_check_stop(subject->report);
-    subject->n_values = subject->cotangent->size;
-    ng_check_load(subject->cotangent, subject->weights);
-    for (int i = 0; i < subject->n_leaves; i++) subject->targets[i] = subject->leaves[i].tensor;
-    return true;
+    ng_tensor *y = ng_subject_run(subject);
+    if (!y) return false;
+    const bool ok = subject_reserve_numbers(subject, y->size) ? draw_cotangents(subject, &y, 1)
+                                                              : ng_check_stop(subject->report);
+    subject->like = subject->cotangents[0];
+    ng_tape_reset(subject->tape);
+    return ok;
 }
 
-/* F becomes the gradient of the order below; its cotangents, leaf by leaf, are the weights. */
+/* Begins an order above 1: F is now the gradient of the order below. */
 static bool subject_raise(ng_subject *subject)
 {
-    const int64_t n = subject->n_gradient;
-    ng_tensor **cotangents = subject->cotangents + (subject->order - 2) * subject->n_leaves;
-    ng_rng rng = ng_check_rng(subject->options->seed, NG_CHECK_SECOND_COTANGENTS);
-    subject->n_values = n;
-    memcpy(subject->first, subject->analytic, (size_t)n * sizeof *subject->first);
-    for (int i = 0; i < subject->n_leaves; i++) {
-        const ng_check_leaf *leaf = &subject->leaves[i];
-        cotangents[i] = ng_normal_new(NG_F64, leaf->tensor->shape, 0, 1, &rng);
-        if (!cotangents[i]) return ng_check_stop(subject->report);
-        ng_check_load(cotangents[i], subject->weights + leaf->offset);
-    }
-    return true;
-}
-
-const char *ng_check_what(int order)
-{
-    static const char *const names[] = {"the result", "the gradient", "the second gradient"};
-    return names[order];
+    memcpy(subject->first, subject->analytic, (size_t)subject->n_gradient * sizeof(double));
+    return draw_cotangents(subject, subject->targets, subject->n_leaves);
 }
 
 bool ng_subject_begin(ng_subject *subject, int order)

@@ -27,6 +27,14 @@ const gradient_case *layer_case(int index)
     return found ? found : case_in(norms_lists, &index);
 }
 
+bool case_is_norm(const gradient_case *spec)
+{
+    for (int i = 0; i < 2; i++)
+        for (const case_list *list = i ? norms_lists : norm_ops_lists; list->cases; list++)
+            if (spec >= list->cases && spec < list->cases + list->count) return true;
+    return false;
+}
+
 int case_count(const gradient_case *case_at(int index))
 {
     int count = 0;

@@ -22,6 +22,7 @@ typedef struct {
     ng_check_call *call;        /* an op; or */
     ng_module *(*module)(void); /* a layer; the names of inputs are ng_forward's */
     bool eval;                  /* the layer's mode */
+    bool batch;                 /* a sample's result depends on the others, or on its place */
     bool broadcasts;            /* two operands: also tried with each of case_broadcast's shapes */
     case_input inputs[CASE_INPUTS]; /* up to the first without a name */
 } gradient_case;
@@ -29,6 +30,8 @@ typedef struct {
 /* One case after the other, from 0; NULL past the last. */
 const gradient_case *op_case(int index);
 const gradient_case *layer_case(int index);
+/* Whether it is of a norm. */
+bool case_is_norm(const gradient_case *spec);
 /* How many there are: case_count(op_case). */
 int case_count(const gradient_case *case_at(int index));
 

@@ -13,8 +13,8 @@ MODULE(layer_case_residual_convolution,
 
 static const gradient_case sequential_cases[] = {
     LAYER("Sequential", layer_case_sequential, ANY("x", 3, 4)),
-    LAYER("Sequential (residual convolution)", layer_case_residual_convolution,
-          ANY("x", 2, 2, 3, 3)),
+    BATCH_LAYER("Sequential (residual convolution)", layer_case_residual_convolution,
+                ANY("x", 2, 2, 3, 3)),
 };
 
 /* ---- residual ------------------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ static const gradient_case activations_cases[] = {
 MODULE(layer_case_dropout, ng_dropout_new(0.3))
 
 static const gradient_case dropout_cases[] = {
-    LAYER("Dropout", layer_case_dropout, ANY("x", 3, 4)),
+    BATCH_LAYER("Dropout", layer_case_dropout, ANY("x", 3, 4)),
     LAYER_EVAL("Dropout (eval)", layer_case_dropout, ANY("x", 3, 4)),
 };
 
@@ -142,7 +142,7 @@ MODULE(layer_case_attention_cross_shared,
 static const gradient_case attention_cases[] = {
     LAYER("MultiHeadAttention", layer_case_attention, ANY("x", 2, 3, 4)),
     LAYER("MultiHeadAttention (causal, rotary)", layer_case_attention_causal, ANY("x", 2, 3, 4)),
-    LAYER("MultiHeadAttention (dropout)", layer_case_attention_dropout, ANY("x", 2, 3, 4)),
+    BATCH_LAYER("MultiHeadAttention (dropout)", layer_case_attention_dropout, ANY("x", 2, 3, 4)),
     LAYER_EVAL("MultiHeadAttention (dropout, eval)", layer_case_attention_dropout,
                ANY("x", 2, 3, 4)),
     LAYER("MultiHeadAttention (QK-RMSNorm, causal, rotary)", layer_case_attention_qk_norm,
@@ -202,14 +202,14 @@ MODULE(layer_case_transformer_mix, PLACED(2, NG_NORM_MIX, .post_share = 0.5))
 
 static const gradient_case transformer_cases[] = {
     LAYER("TransformerBlock (pre)", layer_case_block_pre, ANY("x", 2, 3, 4)),
-    LAYER("TransformerBlock (post)", layer_case_block_post, ANY("x", 2, 3, 4)),
+    BATCH_LAYER("TransformerBlock (post)", layer_case_block_post, ANY("x", 2, 3, 4)),
     LAYER("TransformerBlock (Peri-LN)", layer_case_block_peri, ANY("x", 2, 3, 4)),
     LAYER("TransformerBlock (DeepNorm)", layer_case_block_deep, ANY("x", 2, 3, 4)),
     LAYER("TransformerBlock (HybridNorm)", layer_case_block_hybrid, ANY("x", 2, 3, 6)),
-    LAYER("TransformerBlock (ResiDual)", layer_case_block_dual, ANY("x", 2, 3, 8)),
+    BATCH_LAYER("TransformerBlock (ResiDual)", layer_case_block_dual, ANY("x", 2, 3, 8)),
     LAYER("TransformerBlock (LayerNorm scaling)", layer_case_block_scaled, ANY("x", 2, 3, 4)),
     LAYER("TransformerBlock (Derf)", layer_case_block_derf, ANY("x", 2, 3, 4)),
-    LAYER("TransformerBlock (BatchNorm)", layer_case_block_batch, ANY("x", 2, 3, 4)),
+    BATCH_LAYER("TransformerBlock (BatchNorm)", layer_case_block_batch, ANY("x", 2, 3, 4)),
     LAYER("TransformerBlock (no norm)", layer_case_block_no_norm, ANY("x", 2, 2, 4)),
     LAYER("Transformer", layer_case_transformer, INDEX("ids", 5, 2, 3)),
     LAYER("Transformer (Peri-LN)", layer_case_transformer_peri, INDEX("ids", 5, 2, 3)),
@@ -240,7 +240,7 @@ MODULE(layer_case_lstm_rms, ng_lstm_new(2, 3, .norm = ng_norm_rms))
 static const gradient_case recurrent_cases[] = {
     LAYER("RNN (relu, no bias)", layer_case_rnn, ANY("x", 2, 3, 2)),
     LAYER("GRU (two layers, both directions)", layer_case_gru, ANY("x", 2, 3, 2)),
-    LAYER("LSTM (two layers, dropout)", layer_case_lstm, ANY("x", 2, 3, 2)),
+    BATCH_LAYER("LSTM (two layers, dropout)", layer_case_lstm, ANY("x", 2, 3, 2)),
     LAYER("LSTM (both directions, lengths)", layer_case_lstm_lengths, ANY("x", 3, 3, 2),
           CASE_LENGTHS(3)),
     LAYER("RNN (LayerNorm)", layer_case_rnn_norm, ANY("x", 2, 3, 2)),

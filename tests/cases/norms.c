@@ -98,25 +98,28 @@ MODULE(case_batch_norm_masked_frozen, with_statistics(ng_batch_norm_new(3, .froz
 MODULE(case_batch_norm_conditional, with_statistics(ng_batch_norm_new(3, .condition = 2)))
 
 static const gradient_case batch_norm_cases[] = {
-    LAYER("BatchNorm", case_batch_norm, ANY("x", 5, 3)),
-    LAYER("BatchNorm (N, C, L)", case_batch_norm, ANY("x", 2, 3, 4)),
-    LAYER("BatchNorm (N, C, H, W)", case_batch_norm, ANY("x", 2, 3, 2, 2)),
-    LAYER("BatchNorm (N, C, D, H, W)", case_batch_norm, ANY("x", 2, 3, 1, 2, 2)),
-    LAYER("BatchNorm (cumulative)", case_batch_norm_cumulative, ANY("x", 5, 3)),
-    LAYER("BatchNorm (no affine)", case_batch_norm_no_affine, ANY("x", 5, 3)),
+    BATCH_LAYER("BatchNorm", case_batch_norm, ANY("x", 5, 3)),
+    BATCH_LAYER("BatchNorm (N, C, L)", case_batch_norm, ANY("x", 2, 3, 4)),
+    BATCH_LAYER("BatchNorm (N, C, H, W)", case_batch_norm, ANY("x", 2, 3, 2, 2)),
+    BATCH_LAYER("BatchNorm (N, C, D, H, W)", case_batch_norm, ANY("x", 2, 3, 1, 2, 2)),
+    BATCH_LAYER("BatchNorm (cumulative)", case_batch_norm_cumulative, ANY("x", 5, 3)),
+    BATCH_LAYER("BatchNorm (no affine)", case_batch_norm_no_affine, ANY("x", 5, 3)),
     LAYER_EVAL("BatchNorm (eval)", case_batch_norm_seen, ANY("x", 2, 3, 4)),
     LAYER("BatchNorm (frozen)", case_batch_norm_frozen, ANY("x", 5, 3)),
-    LAYER_EVAL("BatchNorm (eval, no running stats)", case_batch_norm_no_running_stats,
-               ANY("x", 5, 3)),
-    LAYER("BatchNorm (ghost)", case_batch_norm_ghost, ANY("x", 8, 3)),
-    LAYER("BatchNorm (ghost, a last sample)", case_batch_norm_ghost, ANY("x", 7, 3)),
-    LAYER("BatchNorm (masked)", case_batch_norm_masked, ANY("x", 7, 3), INDEX("mask", 2, 7)),
-    LAYER("BatchNorm (masked, N, C, L)", case_batch_norm_masked, ANY("x", 2, 3, 6),
-          INDEX("mask", 2, 2, 6)),
+    {.name = "BatchNorm (eval, no running stats)",
+     .module = case_batch_norm_no_running_stats,
+     .eval = true,
+     .batch = true,
+     .inputs = {ANY("x", 5, 3)}},
+    BATCH_LAYER("BatchNorm (ghost)", case_batch_norm_ghost, ANY("x", 8, 3)),
+    BATCH_LAYER("BatchNorm (ghost, a last sample)", case_batch_norm_ghost, ANY("x", 7, 3)),
+    BATCH_LAYER("BatchNorm (masked)", case_batch_norm_masked, ANY("x", 7, 3), INDEX("mask", 2, 7)),
+    BATCH_LAYER("BatchNorm (masked, N, C, L)", case_batch_norm_masked, ANY("x", 2, 3, 6),
+                INDEX("mask", 2, 2, 6)),
     LAYER("BatchNorm (masked, frozen, N, C, L)", case_batch_norm_masked_frozen, ANY("x", 2, 3, 4),
           INDEX("mask", 2, 2, 4)),
-    LAYER("BatchNorm (conditional)", case_batch_norm_conditional, ANY("x", 5, 3),
-          ANY("condition", 5, 2)),
+    BATCH_LAYER("BatchNorm (conditional)", case_batch_norm_conditional, ANY("x", 5, 3),
+                ANY("condition", 5, 2)),
     LAYER_EVAL("BatchNorm (conditional, eval, N, C, L)", case_batch_norm_conditional,
                ANY("x", 2, 3, 4), ANY("condition", 2, 2)),
 };
@@ -137,14 +140,15 @@ static ng_module *case_batch_renorm_seen(void)
 MODULE(case_batch_renorm_masked, ng_batch_renorm_new(3, .r_max = 1.3, .d_max = 0.4))
 
 static const gradient_case batch_renorm_cases[] = {
-    LAYER("BatchRenorm", case_batch_renorm, ANY("x", 5, 3)),
-    LAYER("BatchRenorm (N, C, H, W)", case_batch_renorm, ANY("x", 2, 3, 2, 2)),
-    LAYER("BatchRenorm (warming up)", case_batch_renorm_warming_up, ANY("x", 5, 3)),
-    LAYER("BatchRenorm (no affine)", case_batch_renorm_no_affine, ANY("x", 2, 3, 4)),
+    BATCH_LAYER("BatchRenorm", case_batch_renorm, ANY("x", 5, 3)),
+    BATCH_LAYER("BatchRenorm (N, C, H, W)", case_batch_renorm, ANY("x", 2, 3, 2, 2)),
+    BATCH_LAYER("BatchRenorm (warming up)", case_batch_renorm_warming_up, ANY("x", 5, 3)),
+    BATCH_LAYER("BatchRenorm (no affine)", case_batch_renorm_no_affine, ANY("x", 2, 3, 4)),
     LAYER_EVAL("BatchRenorm (eval)", case_batch_renorm_seen, ANY("x", 2, 3, 4)),
-    LAYER("BatchRenorm (masked)", case_batch_renorm_masked, ANY("x", 7, 3), INDEX("mask", 2, 7)),
-    LAYER("BatchRenorm (masked, N, C, L)", case_batch_renorm_masked, ANY("x", 2, 3, 6),
-          INDEX("mask", 2, 2, 6)),
+    BATCH_LAYER("BatchRenorm (masked)", case_batch_renorm_masked, ANY("x", 7, 3),
+                INDEX("mask", 2, 7)),
+    BATCH_LAYER("BatchRenorm (masked, N, C, L)", case_batch_renorm_masked, ANY("x", 2, 3, 6),
+                INDEX("mask", 2, 2, 6)),
 };
 
 /* ---- group_norm ----------------------------------------------------------------------------- */
@@ -213,7 +217,7 @@ MODULE(case_evo_b0, ng_evo_norm_new(3))
 MODULE(case_evo_s0, ng_evo_norm_new(4, .groups = 2))
 
 static const gradient_case evo_norm_cases[] = {
-    LAYER("EvoNormB0", case_evo_b0, ANY("x", 2, 3, 2, 2)),
+    BATCH_LAYER("EvoNormB0", case_evo_b0, ANY("x", 2, 3, 2, 2)),
     LAYER_EVAL("EvoNormB0 (eval)", case_evo_b0, ANY("x", 2, 3, 4)),
     LAYER("EvoNormS0", case_evo_s0, ANY("x", 2, 4, 2, 2)),
 };

@@ -34,7 +34,8 @@ extern const case_list ops_lists[], norm_ops_lists[], fused_lists[], nn_lists[],
 #define MODULE(name, expression)                                                                   \
     static ng_module *name(void) { return expression; }
 
-/* Rows of the table: of an op, of a layer in training, of a layer in evaluation. */
+/* Rows of the table: of an op, of a layer in training, of one with .batch, of a layer in
+ * evaluation. */
 #define OP(label, function, ...)                                                                   \
     {                                                                                              \
         .name = label, .call = function, .inputs = { __VA_ARGS__ }                                 \
@@ -42,6 +43,10 @@ extern const case_list ops_lists[], norm_ops_lists[], fused_lists[], nn_lists[],
 #define LAYER(label, constructor, ...)                                                             \
     {                                                                                              \
         .name = label, .module = constructor, .inputs = { __VA_ARGS__ }                            \
+    }
+#define BATCH_LAYER(label, constructor, ...)                                                       \
+    {                                                                                              \
+        .name = label, .module = constructor, .batch = true, .inputs = { __VA_ARGS__ }             \
     }
 #define LAYER_EVAL(label, constructor, ...)                                                        \
     {                                                                                              \

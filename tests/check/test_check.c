@@ -914,12 +914,14 @@ START_TEST(options_without_meaning_are_refused)
     static const struct {
         ng_check_options options;
         const char *says;
-    } wrong[] = {{{.order = 3}, "order 3"},
+    } wrong[] = {{{.order = 5}, "order 5"},
                  {{.order = -1}, "order -1"},
                  {{.mode = (ng_check_mode)2}, "mode 2"},
                  {{.mode = (ng_check_mode)-1}, "mode -1"},
                  {{.directions = -2, .mode = NG_CHECK_FAST}, "-2 directions"},
                  {{.directions = 2}, "2 directions were asked for: elements have none"},
+                 {{.independent = -1}, "-1 dimensions of independent rows"},
+                 {{.causal = true}, ".causal is set: it needs .independent"},
                  {{.tolerance = -1e-9}, "tolerance is -1e-09"},
                  {{.tolerance = 1}, "tolerance is 1"},
                  {{.tolerance = (double)NAN}, "tolerance is nan"},
