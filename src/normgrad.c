@@ -9,7 +9,8 @@
  *
  *     -DNG_NO_IO       leaves out data sets, histories, files and figures
  *     -DNG_NO_SIMD     leaves out all kernels but those for any processor of the architecture
- *     -DNG_NO_THREADS  leaves out the thread pool: a kernel runs on the thread that calls it */
+ *     -DNG_NO_THREADS  leaves out threads: a kernel runs on the thread that calls it, and
+ *                      ng_group_run takes one rank */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

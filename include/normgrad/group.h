@@ -45,7 +45,8 @@ typedef struct ng_group ng_group;
  * Returns NG_OK if the program has returned NG_OK on every rank with no failure on record. Else it
  * records the failure of the lowest rank that has one, and returns its status.
  *
- * Each rank computes on as many threads as ng_set_threads says: with many ranks, set 1. */
+ * Each rank computes on as many threads as ng_set_threads says: with many ranks, set 1. A library
+ * without threads (NG_NO_THREADS) runs one rank, and refuses more with NG_EVALUE. */
 typedef ng_status ng_group_program(ng_group *group, void *with);
 NG_API NG_MUST_CHECK ng_status ng_group_run(ng_group_program *program, void *with, int ranks);
 

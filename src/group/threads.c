@@ -2,8 +2,9 @@
  * for it, and waits until all have copied. */
 #include "core/alloc.h"
 #include "group/collective.h"
-#include <pthread.h>
 #include <string.h>
+#ifndef NG_NO_THREADS
+#include <pthread.h>
 
 /* The ranks of one run. */
 typedef struct {
@@ -88,11 +89,8 @@ static void *run_rank(void *argument)
     return NULL;
 }
 
-ng_status ng_group_run(ng_group_program *program, void *with, int ranks)
+static ng_status run_ranks(const char *function, ng_group_program *program, void *with, int ranks)
 {
-    static const char function[] = "ng_group_run";
-    if (!ng_given(function, "program", program)) return ng_newest_status();
-    if (ranks < 1) return ng_fail(NG_EVALUE, "%s: %d ranks, expected 1 or more", function, ranks);
     rank_thread *list = ng_calloc(function, ranks, sizeof *list);
     if (!list) return NG_ENOMEM;
     meeting m = {.program = program, .with = with, .size = ranks, .ranks = list};
@@ -114,4 +112,31 @@ ng_status ng_group_run(ng_group_program *program, void *with, int ranks)
     pthread_cond_destroy(&m.changed), pthread_mutex_destroy(&m.lock);
     ng_free(list);
     return status;
+}
+
+#else /* one rank, on the thread that calls */
+
+static ng_status run_ranks(const char *function, ng_group_program *program, void *with, int ranks)
+{
+    if (ranks > 1)
+        return ng_fail(NG_EVALUE, "%s: %d ranks, expected 1 without threads (NG_NO_THREADS)",
+                       function, ranks);
+    ng_group *group = ng_group_alone_new();
+    if (!group) return ng_newest_status();
+    const ng_status status = program(group, with);
+    ng_group_free(group);
+    if (status != NG_OK)
+        ng_fail_unrecorded(0, status, "%s: the program returned %s", function,
+                           ng_status_name(status));
+    return status;
+}
+
+#endif
+
+ng_status ng_group_run(ng_group_program *program, void *with, int ranks)
+{
+    static const char function[] = "ng_group_run";
+    if (!ng_given(function, "program", program)) return ng_newest_status();
+    if (ranks < 1) return ng_fail(NG_EVALUE, "%s: %d ranks, expected 1 or more", function, ranks);
+    return run_ranks(function, program, with, ranks);
 }
