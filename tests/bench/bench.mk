@@ -28,21 +28,20 @@ $(OUT)/tests/bench/engine_kann: tests/bench/engine_kann.c $(OUT)/tests/bench/eng
 $(OUT)/tests/bench/engine_onednn: $(OUT)/tests/bench/engine_onednn.o $(OUT)/tests/bench/engine.o
 	$(Q)$(link) $^ -ldnnl $(LDLIBS) -o $@
 
-# The programs of tests/bench/gradbench speak GradBench's protocol. PyTorch is measured where Python finds
-# it; PEERS adds others, such as the benchmark's own:
+# tests/bench/gradbench speaks GradBench's protocol. PyTorch is measured where Python finds it; PEERS adds
+# others, such as the benchmark's own:
 #     make gradbench PEERS="--tool 'manual=COMMAND'"
-EVALS  := $(filter-out %/gradbench,$(patsubst %.c,$(OUT)/%,$(sort $(wildcard tests/bench/gradbench/*.c))))
 PYTHON ?= /usr/bin/python3
+EVALS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/bench/gradbench/*.c)))
 tool = --tool '$(1)=$(2)'
 ## gradbench: GradBench's evals against PyTorch, values against golden.json; a table
-gradbench: $(EVALS)
-	$(Q)tests/bench/gradbench/gradbench.py $(call tool,normgrad,$(<D)/{}) $(if $(shell $(PYTHON) -c \
+gradbench: $(OUT)/tests/bench/gradbench/gradbench
+	$(Q)tests/bench/gradbench/gradbench.py $(call tool,normgrad,$< {}) $(if $(shell $(PYTHON) -c \
 	    'import torch' 2>&1),,$(call tool,PyTorch,$(PYTHON) tests/bench/gradbench/engine_torch.py {})) $(PEERS)
-GRADBENCH := $(OUT)/tests/bench/gradbench/gradbench.o
-$(EVALS:%=%.o) $(GRADBENCH): $(OUT)/%.o: %.c Makefile | $$(@D)/
+$(EVALS): $(OUT)/%.o: %.c Makefile | $$(@D)/
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(LAST) -MMD -MP -c $< -o $@
-$(EVALS): %: %.o $(GRADBENCH) $(STATIC)
+$(OUT)/tests/bench/gradbench/gradbench: $(EVALS) $(STATIC)
 	$(Q)$(link) $^ $(LIBS) $(LDLIBS) -o $@
 
 .PHONY: deps-bench bench bench-quick gradbench

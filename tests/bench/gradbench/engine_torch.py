@@ -8,18 +8,17 @@ import time
 
 import torch
 
+from gradbench import MODULES
+
 F64 = torch.float64
+gradient = torch.autograd.grad
 
 
 def tensor(data, grad=False):
     return torch.tensor(data, dtype=F64, requires_grad=grad)
 
 
-def gradient(y, x):
-    return torch.autograd.grad(y, x)
-
-
-# ---- The modules: prepare returns the primal and the gradient as functions ------------------------
+# ---- The modules: each returns the primal and the gradient as functions ---------------------------
 
 
 def hello(given):
@@ -75,8 +74,8 @@ def kmeans(given):
         return (points - centroids[nearest]).square().sum()
 
     def direction():
-        (g,) = torch.autograd.grad(cost(), centroids, create_graph=True)
-        (h,) = torch.autograd.grad(g.sum(), centroids)
+        (g,) = gradient(cost(), centroids, create_graph=True)
+        (h,) = gradient(g.sum(), centroids)
         return g.detach() / h
     return cost, direction
 
@@ -174,9 +173,9 @@ def ba(given):
     def jacobian():
         given_to = inputs(True)
         reprojection, weight = errors(*given_to)
-        rows = [torch.cat(torch.autograd.grad(reprojection[i].sum(), given_to, retain_graph=True))
+        rows = [torch.cat(gradient(reprojection[i].sum(), given_to, retain_graph=True))
                 for i in range(2)]
-        (of_weight,) = torch.autograd.grad(weight.sum(), given_to[2])
+        (of_weight,) = gradient(weight.sum(), given_to[2])
         values = torch.cat([torch.stack(rows).permute(2, 0, 1).reshape(-1), of_weight[0]])
         observation = torch.arange(p, dtype=torch.int32)[:, None]
         own = 11 * n + 3 * m + observation
@@ -230,8 +229,8 @@ def ht(given):
 
     def along(y, x, direction):
         ones = torch.ones_like(y, requires_grad=True)
-        (g,) = torch.autograd.grad(y, x, ones, create_graph=True)
-        return torch.autograd.grad((g * direction).sum(), ones)[0]
+        (g,) = gradient(y, x, ones, create_graph=True)
+        return gradient((g * direction).sum(), ones)[0]
 
     def objective():
         return (points - blend(vertices(theta[None])[:, 0], us)).flatten()
@@ -253,7 +252,7 @@ def descend(value, start, inner):
     """Gradient descent; an inner one's steps stay in the graph."""
     x = start.clone().requires_grad_()
     y, rate, steps = value(x), 1e-5, 0
-    (g,) = torch.autograd.grad(y, x, create_graph=inner)
+    (g,) = gradient(y, x, create_graph=inner)
     while g.norm() > 1e-5:
         if steps == 10:
             rate, steps = 2 * rate, 0
@@ -262,7 +261,7 @@ def descend(value, start, inner):
             break
         z = value(following)
         if z < y:
-            (g,) = torch.autograd.grad(z, following, create_graph=inner)
+            (g,) = gradient(z, following, create_graph=inner)
             x, y, steps = following, z if inner else z.detach(), steps + 1
         else:
             rate, steps = rate / 2, 0
@@ -290,25 +289,14 @@ def particle(given):
             if following[1] <= 0:
                 return (x[0] - x[1] / v[1] * v[0]).square()
             potential = (1 / (x - charges).square().sum(1).sqrt()).sum()
-            (force,) = torch.autograd.grad(potential, x, create_graph=True)
+            (force,) = gradient(potential, x, create_graph=True)
             x, v = following, v - 0.1 * force
     return None, lambda: descend(miss, tensor([given["w"]]), False).detach()[0]
 
 
-NAMES = {"particle": (None, "rr"), "saddle": (None, "rr"), "hello": ("square", "double"),
-         "kmeans": ("cost", "dir"), "det": ("primal", "gradient"),
-         "llsq": ("primal", "gradient"), "lse": ("primal", "gradient"), "ode": ("primal", "gradient")}
-
-
-def plain(output):
-    if isinstance(output, dict):
-        return {name: plain(part) for name, part in output.items()}
-    return output.tolist() if isinstance(output, torch.Tensor) else output
-
-
 def evaluate(module, message):
     given = message["input"]
-    functions = dict(zip(NAMES.get(module, ("objective", "jacobian")), globals()[module](given)))
+    functions = dict(zip(MODULES[module][1], globals()[module](given)))
     function, limits = functions[message["function"]], given if isinstance(given, dict) else {}
     times = []
     torch.set_grad_enabled(function is list(functions.values())[1])
@@ -316,7 +304,7 @@ def evaluate(module, message):
         begin = time.perf_counter_ns()
         output = function()
         times.append(time.perf_counter_ns() - begin)
-    return {"success": True, "output": plain(output),
+    return {"success": True, "output": output,
             "timings": [{"name": "evaluate", "nanoseconds": t} for t in times]}
 
 
@@ -329,7 +317,7 @@ def main():
             answer["success"] = message["module"] == sys.argv[1]
         if message["kind"] == "evaluate":
             answer |= evaluate(sys.argv[1], message)
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer, default=torch.Tensor.tolist), flush=True)
 
 
 if __name__ == "__main__":

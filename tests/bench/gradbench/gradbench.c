@@ -18,6 +18,7 @@ static const char *after_string(const char *at)
     return *at ? at + 1 : at;
 }
 
+/* What follows a value and the comma after it. */
 static const char *after_value(const char *at)
 {
     int depth = 0;
@@ -30,31 +31,27 @@ static const char *after_value(const char *at)
         if (*at == ']' || *at == '}') depth--;
         at++;
     } while (*at && (depth > 0 || !strchr(",]}", *at)));
-    return at;
-}
-
-const char *input_member(const char *object, const char *name)
-{
-    const size_t length = strlen(name);
-    const char *at = after_blanks(object);
-    if (*at != '{') return NULL;
-    at = after_blanks(at + 1);
-    while (*at == '"') {
-        const bool found = !strncmp(at + 1, name, length) && at[length + 1] == '"';
-        at = after_blanks(after_string(at));
-        if (*at != ':') return NULL;
-        at = after_blanks(at + 1);
-        if (found) return at;
-        at = after_blanks(after_value(at));
-        if (*at == ',') at = after_blanks(at + 1);
-    }
-    return NULL;
+    return after_blanks(*at == ',' ? at + 1 : at);
 }
 
 static bool is_string(const char *value, const char *text)
 {
     const size_t length = strlen(text);
     return value && *value == '"' && !strncmp(value + 1, text, length) && value[length + 1] == '"';
+}
+
+const char *input_member(const char *object, const char *name)
+{
+    const char *at = after_blanks(object);
+    if (*at != '{') return NULL;
+    for (at = after_blanks(at + 1); *at == '"'; at = after_value(at)) {
+        const bool found = is_string(at, name);
+        at = after_blanks(after_string(at));
+        if (*at != ':') return NULL;
+        at = after_blanks(at + 1);
+        if (found) return at;
+    }
+    return NULL;
 }
 
 static double number_or(const char *object, const char *name, double standard)
@@ -65,7 +62,7 @@ static double number_or(const char *object, const char *name, double standard)
 
 double input_number(const char *input, const char *name)
 {
-    const double value = number_or(input, name, NAN);
+    const double value = number_or(input, name, (double)NAN);
     if (isnan(value)) ng_fail(NG_EPARSE, "%s: expected a number in the input", name);
     return value;
 }
@@ -76,57 +73,27 @@ int64_t input_count(const char *input, const char *name)
     return value >= 0 && value < 0x1p53 ? (int64_t)value : -1;
 }
 
-typedef struct {
-    double *values;
-    int64_t count, capacity;
-    ng_shape shape;
-} numbers;
-
-static bool append(numbers *list, double value)
+/* Of nested arrays, from the first element of each. */
+static ng_shape shape_of(const char *at)
 {
-    if (list->count == list->capacity) {
-        const int64_t capacity = list->capacity ? 2 * list->capacity : 1024;
-        double *grown = realloc(list->values, (size_t)capacity * sizeof *grown);
-        if (!grown) return false;
-        list->values = grown;
-        list->capacity = capacity;
+    ng_shape shape = NG_SCALAR;
+    for (; *at == '[' && shape.rank < NG_MAX_RANK; at = after_blanks(at + 1)) {
+        int64_t count = 0;
+        for (const char *x = after_blanks(at + 1); *x && *x != ']'; x = after_value(x)) count++;
+        shape.dim[shape.rank++] = count;
     }
-    list->values[list->count++] = value;
-    return true;
-}
-
-/* Reads nested arrays, whose lengths give the shape. Returns what follows, NULL on error. */
-static const char *read_numbers(const char *at, int depth, numbers *list)
-{
-    at = after_blanks(at);
-    if (*at != '[') {
-        char *end;
-        const double value = strtod(at, &end);
-        return end > at && depth == list->shape.rank && append(list, value) ? end : NULL;
-    }
-    const bool first = depth == list->shape.rank;
-    if (depth == NG_MAX_RANK || (first && list->count)) return NULL;
-    if (first) list->shape.rank++;
-    int64_t length = 0;
-    at = after_blanks(at + 1);
-    while (at && *at && *at != ']') {
-        at = read_numbers(at, depth + 1, list);
-        if (at) at = after_blanks(at);
-        if (at && *at == ',') at = after_blanks(at + 1);
-        length++;
-    }
-    if (!at || !*at) return NULL;
-    list->shape.dim[depth] = length;
-    return at + 1;
+    return shape;
 }
 
 /* ---- The tensors of a message ---------------------------------------------------------------- */
 
-enum { MOST_TENSORS = 64 };
-static ng_tensor *held[MOST_TENSORS];
-static int n_held;
+enum { MOST_TENSORS = 64, MOST_LEAVES = 4, MOST_ANSWERS = 8, MOST_RUNS = 1 << 20 };
+static ng_tensor *held[MOST_TENSORS], *leaf[MOST_LEAVES];
+static const char *leaf_name[MOST_LEAVES];
+static int n_held, n_leaves;
+char asked[16];
 
-ng_tensor *held_tensor(ng_tensor *x)
+static ng_tensor *hold(ng_tensor *x)
 {
     if (n_held < MOST_TENSORS)
         held[n_held++] = x;
@@ -135,80 +102,117 @@ ng_tensor *held_tensor(ng_tensor *x)
     return x;
 }
 
-ng_tensor *held_zeros(ng_dtype dtype, ng_shape shape)
+ng_tensor *held_zeros(ng_dtype dtype, ng_shape shape) { return hold(ng_zeros_new(dtype, shape)); }
+
+int64_t *held_index(ng_tensor **to, ng_shape shape)
 {
-    return held_tensor(ng_zeros_new(dtype, shape));
+    *to = held_zeros(NG_I64, shape);
+    return *to ? ng_data_i64(*to) : NULL;
+}
+
+ng_tensor *input_tensor(const char *input, const char *name)
+{
+    const char *at = name ? input_member(input, name) : after_blanks(input);
+    ng_tensor *x = at ? held_zeros(NG_F64, shape_of(at)) : NULL;
+    for (int64_t i = 0; x && i < ng_size(x); i++) {
+        char *end;
+        at += strspn(at, "[], \t\r\n");
+        ng_data_f64(x)[i] = strtod(at, &end);
+        if (end == at) x = NULL;
+        at = end;
+    }
+    if (!x) ng_fail(NG_EPARSE, "%s: expected numbers or arrays of numbers", name ? name : "input");
+    return x;
+}
+
+ng_tensor *input_leaf(const char *input, const char *name)
+{
+    leaf_name[n_leaves] = name;
+    return leaf[n_leaves++] = ng_require_grad(input_tensor(input, name));
 }
 
 static void free_held(void)
 {
     while (n_held > 0) ng_tensor_free(held[--n_held]);
+    n_leaves = 0;
 }
 
-ng_tensor *input_tensor(const char *input, const char *name)
+void copy_elements(ng_tensor *to, int64_t at, const ng_tensor *x)
 {
-    const char *value = name ? input_member(input, name) : input;
-    numbers list = {.shape = NG_SCALAR};
-    ng_tensor *x = NULL;
-    if (value && read_numbers(value, 0, &list))
-        x = ng_tensor_from(NG_F64, list.shape, list.values, list.count);
+    if (!x || !to) return;
+    if (ng_dtype_of(x) == NG_I64)
+        memcpy(ng_data_i64(to) + at, ng_data_i64(x), (size_t)ng_size(x) * sizeof(int64_t));
     else
-        ng_fail(NG_EPARSE, "%s: expected numbers or arrays of numbers", name ? name : "input");
-    free(list.values);
-    return held_tensor(x);
+        memcpy(ng_data_f64(to) + at, ng_data_f64(x), (size_t)ng_size(x) * sizeof(double));
+}
+
+ng_tensor *rows_of(ng_tape *tape, ng_tensor *x, int64_t from, int64_t to)
+{
+    return ng_slice(tape, x, 0, from, to);
 }
 
 /* ---- Writing JSON ---------------------------------------------------------------------------- */
 
-static void print_number(double value)
+static struct {
+    char text[48];
+    ng_tensor *x;
+} answers[MOST_ANSWERS];
+static int n_answers;
+
+void answer(const char *text, ng_tensor *x)
 {
-    if (isfinite(value))
-        printf("%.17g", value);
-    else
-        fputs(isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity", stdout);
+    snprintf(answers[n_answers].text, sizeof answers->text, "%s", text ? text : "");
+    answers[n_answers++].x = x;
 }
 
 /* Nested arrays of x's elements from `at` on. Returns the index of the next element. */
 static int64_t print_axis(const ng_tensor *x, int axis, int64_t at)
 {
     if (axis == ng_rank(x)) {
-        print_number(ng_get(x, at));
+        const double value = ng_get(x, at);
+        if (isfinite(value))
+            printf("%.17g", value);
+        else
+            fputs(isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity", stdout);
         return at + 1;
     }
-    putchar('[');
     for (int64_t i = 0; i < ng_dim(x, axis); i++) {
-        if (i) fputs(", ", stdout);
+        fputs(i ? ", " : "[", stdout);
         at = print_axis(x, axis + 1, at);
     }
     putchar(']');
     return at;
 }
 
-static void print_output(const gradbench_function *function, ng_tensor *const *results)
-{
-    if (function->print) {
-        function->print();
-        return;
-    }
-    if (!function->members[0]) print_axis(results[0], 0, 0);
-    for (int i = 0; i < MOST_RESULTS && function->members[i]; i++) {
-        printf("%s\"%s\": ", i ? ", " : "{", function->members[i]);
-        print_axis(results[i], 0, 0);
-    }
-    if (function->members[0]) putchar('}');
-}
-
-static void print_string(const char *text)
-{
-    putchar('"');
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') putchar('\\');
-        putchar((unsigned char)*text < ' ' ? ' ' : *text);
-    }
-    putchar('"');
-}
-
 /* ---- Messages -------------------------------------------------------------------------------- */
+
+static void answer_gradient(const gradbench_eval *eval, ng_tape *tape)
+{
+    ng_tensor *y = ng_reshape(tape, eval->value(tape), NG_SHAPE(-1)), *gradients[MOST_LEAVES];
+    y = ng_slice(tape, y, 0, -1, NG_END);
+    n_answers = 0;
+    if (ng_gradients(tape, &y, 1, leaf, n_leaves, gradients)) return;
+    for (int i = 0; i < n_leaves; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%s\"%s\": ", i ? ", " : "{", leaf_name[i]);
+        answer(n_leaves > 1 ? text : NULL, gradients[i]);
+    }
+    if (n_leaves > 1) answer("}", NULL);
+}
+
+static void run_once(const gradbench_eval *eval, bool is_primal, ng_tape *tape)
+{
+    n_answers = 0;
+    ng_tape_reset(tape);
+    if (is_primal) {
+        ng_tensor *y = eval->value(tape);
+        if (!n_answers) answer(NULL, y);
+    } else if (eval->derive) {
+        eval->derive(tape);
+    } else {
+        answer_gradient(eval, tape);
+    }
+}
 
 static double nanoseconds(void)
 {
@@ -217,68 +221,83 @@ static double nanoseconds(void)
     return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
 }
 
-/* Runs the function as often and as long as the input asks; `times` gets the time of each run. */
-static bool run(const gradbench_function *function, ng_tape *tape, const char *input,
-                numbers *times, ng_tensor **results)
+static void print_result(const double *times, int count)
 {
-    const double runs = number_or(input, "min_runs", 1);
-    const double least = 1e9 * number_or(input, "min_seconds", 0);
-    for (double total = 0; !ng_failed() && ((double)times->count < runs || total < least);) {
-        const double begin = nanoseconds();
-        ng_tape_reset(tape);
-        function->evaluate(tape, results);
-        const double time = nanoseconds() - begin;
-        if (!append(times, time)) return false;
-        total += time;
+    fputs(", \"success\": true, \"output\": ", stdout);
+    for (int i = 0; i < n_answers; i++) {
+        fputs(answers[i].text, stdout);
+        if (answers[i].x) print_axis(answers[i].x, 0, 0);
     }
-    return !ng_failed();
+    for (int i = 0; i < count; i++)
+        printf("%s{\"name\": \"evaluate\", \"nanoseconds\": %.0f}", i ? ", " : ", \"timings\": [",
+               times[i]);
+    putchar(']');
 }
 
-static void evaluate(const gradbench_module *module, ng_tape *tape, const char *message)
+static void print_error(const char *text)
 {
+    fputs(", \"success\": false, \"error\": \"", stdout);
+    for (; *text; text++) putchar(strchr("\"\\\n", *text) ? '\'' : *text);
+    putchar('"');
+}
+
+/* Runs the function as often and as long as the input asks. */
+static void evaluate(const gradbench_eval *eval, ng_tape *tape, const char *message)
+{
+    static double times[MOST_RUNS];
     const char *name = input_member(message, "function"), *input = input_member(message, "input");
-    const bool is_primal = module->primal.name && is_string(name, module->primal.name);
-    const gradbench_function *function = is_primal ? &module->primal : NULL;
-    for (int i = 0; i < MOST_GRADIENTS && module->gradient[i].name; i++)
-        if (is_string(name, module->gradient[i].name)) function = &module->gradient[i];
-    ng_tensor *results[MOST_RESULTS] = {NULL};
-    numbers times = {.values = NULL};
+    int count = 0;
     ng_clear_error();
-    ng_tape_set_recording(tape, !is_primal);
-    if (!function)
-        ng_fail(NG_EVALUE, "%s: no such function", module->module);
+    if (!input) input = "";
+    if (!name || sscanf(name, "\"%15[a-z]\"", asked) != 1) strcpy(asked, "?");
+    const bool is_primal = eval->primal && is_string(name, eval->primal);
+    if (is_primal || strstr(eval->gradient, asked))
+        eval->prepare(input);
     else
-        module->prepare(input ? input : "");
-    if (!ng_failed() && run(function, tape, input, &times, results)) {
-        fputs(", \"success\": true, \"output\": ", stdout);
-        print_output(function, results);
-        fputs(", \"timings\": [", stdout);
-        for (int64_t i = 0; i < times.count; i++)
-            printf("%s{\"name\": \"evaluate\", \"nanoseconds\": %.0f}", i ? ", " : "",
-                   times.values[i]);
-        putchar(']');
-    } else {
-        fputs(", \"success\": false, \"error\": ", stdout);
-        print_string(ng_error_text());
+        ng_fail(NG_EVALUE, "%s: no such function", asked);
+    ng_tape_set_recording(tape, !is_primal);
+    const double runs = number_or(input, "min_runs", 1);
+    const double least = 1e9 * number_or(input, "min_seconds", 0);
+    for (double total = 0; !ng_failed() && count < MOST_RUNS && (count < runs || total < least);) {
+        const double begin = nanoseconds();
+        run_once(eval, is_primal, tape);
+        times[count] = nanoseconds() - begin;
+        total += times[count++];
     }
-    free(times.values);
+    if (ng_failed())
+        print_error(ng_error_text());
+    else
+        print_result(times, count);
     ng_tape_reset(tape);
     free_held();
 }
 
-int gradbench(const gradbench_module *module)
+static const struct {
+    const char *name;
+    const gradbench_eval *eval;
+} evals[] = {
+#define X(name) {#name, &eval_##name},
+    GRADBENCH_EVALS(X)
+#undef X
+};
+
+/* Answers messages until the input ends. */
+int main(int argc, char **argv)
 {
+    const int n = sizeof evals / sizeof *evals;
+    int which = 0;
+    while (which < n && argc == 2 && strcmp(argv[1], evals[which].name)) which++;
+    if (argc != 2 || which == n) return fputs("usage: gradbench MODULE\n", stderr), 2;
     char *message = NULL;
     size_t capacity = 0;
     ng_tape *tape = ng_tape_new();
     while (tape && getline(&message, &capacity, stdin) > 0) {
-        const char *kind = input_member(message, "kind");
+        const char *kind = input_member(message, "kind"), *module = input_member(message, "module");
         printf("{\"id\": %.0f", number_or(message, "id", 0));
         if (is_string(kind, "start")) fputs(", \"tool\": \"normgrad\"", stdout);
         if (is_string(kind, "define"))
-            printf(", \"success\": %s",
-                   is_string(input_member(message, "module"), module->module) ? "true" : "false");
-        if (is_string(kind, "evaluate")) evaluate(module, tape, message);
+            printf(", \"success\": %s", is_string(module, argv[1]) ? "true" : "false");
+        if (is_string(kind, "evaluate")) evaluate(evals[which].eval, tape, message);
         puts("}");
         fflush(stdout);
     }

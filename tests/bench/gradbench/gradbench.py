@@ -23,16 +23,16 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 # ---- Inputs of the benchmark's distributions and sizes, the same in every run ---------------------
 
 
+def draw(number, *shape):
+    return [draw(number, *shape[1:]) for _ in range(shape[0])] if shape else number()
+
+
 def uniform(rng, *shape):
-    if len(shape) == 1:
-        return [rng.random() for _ in range(shape[0])]
-    return [uniform(rng, *shape[1:]) for _ in range(shape[0])]
+    return draw(rng.random, *shape)
 
 
 def normal(rng, *shape):
-    if len(shape) == 1:
-        return [rng.gauss(0, 1) for _ in range(shape[0])]
-    return [normal(rng, *shape[1:]) for _ in range(shape[0])]
+    return draw(lambda: rng.gauss(0, 1), *shape)
 
 
 def gmm(rng, d, k, n):
@@ -86,48 +86,24 @@ def ht(rng, vertices, n):
                                                             for _ in range(n)]}
 
 
-def particle(rng):
-    return {"w": 0.0}
-
-
-def saddle(rng):
-    return {"start": [1.0, 1.0]}
-
-
-def det(rng, order):
-    return {"A": uniform(rng, order * order), "ell": order}
-
-
-def llsq(rng, n, m):
-    return {"x": uniform(rng, m), "n": n}
-
-
-def lse(rng, n):
-    return {"x": uniform(rng, n)}
-
-
-def ode(rng, n, s):
-    return {"x": uniform(rng, n), "s": s}
-
-
-# The primal, the gradient, and others that have the gradient's output.
-MODULES = {"hello": (lambda rng: 3.0, "square", "double"), "gmm": (gmm, "objective", "jacobian"),
-           "lstm": (lstm, "objective", "jacobian"), "kmeans": (kmeans, "cost", "dir"),
-           "ba": (ba, "objective", "jacobian"), "det": (det, "primal", "gradient"),
-           "llsq": (llsq, "primal", "gradient"), "lse": (lse, "primal", "gradient"),
-           "ode": (ode, "primal", "gradient"), "ht": (ht, "objective", "jacobian"),
-           "particle": (particle, None, "rr", "rf", "fr", "ff"),
-           "saddle": (saddle, None, "rr", "rf", "fr", "ff")}
-CASES = [("hello", ()),
-         ("gmm", (2, 5, 1000)), ("gmm", (10, 25, 10000)), ("gmm", (64, 200, 1000)),
-         ("lstm", (2, 1024)), ("lstm", (6, 8192)),
-         ("kmeans", (10, 1000, 8)), ("kmeans", (1000, 10000, 16)),
-         ("ba", (49, 7776, 31843)), ("ba", (257, 65132, 225911)),
-         ("det", (6,)), ("det", (8,)), ("det", (10,)),
-         ("llsq", (16, 128)), ("llsq", (16392, 128)),
-         ("lse", (2500,)), ("lse", (1280000,)),
-         ("ode", (1000, 10)), ("ode", (10000, 100)),
-         ("ht", (544, 1600)), ("ht", (10000, 6400)), ("particle", ()), ("saddle", ())]
+# For each module the input, the functions (the primal, the gradient, and others that have the
+# gradient's output) and the sizes.
+MODULES = {
+    "hello": (lambda rng: 3.0, ("square", "double"), [()]),
+    "gmm": (gmm, ("objective", "jacobian"), [(2, 5, 1000), (10, 25, 10000), (64, 200, 1000)]),
+    "lstm": (lstm, ("objective", "jacobian"), [(2, 1024), (6, 8192)]),
+    "kmeans": (kmeans, ("cost", "dir"), [(10, 1000, 8), (1000, 10000, 16)]),
+    "ba": (ba, ("objective", "jacobian"), [(49, 7776, 31843), (257, 65132, 225911)]),
+    "det": (lambda rng, n: {"A": uniform(rng, n * n), "ell": n}, ("primal", "gradient"),
+            [(6,), (8,), (10,)]),
+    "llsq": (lambda rng, n, m: {"x": uniform(rng, m), "n": n}, ("primal", "gradient"),
+             [(16, 128), (16392, 128)]),
+    "lse": (lambda rng, n: {"x": uniform(rng, n)}, ("primal", "gradient"), [(2500,), (1280000,)]),
+    "ode": (lambda rng, n, s: {"x": uniform(rng, n), "s": s}, ("primal", "gradient"),
+            [(1000, 10), (10000, 100)]),
+    "ht": (ht, ("objective", "jacobian"), [(544, 1600), (10000, 6400)]),
+    "particle": (lambda rng: {"w": 0.0}, (None, "rr", "rf", "fr", "ff"), [()]),
+    "saddle": (lambda rng: {"start": [1.0, 1.0]}, (None, "rr", "rf", "fr", "ff"), [()])}
 
 
 # ---- A tool ---------------------------------------------------------------------------------------
@@ -136,9 +112,9 @@ CASES = [("hello", ()),
 class Tool:
     """A process that answers messages; `present` tells whether it has the module."""
 
-    def __init__(self, command, module):
+    def __init__(self, name, command, module):
         environment = dict(os.environ, OMP_NUM_THREADS="1")
-        self.id = 0
+        self.name, self.id = name, 0
         self.process = subprocess.Popen(shlex.split(command.replace("{}", module)), text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         env=environment)
@@ -205,6 +181,30 @@ def figure(x):
     return "-" if x is None else f"{x:.3g}" if x < 99.95 else f"{x:.0f}"
 
 
+def measure_case(tools, name, functions, problem, golden):
+    """A row of the table: primal, gradient and ratio of the first tool, the gradient of the others;
+    and how many outputs differ from golden's."""
+    primal, gradient, *others = functions
+    row, wrong = [], 0
+    for i, tool in enumerate(tools):
+        asked = [gradient] if i else [f for f in (primal, gradient, *others) if f]
+        if i and isinstance(problem, dict):
+            problem["min_runs"] = 1
+        answers = measure(tool, name.split()[0], asked, problem) if tool.present else {}
+        wrong += not i and not answers
+        for function, (_, got) in answers.items():
+            key = f"{name} {gradient if function in others else function}"
+            off = difference(got, golden.setdefault(key, got))
+            if not off < 1e-11:
+                wrong += 1
+                print(f"{name} {function}: {tool.name} differs by {off:.1e}", file=sys.stderr)
+        times = [answers.get(function, [None])[0] for function in (primal, gradient)]
+        row += times[i > 0:]
+        if i == 0:
+            row.append(times[1] / times[0] if all(times) else None)
+    return row, wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -214,43 +214,26 @@ def main():
     parser.add_argument("--runs", type=int, default=5, help="of a function, at least")
     parser.add_argument("--golden", action="store_true")
     options = parser.parse_args()
-    tools = [tool.split("=", 1) for tool in options.tool]
     golden_path = os.path.join(FOLDER, "golden.json")
     golden = {} if options.golden else json.load(open(golden_path))
     wrong = 0
-    print("| | primal | gradient | ratio |" + "".join(f" {name} |" for name, _ in tools[1:]))
-    print("|---|" + "---|" * (2 + len(tools)))
-    for module in MODULES:
+    print("| | primal | gradient | ratio |"
+          + "".join(f" {tool.split('=')[0]} |" for tool in options.tool[1:]))
+    print("|---|" + "---|" * (2 + len(options.tool)))
+    for module, (make, functions, cases) in MODULES.items():
         if options.only not in (None, module):
             continue
-        make, primal, gradient, *others = MODULES[module]
-        running = [Tool(command, module) for _, command in tools]
-        for case in (case for name, case in CASES if name == module):
+        tools = [Tool(*tool.split("=", 1), module) for tool in options.tool]
+        for case in cases:
             name = f"{module} {' '.join(map(str, case))}".strip()
             problem = make(random.Random(name), *case)
             if isinstance(problem, dict):
                 problem |= {"min_runs": options.runs, "min_seconds": options.seconds}
-            row = []
-            for i, ((label, _), tool) in enumerate(zip(tools, running)):
-                own = [] if options.golden else others
-                asked = [gradient] if i else [f for f in (primal, gradient, *own) if f]
-                if i and isinstance(problem, dict):
-                    problem["min_runs"] = 1
-                answers = measure(tool, module, asked, problem) if tool.present else {}
-                for function, (_, got) in answers.items():
-                    key = f"{name} {gradient if function in others else function}"
-                    off = difference(got, golden.setdefault(key, got))
-                    if not off < 1e-11:
-                        wrong += 1
-                        print(f"{name} {function}: {label} differs by {off:.1e}", file=sys.stderr)
-                if i == 0:
-                    wrong += not answers
-                    row.append(answers.get(primal, [None])[0])
-                row.append(answers.get(gradient, [None])[0])
-            ratio = row[1] / row[0] if row[0] and row[1] else None
-            row.insert(2, ratio)
+            asked = functions[:2] if options.golden else functions
+            row, off = measure_case(tools, name, asked, problem, golden)
+            wrong += off
             print(f"| {name} | " + " | ".join(map(figure, row)) + " |", flush=True)
-        for tool in running:
+        for tool in tools:
             tool.close()
     if options.golden:
         with open(golden_path, "w") as file:

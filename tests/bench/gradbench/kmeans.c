@@ -1,7 +1,6 @@
 /* kmeans: the cost sum_i min_j |p_i - c_j|^2 of centroids c, and Newton's direction J / H: the
  * gradient divided by the Hessian, which is diagonal. */
 #include "gradbench.h"
-#include <string.h>
 
 enum { BLOCK = 1 << 17 };
 static ng_tensor *points, *centroids, *nearest;
@@ -10,8 +9,10 @@ static ng_tape *scratch;
 static void prepare(const char *input)
 {
     points = input_tensor(input, "points");
-    centroids = ng_require_grad(input_tensor(input, "centroids"));
+    centroids = input_leaf(input, "centroids");
     nearest = held_zeros(NG_I64, NG_SHAPE(ng_dim(points, 0)));
+    if (!scratch) scratch = ng_tape_new();
+    ng_tape_set_recording(scratch, false);
 }
 
 /* Finds the centroid nearest to each point, the j with the largest 2 p . c_j - |c_j|^2. No gradient
@@ -22,44 +23,28 @@ static void find_nearest(void)
     const int64_t n = ng_dim(points, 0), rows = 1 + BLOCK / ng_dim(centroids, 0);
     for (int64_t from = 0; from < n; from += rows) {
         ng_tape_reset(scratch);
-        ng_tensor *block = ng_slice(scratch, points, 0, from, from + rows < n ? from + rows : n);
+        ng_tensor *block = rows_of(scratch, points, from, from + rows < n ? from + rows : n);
         ng_tensor *square = ng_sum(scratch, ng_square(scratch, centroids), .axes = NG_AXES(1));
         ng_tensor *twice = ng_mul_scalar(scratch, centroids, 2);
         ng_tensor *score = ng_linear(scratch, block, twice, ng_neg(scratch, square));
-        ng_tensor *best = ng_argmax(scratch, score, .axes = NG_AXES(1));
-        if (!best) return;
-        memcpy(ng_data_i64(nearest) + from, ng_data_i64(best),
-               (size_t)ng_size(best) * sizeof(int64_t));
+        copy_elements(nearest, from, ng_argmax(scratch, score, .axes = NG_AXES(1)));
     }
 }
 
-static ng_tensor *cost_of(ng_tape *tape)
+static ng_tensor *cost(ng_tape *tape)
 {
     find_nearest();
     ng_tensor *offset = ng_sub(tape, ng_gather_rows(tape, centroids, nearest), points);
     return ng_sum_squares(tape, offset);
 }
 
-static void cost(ng_tape *tape, ng_tensor **y) { *y = cost_of(tape); }
-
 /* As the Hessian is diagonal, its product with ones is its diagonal. */
-static void direction(ng_tape *tape, ng_tensor **direction)
+static void direction(ng_tape *tape)
 {
-    ng_tensor *y = cost_of(tape), *gradient, *hessian;
+    ng_tensor *y = cost(tape), *gradient, *hessian;
     ng_gradients(tape, &y, 1, &centroids, 1, &gradient, .record = true);
     ng_gradients(tape, &gradient, 1, &centroids, 1, &hessian);
-    *direction = ng_div(tape, gradient, hessian);
+    answer(NULL, ng_div(tape, gradient, hessian));
 }
 
-int main(void)
-{
-    const gradbench_module module = {.module = "kmeans",
-                                     .prepare = prepare,
-                                     .primal = {"cost", cost},
-                                     .gradient = {{"dir", direction}}};
-    scratch = ng_tape_new();
-    ng_tape_set_recording(scratch, false);
-    const int status = gradbench(&module);
-    ng_tape_free(scratch);
-    return status;
-}
+const gradbench_eval eval_kmeans = {"cost", "dir", prepare, cost, direction};

@@ -4,35 +4,34 @@
  * ng_lstm computes all steps of a layer, with matrices that hold these diagonals. */
 #include "gradbench.h"
 
-static ng_tensor *leaves[2], *state, *inputs, *targets;
+static ng_tensor *weights, *extra, *state, *inputs, *targets;
 static int64_t layers, bits;
 
 static void prepare(const char *input)
 {
     ng_tensor *text = input_tensor(input, "sequence");
-    leaves[0] = ng_require_grad(input_tensor(input, "main_params"));
-    leaves[1] = ng_require_grad(input_tensor(input, "extra_params"));
+    weights = input_leaf(input, "main_params");
+    extra = input_leaf(input, "extra_params");
     state = input_tensor(input, "state");
     layers = ng_dim(state, 0) / 2;
     bits = ng_dim(text, 1);
     if (ng_failed()) return;
     const ng_shape shape = NG_SHAPE(1, ng_dim(text, 0) - 1, bits);
-    const double *from = ng_data_f64(text);
-    inputs = held_tensor(ng_tensor_from_array(NG_F64, shape, from));
-    targets = held_tensor(ng_tensor_from_array(NG_F64, shape, from + bits));
+    inputs = held_zeros(NG_F64, shape), targets = held_zeros(NG_F64, shape);
+    for (int64_t i = 0; i < ng_size(targets); i++) {
+        ng_set(inputs, i, ng_get(text, i));
+        ng_set(targets, i, ng_get(text, i + bits));
+    }
 }
 
-static ng_tensor *row(ng_tape *tape, ng_tensor *x, int64_t i)
-{
-    return ng_slice(tape, x, 0, i, i + 1);
-}
+static ng_tensor *row(ng_tape *tape, ng_tensor *x, int64_t i) { return rows_of(tape, x, i, i + 1); }
 
 /* The layer's weights in ng_lstm's order of gates i, f, g, o, from rows f, i, o, g. */
 static ng_recurrent_weights weights_of(ng_tape *tape, int64_t layer)
 {
     ng_tensor *eye = ng_eye(tape, NG_F64, bits), *none = ng_zeros_like(tape, eye);
-    ng_tensor *w = ng_reshape(tape, row(tape, leaves[0], 2 * layer), NG_SHAPE(4, bits));
-    ng_tensor *b = ng_reshape(tape, row(tape, leaves[0], 2 * layer + 1), NG_SHAPE(4, bits));
+    ng_tensor *w = ng_reshape(tape, row(tape, weights, 2 * layer), NG_SHAPE(4, bits));
+    ng_tensor *b = ng_reshape(tape, row(tape, weights, 2 * layer + 1), NG_SHAPE(4, bits));
     ng_tensor *order = ng_from(tape, NG_I64, NG_SHAPE(4), NG_VALUES(1, 0, 3, 2));
     ng_tensor *diagonal[4];
     for (int gate = 0; gate < 4; gate++) diagonal[gate] = ng_mul(tape, eye, row(tape, w, gate));
@@ -43,9 +42,9 @@ static ng_recurrent_weights weights_of(ng_tape *tape, int64_t layer)
         .bias_hh = NG_NONE};
 }
 
-static ng_tensor *loss(ng_tape *tape)
+static ng_tensor *objective(ng_tape *tape)
 {
-    ng_tensor *extra = leaves[1], *h = ng_mul(tape, inputs, row(tape, extra, 0));
+    ng_tensor *h = ng_mul(tape, inputs, row(tape, extra, 0));
     for (int64_t i = 0; i < layers; i++) {
         const ng_recurrent_state start = {.h = row(tape, state, 2 * i),
                                           .c = row(tape, state, 2 * i + 1)};
@@ -58,21 +57,12 @@ static ng_tensor *loss(ng_tape *tape)
     return ng_mul_scalar(tape, ng_dot(tape, targets, norm), -1 / (double)ng_size(targets));
 }
 
-static void objective(ng_tape *tape, ng_tensor **y) { *y = loss(tape); }
-
-static void jacobian(ng_tape *tape, ng_tensor **gradient)
+static void jacobian(ng_tape *tape)
 {
-    ng_tensor *y = loss(tape), *gradients[2];
+    ng_tensor *y = objective(tape), *const leaves[] = {weights, extra}, *gradients[2];
     if (ng_gradients(tape, &y, 1, leaves, 2, gradients)) return;
     for (int i = 0; i < 2; i++) gradients[i] = ng_reshape(tape, gradients[i], NG_SHAPE(-1));
-    *gradient = ng_concat(tape, gradients, 2, 0);
+    answer(NULL, ng_concat(tape, gradients, 2, 0));
 }
 
-int main(void)
-{
-    const gradbench_module module = {.module = "lstm",
-                                     .prepare = prepare,
-                                     .primal = {"objective", objective},
-                                     .gradient = {{"jacobian", jacobian}}};
-    return gradbench(&module);
-}
+const gradbench_eval eval_lstm = {"objective", "jacobian", prepare, objective, jacobian};
