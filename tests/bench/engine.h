@@ -1,4 +1,5 @@
-/* What an engine of the benchmark is: a child process that times one case when it is asked to.
+/* What an engine of the benchmark is: a child process of bench.py that times one case when it is
+ * asked to.
  *
  * It reads a line and answers with a line, until its input ends:
  *
@@ -8,8 +9,7 @@
  *     close                                   ok
  *
  * Only the engine that was asked works; the others wait in a read. OMP_NUM_THREADS says with how
- * many threads.
- */
+ * many threads. */
 #ifndef NG_BENCH_ENGINE_H
 #define NG_BENCH_ENGINE_H
 
@@ -18,54 +18,49 @@
 
 enum { BENCH_LAYERS = 80, BENCH_VOCABULARY = 96 };
 
-/* A shape is "4096x768", rows and columns; "32x128x64", those of a product and what it sums over;
- * or "64-128*3-10@32", a network's widths (128 three times) and its batch. The case
- * "transformer-4x128" is a language model of 4 layers of width 128 that reads rows of so many
- * characters; "lstm-64" is an LSTM of 64 features that reads rows of so many vectors of 64 numbers,
- * and tells the largest of as many classes after each. */
+/* bench.py lists the cases. Their shapes:
+ *     4096x768            rows and columns
+ *     32x128x64           rows and columns of a product, and what it sums over
+ *     64x16x14>32         of "conv5/2", kernel 5 and stride 2, and of "depthwise3/1": batch,
+ *                         channels and side of the images, channels of the result
+ *     64-128*3-10@32      widths of a network, 128 three times, and its batch
+ *     8x128               of "transformer-4x128", a language model of 4 layers of width 128: rows
+ *                         of characters
+ *     64x50               of "lstm-64", an LSTM of 64 features that names the largest of 64 classes
+ *                         after each vector: rows of vectors
+ *     64x28               of "cnn", two convolutions for MNIST: batch and side of the images */
 typedef struct {
     char group[24], name[32], shape[48];
+    bool back;
     int64_t rows, columns, depth;
+    int64_t out, kernel, stride, padding, side, groups; /* of a convolution; side of its result */
     int64_t batch, width[BENCH_LAYERS];
     int widths;
-    int64_t layers, dim; /* of a transformer */
-    int64_t hidden;      /* of an LSTM */
+    int64_t layers, dim, hidden;
 } bench_case;
 
-/* An opened case. A run's time is divided by `per`. Of several variants the fastest counts; where
- * there is a bound besides, the slower of that and of the run. */
+/* An opened case. Of several variants the fastest counts. */
 typedef struct {
     void *state;
     void (*before)(void *state); /* before each run, untimed; or NULL */
     void (*run)(void *state, int variant);
-    void (*bound)(void *state, int variant); /* or NULL */
     void (*close)(void *state);
-    double per;
     int variants;
 } bench_job;
 
-/* Fills in the job (zeroed, per = variants = 1), or returns false. */
+/* Fills in the job, which is zero, or returns false. */
 typedef bool bench_open(const bench_case *what, bench_job *job);
-
-/* Fills in what shape and name say; false if it is neither kind. */
-bool bench_parse_shape(bench_case *what);
-
-/* Multiplications and additions of the matrix products of one training step. */
-double bench_step_flops(const bench_case *what);
 
 /* Zeroed memory of whole huge pages, where the system has them. NULL if there is none. */
 void *bench_buffer(int64_t bytes);
 
-double bench_now(void);
-double bench_median(double *values, int count); /* sorts them */
-
 /* Answers standard input on standard output; the exit status. */
 int bench_serve(const char *name, bench_open *open);
 
-/* The product C = A B of rows x columns x depth, A and B turned or not: the kernel alone. */
-bool bench_open_product(const bench_case *what, bool turns_a, bool turns_b, bench_job *job);
+/* The product C = A B of rows x columns x depth, "AB", "AB^T" or "A^TB": the kernel alone. */
+bool bench_open_product(const bench_case *what, bench_job *job);
+bool bench_turns(const bench_case *what, char operand);
 
-int bench_normgrad(void);
-int bench_roof(void);
+bool bench_open_roof(const bench_case *what, bench_job *job);
 
 #endif

@@ -1,4 +1,5 @@
-/* The engine oneDNN, through its C API, version 2 or 3: one primitive on buffers made once. */
+/* The engine oneDNN, through its C API: primitives on buffers made once, in the layouts that they
+ * choose. */
 #include "engine.h"
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_version.h>
@@ -6,102 +7,98 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if DNNL_VERSION_MAJOR < 3
+int main(void) { return puts("no it is version 2, version 3 or later is needed") < 0; }
+#else
+
 static dnnl_engine_t engine;
 static dnnl_stream_t stream;
 
-/* FORWARD and BACKWARD make the description of a primitive, 0 on success. Version 2 describes the
- * operation first; version 3 is told the shape of each result too, V3(shape). */
-#if DNNL_VERSION_MAJOR >= 3
+enum { MOST_ARGUMENTS = 12, MOST_SHAPES = 4, MOST_PASSES = 2 };
 typedef dnnl_memory_desc_t shape;
-#define V3(x) x,
-#define FORWARD(to, name, ...) dnnl_##name##_primitive_desc_create(to, engine, __VA_ARGS__, NULL)
-#define BACKWARD(to, forward, name, ...)                                                           \
-    dnnl_##name##_primitive_desc_create(to, engine, __VA_ARGS__, forward, NULL)
-
-static shape new_shape(int rank, const int64_t *dims, dnnl_format_tag_t tag)
-{
-    shape made = NULL;
-    dnnl_memory_desc_create_with_tag(&made, rank, dims, dnnl_f32, tag);
-    return made;
-}
-
-static void free_shape(shape x) { dnnl_memory_desc_destroy(x); }
-#else
-typedef dnnl_memory_desc_t *shape;
-static _Alignas(64) char operation[1 << 14]; /* a description of any */
-#define V3(x)
-#define BACKWARD(to, forward, name, ...)                                                           \
-    (dnnl_##name##_desc_init((void *)operation, __VA_ARGS__) ||                                    \
-     dnnl_primitive_desc_create(to, operation, NULL, engine, forward))
-#define FORWARD(to, name, ...) BACKWARD(to, NULL, name, __VA_ARGS__)
-#define dnnl_softmax_forward_desc_init dnnl_softmax_v2_forward_desc_init
-#define dnnl_softmax_backward_desc_init dnnl_softmax_v2_backward_desc_init
-
-static shape new_shape(int rank, const int64_t *dims, dnnl_format_tag_t tag)
-{
-    shape made = malloc(sizeof *made);
-    if (made) dnnl_memory_desc_init_by_tag(made, rank, dims, dnnl_f32, tag);
-    return made;
-}
-
-static void free_shape(shape x) { free(x); }
-#endif
-
-enum { MOST_ARGUMENTS = 12, MOST_SHAPES = 3 };
 
 typedef struct {
     dnnl_primitive_desc_t forward, description; /* forward: of a backward pass's other pass */
     dnnl_primitive_t primitive;
     dnnl_exec_arg_t arguments[MOST_ARGUMENTS];
     void *buffers[MOST_ARGUMENTS];
-    int count, shapes;
+    int count;
+} pass;
+
+typedef struct {
+    bench_case what;
+    pass passes[MOST_PASSES]; /* a convolution's backward pass is two: of x, and of its weights */
+    int n_passes, shapes;
     shape shape[MOST_SHAPES];
-    int64_t rows, columns, depth;
-} primitive_state;
+} work;
+
+static bool execute(const work *w)
+{
+    bool well = true;
+    for (int i = 0; i < w->n_passes; i++) {
+        const pass *p = &w->passes[i];
+        well &= !dnnl_primitive_execute(p->primitive, stream, p->count, p->arguments);
+    }
+    return !dnnl_stream_wait(stream) && well;
+}
 
 static void run(void *state, int variant)
 {
-    const primitive_state *s = state;
     (void)variant;
-    dnnl_primitive_execute(s->primitive, stream, s->count, s->arguments);
-    dnnl_stream_wait(stream);
+    execute(state);
 }
 
-static void close_primitive(void *state)
+static void close_pass(pass *p)
 {
-    primitive_state *s = state;
-    if (s->primitive) dnnl_primitive_destroy(s->primitive);
-    if (s->description) dnnl_primitive_desc_destroy(s->description);
-    if (s->forward) dnnl_primitive_desc_destroy(s->forward);
-    for (int i = 0; i < s->count; i++) {
-        dnnl_memory_destroy(s->arguments[i].memory);
-        free(s->buffers[i]);
+    if (p->primitive) dnnl_primitive_destroy(p->primitive);
+    if (p->description) dnnl_primitive_desc_destroy(p->description);
+    if (p->forward) dnnl_primitive_desc_destroy(p->forward);
+    for (int i = 0; i < p->count; i++) {
+        dnnl_memory_destroy(p->arguments[i].memory);
+        free(p->buffers[i]);
     }
-    for (int i = 0; i < s->shapes; i++) free_shape(s->shape[i]);
-    free(s);
 }
 
-/* A shape that the state owns. */
-static shape keep(primitive_state *s, int rank, const int64_t *dims, dnnl_format_tag_t tag)
+static void close_work(void *state)
 {
-    return s->shape[s->shapes++] = new_shape(rank, dims, tag);
+    work *w = state;
+    for (int i = 0; i < w->n_passes; i++) close_pass(&w->passes[i]);
+    for (int i = 0; i < w->shapes; i++) dnnl_memory_desc_destroy(w->shape[i]);
+    free(w);
 }
 
-static shape matrix(primitive_state *s, int64_t rows, int64_t columns)
+/* A shape that w owns. */
+static shape shape_of(work *w, int rank, const int64_t *dims, dnnl_format_tag_t tag)
 {
-    return keep(s, 2, (dnnl_dims_t){rows, columns}, dnnl_ab);
+    shape *made = &w->shape[w->shapes++];
+    dnnl_memory_desc_create_with_tag(made, rank, dims, dnnl_f32, tag);
+    return *made;
 }
 
-static shape vector(primitive_state *s, int64_t size)
+static shape matrix(work *w, int64_t rows, int64_t columns)
 {
-    return keep(s, 1, (dnnl_dims_t){size}, dnnl_a);
+    return shape_of(w, 2, (dnnl_dims_t){rows, columns}, dnnl_ab);
 }
 
-/* One more argument, filled with values around `center`. */
-static bool argument(primitive_state *s, int which, shape x, float center)
+static shape vector(work *w, int64_t size) { return shape_of(w, 1, (dnnl_dims_t){size}, dnnl_a); }
+
+static pass *new_pass(work *w) { return &w->passes[w->n_passes++]; }
+#define FORWARD(to, name, ...) !dnnl_##name##_primitive_desc_create(to, engine, __VA_ARGS__, NULL)
+#define BACKWARD(p, name, ...)                                                                     \
+    !dnnl_##name##_primitive_desc_create(&(p)->description, engine, __VA_ARGS__, (p)->forward, NULL)
+/* Describes the pass; if it is a backward one, first the forward pass that it belongs to. */
+#define DESCRIBE(p, back, name, of_forward, of_backward)                                           \
+    (FORWARD((back) ? &(p)->forward : &(p)->description, name##_forward, of_forward) &&            \
+     (!(back) || BACKWARD(p, name##_backward, of_backward)))
+#define WITH(...) __VA_ARGS__
+
+/* One more argument of the pass, filled with values around `center`. */
+static bool add_argument(pass *p, int which, float center)
 {
+    const const_dnnl_memory_desc_t x =
+        dnnl_primitive_desc_query_md(p->description, dnnl_query_exec_arg_md, which);
     const size_t bytes = dnnl_memory_desc_get_size(x);
-    float *values = bench_buffer((int64_t)bytes);
+    float *values = bytes ? bench_buffer((int64_t)bytes) : NULL;
     if (!values) return false;
     for (size_t i = 0; i < bytes / sizeof *values; i++)
         values[i] = center + (float)(i % 1009) / 1009 - 0.5f;
@@ -110,152 +107,186 @@ static bool argument(primitive_state *s, int which, shape x, float center)
         free(values);
         return false;
     }
-    s->buffers[s->count] = values;
-    s->arguments[s->count++] = (dnnl_exec_arg_t){which, memory};
+    p->buffers[p->count] = values;
+    p->arguments[p->count++] = (dnnl_exec_arg_t){which, memory};
     return true;
 }
+
+/* Makes the primitive with these arguments, up to a 0; variances and scales are around 1. */
+static bool finish(pass *p, const int *which)
+{
+    for (; *which; which++)
+        if (!add_argument(p, *which, *which == DNNL_ARG_VARIANCE || *which == DNNL_ARG_SCALE))
+            return false;
+    return dnnl_primitive_create(&p->primitive, p->description) == dnnl_success;
+}
+#define FINISH(p, ...) finish(p, (const int[]){__VA_ARGS__, 0})
 
 /* ---- The operations ------------------------------------------------------------------------ */
 
 static const unsigned affine = dnnl_use_scale | dnnl_use_shift;
 
-static bool norm_arguments(primitive_state *s, bool back, bool shift, shape x, shape row,
-                           shape statistics)
+/* A backward pass reads `shift` too, if it is not 0. */
+static bool finish_norm(pass *p, bool back, int shift)
 {
-    bool had = argument(s, DNNL_ARG_SRC, x, 0) && argument(s, DNNL_ARG_MEAN, statistics, 0) &&
-               argument(s, DNNL_ARG_VARIANCE, statistics, 1) &&
-               argument(s, DNNL_ARG_SCALE, row, 1) &&
-               (!shift || argument(s, DNNL_ARG_SHIFT, row, 0));
-    if (!back) return had && argument(s, DNNL_ARG_DST, x, 0);
-    return had && argument(s, DNNL_ARG_DIFF_DST, x, 0) && argument(s, DNNL_ARG_DIFF_SRC, x, 0) &&
-           argument(s, DNNL_ARG_DIFF_SCALE, row, 0) && argument(s, DNNL_ARG_DIFF_SHIFT, row, 0);
+    if (!back)
+        return FINISH(p, DNNL_ARG_SRC, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE, DNNL_ARG_SCALE,
+                      DNNL_ARG_SHIFT, DNNL_ARG_DST);
+    return FINISH(p, DNNL_ARG_SRC, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE, DNNL_ARG_SCALE,
+                  DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT,
+                  shift);
 }
 
-static bool layer_norm(primitive_state *s, bool back)
+static bool layer_norm(work *w, bool back)
 {
-    const shape x = matrix(s, s->rows, s->columns), row = vector(s, s->columns),
-                statistics = vector(s, s->rows);
-    return !FORWARD(back ? &s->forward : &s->description, layer_normalization_forward,
-                    dnnl_forward_training, V3(x) x, statistics, 1e-5f, affine) &&
-           (!back || !BACKWARD(&s->description, s->forward, layer_normalization_backward,
-                               dnnl_backward, V3(x) x, x, statistics, 1e-5f, affine)) &&
-           norm_arguments(s, back, true, x, row, statistics);
+    const shape x = matrix(w, w->what.rows, w->what.columns), statistics = vector(w, w->what.rows);
+    pass *p = new_pass(w);
+    return DESCRIBE(p, back, layer_normalization,
+                    WITH(dnnl_forward_training, x, x, statistics, 1e-5f, affine),
+                    WITH(dnnl_backward, x, x, x, statistics, 1e-5f, affine)) &&
+           finish_norm(p, back, DNNL_ARG_SHIFT);
 }
 
 /* The rows as pixels of one image with its channels last: for these there is a fast kernel. */
-static bool batch_norm(primitive_state *s, bool back)
+static bool batch_norm(work *w, bool back)
 {
-    const shape x = keep(s, 4, (dnnl_dims_t){1, s->columns, s->rows, 1}, dnnl_nhwc),
-                row = vector(s, s->columns);
-    return !FORWARD(back ? &s->forward : &s->description, batch_normalization_forward,
-                    dnnl_forward_training, V3(x) x, 1e-5f, affine) &&
-           (!back || !BACKWARD(&s->description, s->forward, batch_normalization_backward,
-                               dnnl_backward, V3(x) x, x, 1e-5f, affine)) &&
-           norm_arguments(s, back, !back || DNNL_VERSION_MAJOR < 3, x, row, row);
+    const shape x = shape_of(w, 4, (dnnl_dims_t){1, w->what.columns, w->what.rows, 1}, dnnl_nhwc);
+    pass *p = new_pass(w);
+    return DESCRIBE(p, back, batch_normalization, WITH(dnnl_forward_training, x, x, 1e-5f, affine),
+                    WITH(dnnl_backward, x, x, x, 1e-5f, affine)) &&
+           finish_norm(p, back, 0);
 }
 
-/* A backward pass reads `kept`, either what went in or what came out. */
-static bool map_arguments(primitive_state *s, bool back, shape x, int kept)
+/* A backward pass reads `kept`, what went in or what came out. */
+static bool finish_map(pass *p, bool back, int kept)
 {
-    if (!back) return argument(s, DNNL_ARG_SRC, x, 0) && argument(s, DNNL_ARG_DST, x, 0);
-    return argument(s, kept, x, 0) && argument(s, DNNL_ARG_DIFF_DST, x, 0) &&
-           argument(s, DNNL_ARG_DIFF_SRC, x, 0);
+    return back ? FINISH(p, kept, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC)
+                : FINISH(p, DNNL_ARG_SRC, DNNL_ARG_DST);
 }
 
-static bool gelu(primitive_state *s, bool back)
+static bool gelu(work *w, bool back)
 {
-    const shape x = matrix(s, s->rows, s->columns);
-    return !FORWARD(back ? &s->forward : &s->description, eltwise_forward, dnnl_forward_training,
-                    dnnl_eltwise_gelu_erf, V3(x) x, 0, 0) &&
-           (!back || !BACKWARD(&s->description, s->forward, eltwise_backward, dnnl_eltwise_gelu_erf,
-                               V3(x) x, x, 0, 0)) &&
-           map_arguments(s, back, x, DNNL_ARG_SRC);
+    const shape x = matrix(w, w->what.rows, w->what.columns);
+    pass *p = new_pass(w);
+    return DESCRIBE(p, back, eltwise,
+                    WITH(dnnl_forward_training, dnnl_eltwise_gelu_erf, x, x, 0, 0),
+                    WITH(dnnl_eltwise_gelu_erf, x, x, x, 0, 0)) &&
+           finish_map(p, back, DNNL_ARG_SRC);
 }
 
-static bool softmax(primitive_state *s, bool back)
+static bool softmax(work *w, bool back)
 {
-    const shape x = matrix(s, s->rows, s->columns);
-    return !FORWARD(back ? &s->forward : &s->description, softmax_forward, dnnl_forward_training,
-                    dnnl_softmax_accurate, x, x, 1) &&
-           (!back || !BACKWARD(&s->description, s->forward, softmax_backward, dnnl_softmax_accurate,
-                               x, x, x, 1)) &&
-           map_arguments(s, back, x, DNNL_ARG_DST);
+    const shape x = matrix(w, w->what.rows, w->what.columns);
+    pass *p = new_pass(w);
+    return DESCRIBE(p, back, softmax, WITH(dnnl_forward_training, dnnl_softmax_accurate, x, x, 1),
+                    WITH(dnnl_softmax_accurate, x, x, x, 1)) &&
+           finish_map(p, back, DNNL_ARG_DST);
 }
 
-static bool sum(primitive_state *s, shape x, shape second)
+static bool add(work *w, bool back)
 {
-    return !FORWARD(&s->description, binary, dnnl_binary_add, x, second, x) &&
-           argument(s, DNNL_ARG_SRC_0, x, 0) && argument(s, DNNL_ARG_SRC_1, second, 0) &&
-           argument(s, DNNL_ARG_DST, x, 0);
+    const shape x = matrix(w, w->what.rows, w->what.columns);
+    const shape second = strcmp(w->what.name, "bias_add") ? x : matrix(w, 1, w->what.columns);
+    pass *p = new_pass(w);
+    return !back && FORWARD(&p->description, binary, dnnl_binary_add, x, second, x) &&
+           FINISH(p, DNNL_ARG_SRC_0, DNNL_ARG_SRC_1, DNNL_ARG_DST);
 }
 
-static bool bias_add(primitive_state *s, bool back)
+/* An operand that is turned lies in memory the other way. */
+static bool product(work *w, bool back)
 {
-    return !back && sum(s, matrix(s, s->rows, s->columns), matrix(s, 1, s->columns));
+    const bench_case *c = &w->what;
+    const dnnl_dims_t left = {c->rows, c->depth}, right = {c->depth, c->columns};
+    const shape a = shape_of(w, 2, left, bench_turns(c, 'A') ? dnnl_ba : dnnl_ab),
+                b = shape_of(w, 2, right, bench_turns(c, 'B') ? dnnl_ba : dnnl_ab);
+    pass *p = new_pass(w);
+    return !back && FORWARD(&p->description, matmul, a, b, NULL, matrix(w, c->rows, c->columns)) &&
+           FINISH(p, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST);
 }
 
-static bool residual_add(primitive_state *s, bool back)
+static bool convolution(work *w, bool back)
 {
-    const shape x = matrix(s, s->rows, s->columns);
-    return !back && sum(s, x, x);
+    const bench_case *c = &w->what;
+    const bool grouped = c->groups > 1;
+    const dnnl_dims_t of_x = {c->rows, c->columns, c->depth, c->depth},
+                      of_y = {c->rows, c->out, c->side, c->side},
+                      of_w[2] = {{c->out, c->columns, c->kernel, c->kernel},
+                                 {c->groups, c->out / c->groups, 1, c->kernel, c->kernel}},
+                      strides = {c->stride, c->stride}, dilation = {0, 0},
+                      padding = {c->padding, c->padding};
+    const shape x = shape_of(w, 4, of_x, dnnl_format_tag_any),
+                y = shape_of(w, 4, of_y, dnnl_format_tag_any),
+                weights = shape_of(w, 4 + grouped, of_w[grouped], dnnl_format_tag_any),
+                bias = vector(w, c->out);
+    pass *p = new_pass(w);
+    if (!FORWARD(back ? &p->forward : &p->description, convolution_forward, dnnl_forward_training,
+                 dnnl_convolution_direct, x, weights, bias, y, strides, dilation, padding,
+                 padding) ||
+        (back && !BACKWARD(p, convolution_backward_data, dnnl_convolution_direct, x, weights, y,
+                           strides, dilation, padding, padding)))
+        return false;
+    if (!back) return FINISH(p, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST);
+    pass *q = new_pass(w);
+    return FINISH(p, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC) &&
+           !dnnl_primitive_desc_clone(&q->forward, p->forward) &&
+           BACKWARD(q, convolution_backward_weights, dnnl_convolution_direct, x, weights, bias, y,
+                    strides, dilation, padding, padding) &&
+           FINISH(q, DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS);
 }
-
-/* Rows by columns, summed over depth; an operand that is turned lies in memory the other way. */
-static bool product(primitive_state *s, bool turns_a, bool turns_b)
-{
-    const dnnl_dims_t left = {s->rows, s->depth}, right = {s->depth, s->columns};
-    const shape a = keep(s, 2, left, turns_a ? dnnl_ba : dnnl_ab),
-                b = keep(s, 2, right, turns_b ? dnnl_ba : dnnl_ab),
-                c = matrix(s, s->rows, s->columns);
-    return !FORWARD(&s->description, matmul, a, b, NULL, c) && argument(s, DNNL_ARG_SRC, a, 0) &&
-           argument(s, DNNL_ARG_WEIGHTS, b, 0) && argument(s, DNNL_ARG_DST, c, 0);
-}
-
-static bool product_ab(primitive_state *s, bool back) { return !back && product(s, false, false); }
-static bool product_abt(primitive_state *s, bool back) { return !back && product(s, false, true); }
-static bool product_atb(primitive_state *s, bool back) { return !back && product(s, true, false); }
 
 /* ---- Opening a case ------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;
-    bool (*make)(primitive_state *s, bool back);
+    bool (*make)(work *w, bool back);
 } operations[] = {
-    {"layer_norm", layer_norm}, {"batch_norm", batch_norm}, {"gelu", gelu},
-    {"softmax", softmax},       {"bias_add", bias_add},     {"residual_add", residual_add},
-    {"AB^T", product_abt},      {"A^TB", product_atb},      {"AB", product_ab},
+    {"layer_norm", layer_norm},
+    {"batch_norm", batch_norm},
+    {"gelu", gelu},
+    {"softmax", softmax},
+    {"bias_add", add},
+    {"residual_add", add},
+    {"AB^T", product},
+    {"A^TB", product},
+    {"AB", product},
+    {"conv5/2", convolution},
+    {"depthwise3/1", convolution},
+    {"depthwise7/1", convolution},
 };
 
-static bool open_primitive(const bench_case *what, bench_job *job)
+static bool open_work(const bench_case *what, bench_job *job)
 {
-    const bool back = strstr(what->group, "backward") || strstr(what->name, "backward");
-    if (what->widths || !strcmp(what->group, "second")) return false;
+    if (!strcmp(what->group, "second")) return false;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-        if (strncmp(what->name, operations[i].name, strlen(operations[i].name))) continue;
-        primitive_state *s = calloc(1, sizeof *s);
-        if (!s) return false;
-        s->rows = what->rows, s->columns = what->columns, s->depth = what->depth;
-        *job =
-            (bench_job){.state = s, .run = run, .close = close_primitive, .per = 1, .variants = 1};
-        return operations[i].make(s, back) &&
-               dnnl_primitive_create(&s->primitive, s->description) == dnnl_success &&
-               dnnl_primitive_execute(s->primitive, stream, s->count, s->arguments) ==
-                   dnnl_success &&
-               dnnl_stream_wait(stream) == dnnl_success;
+        if (strcmp(what->name, operations[i].name)) continue;
+        work *w = calloc(1, sizeof *w);
+        if (!w) return false;
+        w->what = *what;
+        *job = (bench_job){.state = w, .run = run, .close = close_work};
+        return operations[i].make(w, what->back) && execute(w);
     }
     return false;
+}
+
+static const char *isa(void)
+{
+    const int has = (int)dnnl_get_effective_cpu_isa(), avx2 = dnnl_cpu_isa_avx2,
+              avx512 = dnnl_cpu_isa_avx512_core;
+    return (has & avx512) == avx512 ? "avx512" : (has & avx2) == avx2 ? "avx2" : "sse4.1";
 }
 
 int main(void)
 {
     char name[64];
     const dnnl_version_t *version = dnnl_version();
-    snprintf(name, sizeof name, "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
+    snprintf(name, sizeof name, "oneDNN %d.%d.%d for %s", version->major, version->minor,
+             version->patch, isa());
     if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success ||
         dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) != dnnl_success)
         return EXIT_FAILURE;
-    const int status = bench_serve(name, open_primitive);
+    const int status = bench_serve(name, open_work);
     dnnl_stream_destroy(stream);
     dnnl_engine_destroy(engine);
     return status;
 }
+#endif

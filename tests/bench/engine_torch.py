@@ -1,26 +1,14 @@
 """The engines PyTorch (eager) and torch.compile: the other side of the protocol in engine.h.
 
-    engine_torch.py pytorch|compiled [REQUEST]"""
+    engine_torch.py pytorch|compiled"""
 import ctypes
-import glob
 import os
+import re
+import statistics
 import sys
 import time
 
 MODE = sys.argv[1]
-
-
-def restart(environment, request=()):
-    """Begins anew with this environment and, in the midst of the dialogue, the request at hand."""
-    os.environ.update(environment)
-    os.execv(sys.executable, [sys.executable, sys.argv[0], MODE, *request])
-
-
-# What inductor compiles calls Sleef, which Debian's PyTorch has inside and does not show: without
-# the library it falls back to code without vectors.
-SLEEF = glob.glob("/usr/lib/*/libsleef.so.3")
-if MODE == "compiled" and SLEEF and "LD_PRELOAD" not in os.environ:
-    restart({"LD_PRELOAD": SLEEF[0]})
 try:
     import torch
     import torch.nn.functional as F
@@ -38,44 +26,38 @@ def compiled(function):
     return torch.compile(function, dynamic=False) if MODE == "compiled" else function
 
 
-def median(values):
-    values = sorted(values)
-    middle = len(values) // 2
-    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
-
-
 class Op:
     """One op, forward or backward. What a run made is let go before the next begins, so that the
     allocator can give the same memory again."""
 
     def __init__(self, group, name, shape):
-        rows, columns = (int(n) for n in shape.split("x"))
-        self.per = 1
-        self.op = name.replace("_forward", "").replace("_backward", "")
-        self.n = columns
         self.made = None
-        matrix = lambda: torch.empty(rows, columns).uniform_(-2, 2)
-        row = lambda: torch.empty(columns).uniform_(0.5, 1.5)
-        second = {"layer_norm": row, "rms_norm": row, "batch_norm": row, "bias_add": row,
-                  "residual_add": matrix}
-        self.inputs = [matrix()]
-        if self.op in second:
-            self.inputs.append(second[self.op]())
-        if self.op in ("layer_norm", "batch_norm"):
-            self.inputs.append(row())
+        self.op = re.sub(r"\d.*", "", name)
+        self.inputs = self.images(name, shape) if self.op in ("conv", "depthwise") else \
+            self.matrices(*map(int, shape.split("x")))
         for tensor in self.inputs:
             tensor.requires_grad_()
+        self.call = compiled(getattr(self, self.op))
+        self.forward()
+        self.dy = torch.randn_like(self.made)
+        self.before, self.run = (None, self.second) if group == "second" else \
+            (self.forward, self.backward) if "backward" in group else (None, self.forward)
+
+    def matrices(self, rows, columns):
+        row = lambda: torch.empty(columns).uniform_(0.5, 1.5)
+        self.n = columns
         self.mean, self.var = torch.zeros(columns), torch.ones(columns)
         self.labels = torch.randint(columns, (rows,))
-        self.call = compiled(getattr(self, self.op))
-        if group == "second":
-            self.dy = matrix()
-            self.before, self.run = None, self.second
-        elif "backward" in group + name:
-            self.dy = torch.randn(()) if self.op == "cross_entropy" else matrix()
-            self.before, self.run = self.forward, self.backward
-        else:
-            self.before, self.run = None, self.forward
+        more = {"layer_norm": 2, "rms_norm": 1, "batch_norm": 2, "bias_add": 1}.get(self.op, 0)
+        x = torch.empty(rows, columns).uniform_(-2, 2)
+        return [x] + [row() for _ in range(more)] + [x.clone()] * (self.op == "residual_add")
+
+    def images(self, name, shape):
+        batch, channels, side, out, kernel, stride = map(int, re.findall(r"\d+", shape + name))
+        self.groups = 1 if self.op == "conv" else channels
+        self.stride, self.padding = stride, kernel // 2
+        return [torch.randn(batch, channels, side, side),
+                torch.randn(out, channels // self.groups, kernel, kernel), torch.randn(out)]
 
     def forward(self):
         self.made = None
@@ -114,11 +96,15 @@ class Op:
 
     residual_add = bias_add
 
+    def conv(self, x, weight, bias):
+        return F.conv2d(x, weight, bias, self.stride, self.padding, 1, self.groups)
+
+    depthwise = conv
+
 
 class Product:
     """C = A B, each turned or not, into memory that is there."""
     before = None
-    per = 1
 
     def __init__(self, name, shape):
         rows, columns, depth = (int(n) for n in shape.split("x"))
@@ -181,7 +167,6 @@ class Step:
     """A training step in PyTorch's fastest way: with each form of Adam that this release has, and
     each of several networks, that `build` makes."""
     before = None
-    per = 1
     step = staticmethod(step)
 
     def fastest(self, networks):
@@ -191,7 +176,7 @@ class Step:
             for adam in ADAMS:
                 try:
                     self.choose(network, adam)
-                except (RuntimeError, TypeError):  # no fused form for this processor
+                except (AttributeError, RuntimeError, TypeError):  # this release has it not
                     continue
                 times[timed(self, 0.02, 3)] = network, adam
         self.choose(*times[min(times)])
@@ -232,74 +217,53 @@ class Mlp(Step):
         return torch.nn.Sequential(*layers)
 
 
-def attend_in_one(q, k, v, mask):
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-
-
-def attend_with_bmm(q, k, v, mask):
-    batch, heads, length, dim = q.shape
-    q, k, v = (x.reshape(-1, length, dim) for x in (q, k, v))
-    weights = F.softmax(torch.baddbmm(mask, q, k.transpose(1, 2), alpha=dim**-0.5), -1)
-    return torch.bmm(weights, v).view(batch, heads, length, dim)
-
-
 class Block(torch.nn.Module):
     """x + attention(norm(x)), then x + feed_forward(norm(x))."""
 
-    def __init__(self, dim, heads, attend):
+    def __init__(self, dim):
         super().__init__()
-        self.heads, self.attend = heads, attend
         self.norm1, self.norm2 = torch.nn.LayerNorm(dim), torch.nn.LayerNorm(dim)
         self.qkv, self.out = torch.nn.Linear(dim, 3 * dim), torch.nn.Linear(dim, dim)
         self.up, self.down = torch.nn.Linear(dim, 4 * dim), torch.nn.Linear(4 * dim, dim)
 
-    def forward(self, x, mask):
+    def forward(self, x):
         batch, length, dim = x.shape
-        qkv = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, -1)
+        qkv = self.qkv(self.norm1(x)).view(batch, length, 3, HEADS, -1)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
-        y = self.attend(q, k, v, mask).transpose(1, 2).reshape(batch, length, dim)
-        x = x + self.out(y)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(batch, length, dim))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
 
 
 class Language(torch.nn.Module):
     """ids (batch, length) -> logits (batch length, vocabulary)"""
 
-    def __init__(self, layers, dim, length, attend):
+    def __init__(self, layers, dim, length):
         super().__init__()
         self.embedding = torch.nn.Embedding(VOCABULARY, dim)
         self.positions = torch.nn.Parameter(torch.zeros(length, dim))
-        self.blocks = torch.nn.ModuleList(Block(dim, HEADS, attend) for _ in range(layers))
+        self.blocks = torch.nn.Sequential(*(Block(dim) for _ in range(layers)))
         self.norm, self.head = torch.nn.LayerNorm(dim), torch.nn.Linear(dim, VOCABULARY)
-        mask = torch.full((length, length), float("-inf")).triu(1)
-        self.register_buffer("mask", mask)
 
     def forward(self, ids):
-        x = self.embedding(ids) + self.positions
-        for block in self.blocks:
-            x = block(x, self.mask)
+        x = self.blocks(self.embedding(ids) + self.positions)
         return self.head(self.norm(x)).flatten(0, 1)
 
 
 class Transformer(Step):
-    """The attention by PyTorch's own function, where this release has it, or with batched
-    products."""
-
     def __init__(self, name, shape):
         self.layers, self.dim = (int(n) for n in name.split("-")[1].split("x"))
         batch, self.length = (int(n) for n in shape.split("x"))
         self.x = torch.randint(VOCABULARY, (batch, self.length))
         self.labels = torch.randint(VOCABULARY, (batch * self.length,))
-        own = [attend_in_one] if hasattr(F, "scaled_dot_product_attention") else []
-        self.fastest(own + [attend_with_bmm])
+        self.fastest([None])
 
-    def build(self, attend):
-        return Language(self.layers, self.dim, self.length, attend)
+    def build(self, _):
+        return Language(self.layers, self.dim, self.length)
 
 
 class Tagger(torch.nn.Module):
-    """x (batch, steps, n) -> logits (batch steps, n), an LSTM's states; steps first where it is told
-    so."""
+    """x (batch, steps, n) -> logits (batch steps, n), an LSTM's states."""
 
     def __init__(self, n, batch_first):
         super().__init__()
@@ -314,15 +278,31 @@ class Lstm(Step):
 
     def __init__(self, name, shape):
         self.n = int(name.split("-")[1])
-        batch, steps = (int(n) for n in shape.split("x"))
-        self.labels = torch.randint(self.n, (batch * steps,))
-        self.given = {True: torch.randn(batch, steps, self.n),
-                      False: torch.randn(steps, batch, self.n)}
+        self.batch, self.steps = (int(n) for n in shape.split("x"))
+        self.labels = torch.randint(self.n, (self.batch * self.steps,))
         self.fastest([False, True])
 
     def build(self, batch_first):
-        self.x = self.given[batch_first]
+        first = (self.batch, self.steps) if batch_first else (self.steps, self.batch)
+        self.x = torch.randn(*first, self.n)
         return Tagger(self.n, batch_first)
+
+
+class Cnn(Step):
+    """Two convolutions for MNIST, with the channels in front of the pixels or behind them."""
+
+    def __init__(self, name, shape):
+        self.batch, self.side = (int(n) for n in shape.split("x"))
+        self.labels = torch.randint(10, (self.batch,))
+        self.fastest([torch.contiguous_format, torch.channels_last])
+
+    def build(self, layout):
+        self.x = torch.randn(self.batch, 1, self.side, self.side).to(memory_format=layout)
+        conv = lambda n, m: [torch.nn.Conv2d(n, m, 5, 2, 2, bias=False), torch.nn.BatchNorm2d(m),
+                             torch.nn.ReLU(True)]
+        side = (self.side + 3) // 4
+        return torch.nn.Sequential(*conv(1, 16), *conv(16, 32), torch.nn.Flatten(),
+                                   torch.nn.Linear(32 * side * side, 10)).to(memory_format=layout)
 
 
 def sample(job, count):
@@ -346,7 +326,11 @@ def timed(job, seconds, least):
     samples = []
     while len(samples) < least or time.perf_counter() - begin < seconds:
         samples.append(sample(job, together) / together)
-    return median(samples) / job.per
+    return statistics.median(samples)
+
+
+KINDS = {"mlp": Mlp, "depth": Mlp, "batch": Mlp, "penalty": Mlp, "maml": Mlp, "hvp": Mlp, "cnn": Cnn,
+         "transformer": Transformer, "lstm": Lstm}
 
 
 def opened(group, name, shape):
@@ -354,44 +338,23 @@ def opened(group, name, shape):
         torch._dynamo.reset()
     if group == "product":
         return Product(name, shape)
-    if "@" in shape:
-        return Mlp(name, shape)
-    if name.startswith("transformer"):
-        return Transformer(name, shape)
-    if name.startswith("lstm"):
-        return Lstm(name, shape)
-    return Op(group, name, shape)
-
-
-def settle(group, words):
-    """Threads of OpenMP that wait by spinning serve norms, but hold up those of the BLAS, which
-    take turns with them in a step. How long they spin is read when the process begins."""
-    spin = "3000" if group in ("step", "scale", "second", "product") else "30000"
-    if os.environ.get("GOMP_SPINCOUNT") != spin:
-        restart({"GOMP_SPINCOUNT": spin}, words)
+    kind = KINDS.get(name.split("-")[0])
+    return kind(name, shape) if kind else Op(group, name, shape)
 
 
 def blas():
-    """What multiplies matrices: the library that PyTorch's sgemm_ is in. None for the reference
-    BLAS, which is no peer."""
+    """What multiplies matrices. None for the reference BLAS, which is no peer."""
+    if torch.backends.mkl.is_available():
+        return "MKL"
     with open("/proc/self/maps") as maps:
-        lines = [line.split() for line in maps if "/" in line]
-    torch_file = next(line[-1] for line in lines if "libtorch_cpu" in line[-1])
-    own = ctypes.CDLL(torch_file)
-    if not hasattr(own, "sgemm_"):
-        return "a BLAS inside"
-    sgemm = ctypes.cast(own.sgemm_, ctypes.c_void_p).value
-    for line in lines:
-        begin, end = (int(address, 16) for address in line[0].split("-"))
-        if not begin <= sgemm < end:
-            continue
-        library = ctypes.CDLL(line[-1])
+        paths = sorted({line.split()[-1] for line in maps if "blas" in line})
+    for path in paths:
+        library = ctypes.CDLL(path)
         if hasattr(library, "openblas_get_config"):
             library.openblas_get_config.restype = ctypes.c_char_p
             words = library.openblas_get_config().decode().split()
             return f"{words[0]} {words[1]} for {words[-2]}"
-        name = os.path.basename(line[-1])
-        return None if name.startswith("libblas") else "MKL" if "torch" in name else name
+    return None if any("/libblas." in path for path in paths) else "its own BLAS"
 
 
 def greeting():
@@ -401,7 +364,8 @@ def greeting():
         return "no it multiplies with the reference BLAS, which is no fair peer; make deps-bench " \
                "installs OpenBLAS"
     if MODE == "pytorch":
-        return f"ready PyTorch {version}, {blas()}"
+        isa = re.search("CPU capability usage: (.*)", torch.__config__.show())[1].lower()
+        return f"ready PyTorch {version} for {isa}, {blas()}"
     if not hasattr(torch, "compile"):
         return f"no PyTorch {version} does not have it"
     try:
@@ -413,40 +377,27 @@ def greeting():
         return f"no it does not work here: {str(error.__cause__ or error).split(chr(10))[0]:.90}"
     if "avx" not in isa and "asimd" not in isa:
         return "no it compiles without vectors here (it needs g++, libtorch-dev, libsleef-dev)"
-    return f"ready torch.compile, {isa.split()[0]}"
-
-
-def requests():
-    """The lines of the dialogue, first the one that the process began anew with."""
-    if len(sys.argv) > 2:
-        yield " ".join(sys.argv[2:])
-    yield from iter(sys.stdin.readline, "")
+    return f"ready torch.compile for {isa.split()[0]}"
 
 
 def main():
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     torch.manual_seed(1)
-    hello = greeting()
-    if len(sys.argv) == 2:
-        print(hello, flush=True)
+    print(greeting(), flush=True)
     job = None
-    for line in requests():
-        words = line.split()
-        if words[0] == "open":
-            settle(words[1], words)
-            job = None
-            try:
-                job = opened(*words[1:])
-                sample(job, 1)
-                answer = "ok"
-            except Exception as error:
-                print("PyTorch:", error, file=sys.stderr)
-                answer = "no"
-        elif words[0] == "time" and job:
+    for line in iter(sys.stdin.readline, ""):
+        words, answer = line.split(), "ok"
+        if words[0] == "time":
             answer = "%.9g" % (1e6 * timed(job, 1e-3 * float(words[1]), int(words[2])))
         else:
             job = None
-            answer = "ok"
+        if words[0] == "open":
+            try:
+                job = opened(*words[1:])
+                sample(job, 1)
+            except Exception as error:
+                print("PyTorch:", error, file=sys.stderr)
+                answer = "no"
         print(answer, flush=True)
 
 

@@ -1,5 +1,5 @@
 /* The engine normgrad: the library through its public functions, tape and all, as a training loop
- * uses it; matrix products by their kernel. */
+ * uses it; matrix products by their kernel. And the program of the roof. */
 #include "engine.h"
 #include "kernels/kernels.h"
 #include <normgrad.h>
@@ -9,55 +9,63 @@
 
 static const double eps = 1e-5;
 
+static void stop_on_failure(void)
+{
+    if (!ng_failed()) return;
+    fprintf(stderr, "normgrad: %s\n", ng_error_text());
+    exit(EXIT_FAILURE);
+}
+
 /* ---- One op -------------------------------------------------------------------------------- */
 
 enum { MOST_INPUTS = 3 };
 
-typedef struct op_state op_state;
-struct op_state {
+typedef struct {
+    bench_case what;
     ng_tape *tape;
     ng_tensor *inputs[MOST_INPUTS]; /* they require gradients */
     int n_inputs;
-    ng_tensor *labels, *mean, *var; /* constants, where the op has them */
+    ng_tensor *labels, *mean, *var; /* constants */
     ng_tensor *dy, *arrived, *y;    /* dy, and a copy on the tape */
-    ng_tensor *(*call)(op_state *s);
-};
+    void (*call)(void *state);      /* sets y */
+} op_state;
 
-static ng_tensor *layer_norm(op_state *s)
-{
-    return ng_layer_norm(s->tape, s->inputs[0], s->inputs[1], s->inputs[2], .eps = eps);
-}
+#define OP(name, value)                                                                            \
+    static void name(void *state)                                                                  \
+    {                                                                                              \
+        op_state *s = state;                                                                       \
+        ng_tensor *const *in = s->inputs;                                                          \
+        s->y = value;                                                                              \
+    }
+OP(layer_norm, ng_layer_norm(s->tape, in[0], in[1], in[2], .eps = eps))
+OP(rms_norm, ng_rms_norm(s->tape, in[0], in[1], .eps = eps))
+OP(batch_norm, ng_batch_norm(s->tape, in[0], in[1], in[2], s->mean, s->var, .eps = eps,
+                             .momentum = 0.1, .training = true))
+OP(gelu, ng_gelu(s->tape, in[0]))
+OP(softmax, ng_softmax(s->tape, in[0]))
+OP(cross_entropy, ng_cross_entropy(s->tape, in[0], s->labels))
+OP(add, ng_add(s->tape, in[0], in[1]))
+OP(convolution, ng_conv2d(s->tape, in[0], in[1], in[2], .stride = s->what.stride,
+                          .padding = s->what.padding, .groups = s->what.groups))
 
-static ng_tensor *rms_norm(op_state *s)
-{
-    return ng_rms_norm(s->tape, s->inputs[0], s->inputs[1], .eps = eps);
-}
-
-static ng_tensor *batch_norm(op_state *s)
-{
-    return ng_batch_norm(s->tape, s->inputs[0], s->inputs[1], s->inputs[2], s->mean, s->var,
-                         .eps = eps, .momentum = 0.1, .training = true);
-}
-
-static ng_tensor *gelu(op_state *s) { return ng_gelu(s->tape, s->inputs[0]); }
-static ng_tensor *softmax(op_state *s) { return ng_softmax(s->tape, s->inputs[0]); }
-static ng_tensor *add(op_state *s) { return ng_add(s->tape, s->inputs[0], s->inputs[1]); }
-static ng_tensor *cross_entropy(op_state *s)
-{
-    return ng_cross_entropy(s->tape, s->inputs[0], s->labels);
-}
-
-/* How many inputs, and whether the second has one row only. */
+/* How many inputs, and whether those after the first have one row only. */
 static const struct {
     const char *name;
-    ng_tensor *(*call)(op_state *s);
+    void (*call)(void *state);
     int n_inputs;
     bool row;
 } ops[] = {
-    {"layer_norm", layer_norm, 3, true}, {"rms_norm", rms_norm, 2, true},
-    {"batch_norm", batch_norm, 3, true}, {"gelu", gelu, 1, false},
-    {"softmax", softmax, 1, false},      {"cross_entropy", cross_entropy, 1, false},
-    {"bias_add", add, 2, true},          {"residual_add", add, 2, false},
+    {"layer_norm", layer_norm, 3, true},
+    {"rms_norm", rms_norm, 2, true},
+    {"batch_norm", batch_norm, 3, true},
+    {"gelu", gelu, 1, false},
+    {"softmax", softmax, 1, false},
+    {"cross_entropy", cross_entropy, 1, false},
+    {"bias_add", add, 2, true},
+    {"residual_add", add, 2, false},
+    {"conv5/2", convolution, 3, false},
+    {"depthwise3/1", convolution, 3, false},
+    {"depthwise7/1", convolution, 3, false},
 };
 
 static void forward(void *state, int variant)
@@ -65,7 +73,7 @@ static void forward(void *state, int variant)
     op_state *s = state;
     (void)variant;
     ng_tape_reset(s->tape);
-    s->y = s->call(s);
+    s->call(s);
 }
 
 /* What arrives in the middle of a network is the tape's; here it is older than y. */
@@ -74,7 +82,7 @@ static void before_backward(void *state)
     op_state *s = state;
     ng_tape_reset(s->tape);
     s->arrived = ng_mul_scalar(s->tape, s->dy, 1);
-    s->y = s->call(s);
+    s->call(s);
 }
 
 /* ng_gradients writes gradients as a backward pass does there: it does not add to those of the run
@@ -106,79 +114,71 @@ static void close_op(void *state)
     ng_tensor_free(s->dy), ng_tape_free(s->tape), free(s);
 }
 
-static bool works(bench_job *job)
+/* int64 below `count` */
+static ng_tensor *ids(ng_shape shape, int64_t count, ng_rng *rng)
 {
-    if (job->before) job->before(job->state);
-    job->run(job->state, 0);
-    if (ng_failed()) fprintf(stderr, "normgrad: %s\n", ng_error_text());
-    return !ng_failed();
+    ng_tensor *x = ng_zeros_new(NG_I64, shape);
+    for (int64_t i = 0; i < ng_size(x); i++) ng_set(x, i, (double)ng_rng_below(rng, count));
+    return x;
 }
 
-/* "gelu_backward" begins with "gelu" and ends with or without a direction. */
-static bool names_op(const char *name, const char *op)
+static void make_inputs(op_state *s, bool row, ng_rng *rng)
 {
-    const size_t length = strlen(op);
-    return !strncmp(name, op, length) && (!name[length] || !strcmp(name + length, "_forward") ||
-                                          !strcmp(name + length, "_backward"));
+    const bench_case *w = &s->what;
+    const ng_shape matrix = NG_SHAPE(w->rows, w->columns), vector = NG_SHAPE(w->columns);
+    ng_shape shape[MOST_INPUTS] = {matrix, row ? vector : matrix, vector};
+    if (s->call == convolution) {
+        shape[0] = NG_SHAPE(w->rows, w->columns, w->depth, w->depth);
+        shape[1] = NG_SHAPE(w->out, w->columns / w->groups, w->kernel, w->kernel);
+        shape[2] = NG_SHAPE(w->out);
+    }
+    for (int i = 0; i < s->n_inputs; i++)
+        s->inputs[i] =
+            ng_require_grad(ng_uniform_new(NG_F32, shape[i], i ? 0.5 : -2, i ? 1.5 : 2, rng));
+    s->mean = ng_zeros_new(NG_F32, vector);
+    s->var = ng_ones_new(NG_F32, vector);
+    s->labels = ids(NG_SHAPE(w->rows), w->columns, rng);
 }
 
 static bool open_op(const bench_case *what, bench_job *job)
 {
-    const ng_shape matrix = NG_SHAPE(what->rows, what->columns), row = NG_SHAPE(what->columns);
     ng_rng rng = ng_rng_seeded(1);
     size_t op = 0;
-    while (op < sizeof ops / sizeof *ops && !names_op(what->name, ops[op].name)) op++;
-    if (op == sizeof ops / sizeof *ops) return false;
-
-    op_state *s = calloc(1, sizeof *s);
+    while (op < sizeof ops / sizeof *ops && strcmp(what->name, ops[op].name)) op++;
+    op_state *s = op < sizeof ops / sizeof *ops ? calloc(1, sizeof *s) : NULL;
     if (!s) return false;
-    s->tape = ng_tape_new();
-    s->call = ops[op].call;
-    s->n_inputs = ops[op].n_inputs;
-    const bool twice = !strcmp(what->group, "second");
-    for (int i = 0; i < s->n_inputs; i++)
-        s->inputs[i] = ng_require_grad(ng_uniform_new(NG_F32, i && ops[op].row ? row : matrix,
-                                                      i ? 0.5 : -2, i ? 1.5 : 2, &rng));
-    s->mean = ng_zeros_new(NG_F32, row);
-    s->var = ng_ones_new(NG_F32, row);
-    s->labels = ng_zeros_new(NG_I64, NG_SHAPE(what->rows));
-    for (int64_t i = 0; i < what->rows; i++)
-        ng_set(s->labels, i, (double)ng_rng_below(&rng, what->columns));
-    const bool back = strstr(what->group, "backward") || strstr(what->name, "backward");
-    if (back && s->call == cross_entropy) s->dy = ng_ones_new(NG_F32, NG_SCALAR);
-    if (twice || (back && !s->dy)) s->dy = ng_uniform_new(NG_F32, matrix, -1, 1, &rng);
+    *s = (op_state){
+        .what = *what, .tape = ng_tape_new(), .call = ops[op].call, .n_inputs = ops[op].n_inputs};
+    make_inputs(s, ops[op].row, &rng);
+    s->call(s);
+    stop_on_failure();
+    s->dy = s->call == cross_entropy ? ng_ones_new(NG_F32, NG_SCALAR)
+                                     : ng_uniform_new(NG_F32, ng_shape_of(s->y), -1, 1, &rng);
     *job = (bench_job){.state = s,
-                       .before = back ? before_backward : NULL,
-                       .run = twice  ? second
-                              : back ? backward
-                                     : forward,
-                       .close = close_op,
-                       .per = 1,
-                       .variants = 1};
-    return works(job);
+                       .before = what->back ? before_backward : NULL,
+                       .run = !strcmp(what->group, "second") ? second
+                              : what->back                   ? backward
+                                                             : forward,
+                       .close = close_op};
+    return true;
 }
-
-enum { MOST_PARAMETERS = 16 };
 
 /* ---- A training step ------------------------------------------------------------------------ */
 
+enum { MOST_PARAMETERS = 16 };
+
 typedef struct {
-    bench_case what;
     ng_tape *tape;
     ng_module *net;
     ng_optimizer *adam;
     ng_tensor *x, *labels;
-    ng_tensor *w[MOST_PARAMETERS],
-        *v[MOST_PARAMETERS]; /* of maml and hvp: parameters, a direction */
+    ng_tensor *w[MOST_PARAMETERS], *v[MOST_PARAMETERS]; /* of maml, hvp: parameters, a direction */
     int n;
 } step_state;
 
 static void descend(const step_state *s, ng_tensor *loss)
 {
-    if (ng_backward(s->tape, loss) || ng_optimizer_step(s->adam)) {
-        fprintf(stderr, "%s\n", ng_error_text());
-        exit(1);
-    }
+    if (ng_backward(s->tape, loss) || ng_optimizer_step(s->adam)) stop_on_failure();
     ng_tape_reset(s->tape);
 }
 
@@ -206,20 +206,13 @@ static ng_tensor *loss_with(const step_state *s, ng_tensor *const *w)
     return ng_cross_entropy(s->tape, ng_forward_using(s->net, s->tape, w, s->n, s->x), s->labels);
 }
 
-static void fail_unless(bool well)
-{
-    if (well) return;
-    fprintf(stderr, "%s\n", ng_error_text());
-    exit(1);
-}
-
 /* Through a step of gradient descent (MAML, Finn, Abbeel & Levine 2017). */
 static void maml(void *state, int variant)
 {
     const step_state *s = state;
     ng_tensor *g[MOST_PARAMETERS], *w[MOST_PARAMETERS], *loss = loss_with(s, s->w);
     (void)variant;
-    fail_unless(ng_gradients(s->tape, &loss, 1, s->w, s->n, g, .record = true) == NG_OK);
+    if (ng_gradients(s->tape, &loss, 1, s->w, s->n, g, .record = true)) stop_on_failure();
     for (int i = 0; i < s->n; i++)
         w[i] = ng_sub(s->tape, s->w[i], ng_mul_scalar(s->tape, g[i], 0.01));
     descend(s, loss_with(s, w));
@@ -230,7 +223,7 @@ static void hvp(void *state, int variant)
     const step_state *s = state;
     ng_tensor *products[MOST_PARAMETERS], *loss = loss_with(s, s->w);
     (void)variant;
-    fail_unless(ng_hvp(s->tape, loss, s->w, s->n, s->v, products) == NG_OK);
+    if (ng_hvp(s->tape, loss, s->w, s->n, s->v, products)) stop_on_failure();
     ng_tape_reset(s->tape);
 }
 
@@ -247,30 +240,28 @@ static void take_parameters(step_state *s, ng_rng *rng)
 static ng_module *network(const bench_case *what)
 {
     const int64_t *width = what->width;
-    const int last = what->widths - 2;
     ng_module *net = ng_sequential_new(ng_linear_new(width[0], width[1]));
-    for (int i = 0; i < last; i++) {
-        ng_sequential_add(net, ng_layer_norm_new(width[i + 1]));
+    for (int i = 1; i + 1 < what->widths; i++) {
+        ng_sequential_add(net, ng_layer_norm_new(width[i]));
         ng_sequential_add(net, ng_relu_new());
-        ng_sequential_add(net, ng_linear_new(width[i + 1], width[i + 2]));
+        ng_sequential_add(net, ng_linear_new(width[i], width[i + 1]));
     }
     return net;
 }
 
-/* int64 below `count` */
-static ng_tensor *ids(ng_shape shape, int64_t count, ng_rng *rng)
+/* Two convolutions 5 x 5 with stride 2 and BatchNorm, as in examples/more/mnist.c. */
+static ng_module *images_network(int64_t side)
 {
-    ng_tensor *x = ng_zeros_new(NG_I64, shape);
-    for (int64_t i = 0; i < ng_size(x); i++) ng_set(x, i, (double)ng_rng_below(rng, count));
-    return x;
-}
-
-static void (*step_called(const char *name))(void *state, int variant)
-{
-    return !strcmp(name, "penalty") ? penalty
-           : !strcmp(name, "maml")  ? maml
-           : !strcmp(name, "hvp")   ? hvp
-                                    : step;
+    ng_module *net = ng_sequential_from(NULL, 0);
+    for (int64_t in = 1, out = 16; out <= 32; in = out, out *= 2, side = (side + 1) / 2) {
+        ng_sequential_add(net,
+                          ng_conv2d_new(in, out, 5, .stride = 2, .padding = 2, .no_bias = true));
+        ng_sequential_add(net, ng_batch_norm_new(out));
+        ng_sequential_add(net, ng_relu_new());
+    }
+    ng_sequential_add(net, ng_flatten_new());
+    ng_sequential_add(net, ng_linear_new(32 * side * side, 10));
+    return net;
 }
 
 static void close_step(void *state)
@@ -282,39 +273,45 @@ static void close_step(void *state)
     free(s);
 }
 
-static step_state begin_step(const bench_case *what)
+/* Makes the network and its batch. */
+static void make_step(step_state *s, const bench_case *what, ng_rng *rng)
 {
-    ng_rng rng = ng_rng_seeded(1);
-    step_state s = {.what = *what, .tape = ng_tape_new()};
-    if (what->layers) {
-        const ng_shape text = NG_SHAPE(what->rows, what->columns);
-        s.net = ng_transformer_new(BENCH_VOCABULARY, .dim = what->dim, .layers = what->layers,
-                                   .length = what->columns);
-        s.x = ids(text, BENCH_VOCABULARY, &rng);
-        s.labels = ids(text, BENCH_VOCABULARY, &rng);
-    } else if (what->hidden) {
-        s.net = ng_lstm_new(what->hidden, what->hidden);
-        s.x = ng_normal_new(NG_F32, NG_SHAPE(what->rows, what->columns, what->hidden), 0, 1, &rng);
-        s.labels = ids(NG_SHAPE(what->rows, what->columns), what->hidden, &rng);
+    const ng_shape rows = NG_SHAPE(what->rows, what->columns);
+    if (!strncmp(what->name, "transformer", 11)) {
+        s->net = ng_transformer_new(BENCH_VOCABULARY, .dim = what->dim, .layers = what->layers,
+                                    .length = what->columns);
+        s->x = ids(rows, BENCH_VOCABULARY, rng);
+        s->labels = ids(rows, BENCH_VOCABULARY, rng);
+    } else if (!strncmp(what->name, "lstm", 4)) {
+        s->net = ng_lstm_new(what->hidden, what->hidden);
+        s->x = ng_normal_new(NG_F32, NG_SHAPE(what->rows, what->columns, what->hidden), 0, 1, rng);
+        s->labels = ids(rows, what->hidden, rng);
+    } else if (!strcmp(what->name, "cnn")) {
+        s->net = images_network(what->columns);
+        s->x =
+            ng_normal_new(NG_F32, NG_SHAPE(what->rows, 1, what->columns, what->columns), 0, 1, rng);
+        s->labels = ids(NG_SHAPE(what->rows), 10, rng);
     } else {
-        s.net = network(what);
-        s.x = ng_normal_new(NG_F32, NG_SHAPE(what->batch, what->width[0]), 0, 1, &rng);
-        s.labels = ids(NG_SHAPE(what->batch), what->width[what->widths - 1], &rng);
+        s->net = network(what);
+        s->x = ng_normal_new(NG_F32, NG_SHAPE(what->batch, what->width[0]), 0, 1, rng);
+        s->labels = ids(NG_SHAPE(what->batch), what->width[what->widths - 1], rng);
     }
-    s.adam = ng_adam_new(s.net, .lr = 1e-5);
-    if (!strcmp(what->name, "penalty")) ng_require_grad(s.x);
-    if (!strcmp(what->name, "maml") || !strcmp(what->name, "hvp")) take_parameters(&s, &rng);
-    return s;
 }
 
 static bool open_step(const bench_case *what, bench_job *job)
 {
-    step_state *s = malloc(sizeof *s);
+    ng_rng rng = ng_rng_seeded(1);
+    step_state *s = calloc(1, sizeof *s);
     if (!s) return false;
-    *s = begin_step(what);
-    *job = (bench_job){
-        .state = s, .run = step_called(what->name), .close = close_step, .per = 1, .variants = 1};
-    return works(job);
+    s->tape = ng_tape_new();
+    make_step(s, what, &rng);
+    s->adam = ng_adam_new(s->net, .lr = 1e-5);
+    *job = (bench_job){.state = s, .run = step, .close = close_step};
+    if (!strcmp(what->name, "penalty")) job->run = penalty, ng_require_grad(s->x);
+    if (!strcmp(what->name, "maml")) job->run = maml, take_parameters(s, &rng);
+    if (!strcmp(what->name, "hvp")) job->run = hvp, take_parameters(s, &rng);
+    stop_on_failure();
+    return true;
 }
 
 /* ---- A matrix product ----------------------------------------------------------------------- */
@@ -337,37 +334,37 @@ static void close_product(void *state)
     free(s->a), free(s->b), free(s->c), free(s);
 }
 
-bool bench_open_product(const bench_case *what, bool turns_a, bool turns_b, bench_job *job)
+bool bench_open_product(const bench_case *what, bench_job *job)
 {
     const int64_t m = what->rows, n = what->columns, k = what->depth;
     product_state *s = calloc(1, sizeof *s);
     if (!s) return false;
     s->a = bench_buffer(4 * m * k), s->b = bench_buffer(4 * k * n), s->c = bench_buffer(4 * m * n);
-    *job = (bench_job){
-        .state = s, .run = run_product, .close = close_product, .per = 1, .variants = 1};
+    *job = (bench_job){.state = s, .run = run_product, .close = close_product};
     if (!s->a || !s->b || !s->c) return false;
     for (int64_t i = 0; i < m * k; i++) s->a[i] = 1e-3f * (float)(i % 1000);
     for (int64_t i = 0; i < k * n; i++) s->b[i] = 1e-3f * (float)(i % 1000);
-    s->product = ng_without_gaps((ng_product){.m = m,
-                                              .n = n,
-                                              .k = k,
-                                              .a = {.at = s->a, .transposed = turns_a},
-                                              .b = {.at = s->b, .transposed = turns_b},
-                                              .c = s->c});
+    s->product =
+        ng_without_gaps((ng_product){.m = m,
+                                     .n = n,
+                                     .k = k,
+                                     .a = {.at = s->a, .transposed = bench_turns(what, 'A')},
+                                     .b = {.at = s->b, .transposed = bench_turns(what, 'B')},
+                                     .c = s->c});
     return true;
 }
 
 static bool open_normgrad(const bench_case *what, bench_job *job)
 {
-    if (!strcmp(what->group, "product"))
-        return bench_open_product(what, what->name[1] == '^', strchr(what->name, '\0')[-1] == 'T',
-                                  job);
-    return what->widths || what->layers || what->hidden ? open_step(what, job) : open_op(what, job);
+    if (!strcmp(what->group, "product")) return bench_open_product(what, job);
+    const bool is_step = what->widths || !strcmp(what->group, "step");
+    return is_step ? open_step(what, job) : open_op(what, job);
 }
 
-int bench_normgrad(void)
+int main(int argc, char **argv)
 {
     char name[64];
+    if (argc > 1 && !strcmp(argv[1], "roof")) return bench_serve("roof", bench_open_roof);
     snprintf(name, sizeof name, "normgrad %s, %s kernels", ng_version(),
              ng_kernels_for(NG_F32)->isa);
     return bench_serve(name, open_normgrad);
