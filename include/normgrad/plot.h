@@ -41,10 +41,10 @@ NG_BEGIN_C
  * for each column of pixels, only the first, last, lowest and highest of each column are drawn,
  * which looks the same. 30 curves look different.
  *
- * A key wider than a third of the figure stands below the panels, and the figure becomes higher.
- * With a .height it does not: NG_EVALUE if the key takes more than half of it. Texts are UTF-8 and
- * are drawn as they are; a new line begins a line, and long texts are broken. A byte that is not
- * UTF-8 is drawn as U+FFFD.
+ * The key of several curves stands below the panels, and the figure becomes higher. With a .height
+ * it does not: NG_EVALUE if the key takes more than half of it. Texts are UTF-8 and are drawn as
+ * they are; a new line begins a line, and long texts are broken, but in the key cut. A byte that is
+ * not UTF-8 is drawn as U+FFFD.
  *
  * NG_EVALUE if there is nothing to draw: no series, a series that is not there, or no value that
  * can be drawn; also if there are fewer names than histories. NG_EIO if the file cannot be written,
@@ -61,7 +61,7 @@ typedef struct {
     bool panels;                   /* a panel for each series; default: one for all */
     int smooth; /* draw the mean of the last `smooth` values, and the values in a pale colour;
                    a gap begins the mean anew */
-    int width, height; /* in pixels, of text in characters; default: by the number of panels */
+    int width, height; /* in pixels, of text in characters; default: by the panels, 79 and 24 */
     bool keep;         /* also write NAME.dat, the values, and NAME.gp, with which gnuplot draws the
                           figure again */
     bool live; /* for "-" and NULL, in a call at each step: redraws the same terminal or window

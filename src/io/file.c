@@ -176,8 +176,7 @@ void ng_replacement_text(ng_replacement *file, ng_text *text)
 
 ng_status ng_replacement_end(ng_replacement *file)
 {
-    if (file->status == NG_OK && !file->passing && fsync(file->fd) != 0)
-        replacement_fail(file, strerror(errno));
+    if (file->status == NG_OK && fsync(file->fd) != 0) replacement_fail(file, strerror(errno));
     if (file->fd >= 0 && close(file->fd) != 0) replacement_fail(file, strerror(errno));
     if (file->status == NG_OK && rename(file->temporary, file->path) != 0)
         replacement_fail(file, strerror(errno));

@@ -81,7 +81,6 @@ typedef struct {
     const char *function, *path; /* the public function and its path */
     char temporary[PATH_MAX];    /* the new file: PATH.<process>-<number>.tmp */
     int fd;                      /* of the new file, or -1 */
-    bool passing;                /* it need not be brought to the disk; set after the begin */
     ng_status status;            /* of the first failure */
 } ng_replacement;
 void ng_replacement_begin(ng_replacement *file, const char *function, const char *path);

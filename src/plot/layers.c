@@ -53,23 +53,21 @@ static int count_rows(const ng_block *b, int which)
 }
 
 /* Prints the cells of a row: the ends of its columns of steps, the row, and the first value there
- * that can be drawn. Extends the ranges of the steps and of the values. */
-static void print_cells(ng_text *data, const ng_series *s, int row, int which, double steps[2],
-                        double range[2])
+ * that can be drawn. Extends the range of the steps. */
+static void print_cells(ng_text *data, const ng_series *s, int row, int which, double steps[2])
 {
     const int64_t n = s->n_points, each = (n + COLUMNS - 1) / COLUMNS;
     const ng_point *p = s->points;
     for (int64_t begin = 0; begin < n; begin += each) {
         const int64_t next = begin + each;
-        const double length = n > 1 ? (double)(p[1].step - p[0].step) : 1,
-                     end = (double)(next < n ? p[next].step : p[n - 1].step) +
-                           (next < n ? 0 : length);
+        const double last = n > 1 ? (double)(p[1].step - p[0].step) : 1,
+                     first = (double)p[begin].step,
+                     end = next < n ? (double)p[next].step : (double)p[n - 1].step + last;
         int64_t i = begin;
         while (i < n && i < next && !is_cell(which, &p[i])) i++;
-        ng_include(steps, (double)p[begin].step), ng_include(steps, end);
-        if (i == n || i == next) continue;
-        ng_include(range, p[i].value);
-        ng_text_print(data, "%.17g %.17g %d %.9g\n", (double)p[begin].step, end, row, p[i].value);
+        steps[0] = fmin(steps[0], first), steps[1] = fmax(steps[1], end);
+        if (i < n && i < next)
+            ng_text_print(data, "%.17g %.17g %d %.9g\n", first, end, row, p[i].value);
     }
 }
 
@@ -87,29 +85,31 @@ static void print_image(ng_figure *f, const ng_block *b, int which, int rows, in
 {
     ng_text *text = &f->script;
     const double letters = f->width / f->columns / f->letter;
-    double range[2] = {HUGE_VAL, -HUGE_VAL}, steps[2] = {HUGE_VAL, -HUGE_VAL};
+    double steps[2] = {HUGE_VAL, -HUGE_VAL};
     int row = 0;
     ng_figure_place(f, panel);
     ng_text_label(text, "set title", images[which].title, letters);
-    ng_text_print(text, "\nset yrange [%g:-0.5]\nset ytics font ',%d' (", rows - 0.5,
+    ng_text_print(text, "\nset yrange [%g:-0.5]\nset ytics font ',%d' (", rows - 0.45,
                   rows > 20 ? 8 : 10);
     for (int64_t k = 0; k < b->n_series; k++) {
         if (!is_row(&b->series[k], which)) continue;
         print_row_name(text, b->series[k].name, row, letters / 3);
-        print_cells(&f->data, &b->series[k], row++, which, steps, range);
+        print_cells(&f->data, &b->series[k], row++, which, steps);
     }
     ng_text_print(&f->data, "\n\n");
-    ng_text_print(&f->axes, "axes%d = \"", panel);
-    ng_text_axis(&f->axes, (ng_axis){"x", steps[0], steps[1], .whole = true, .most = 5});
-    ng_text_axis(&f->axes, (ng_axis){"cb", range[0], range[1], .log = images[which].log});
-    ng_text_print(&f->axes, "\"\n");
-    /* Each cell reaches below the next ones, which are drawn later: no seams. */
+    ng_text_print(text, ") noenhanced\n%s\n",
+                  images[which].log ? "set cbrange [*:*]\nset logscale cb"
+                                    : "unset logscale cb\nset cbrange [0:1]");
+    ng_text_format(text, "cb", images[which].log, false);
+    ng_text_x_tics(text, steps[0], steps[1], true, 5);
+    /* Each cell reaches below the next ones, which are drawn later: no seams. gnuplot finds the
+     * range of colours among the cells that are whole. */
+    const double overlap = (steps[1] - steps[0]) / 200;
     ng_text_print(text,
-                  ") noenhanced\n%s\neval axes%d\nset xrange [%.17g:%.17g]\noverlap = %.9g\n"
-                  "plot data(%d) index at(%d) using 1:3:1:($2+overlap):($3-0.5):($3+0.55):4 "
+                  "set xrange [%.17g:%.17g]\n"
+                  "plot data(%d) index at(%d) using 1:3:1:($2+%.17g):($3-0.5):($3+0.55):4 "
                   "with boxxyerror fs solid noborder lc palette\n",
-                  images[which].log ? "set logscale cb" : "unset logscale cb\nset cbrange [0:1]",
-                  panel, steps[0], steps[1], (steps[1] - steps[0]) / 200, panel, panel);
+                  steps[0], steps[1] + 1.01 * overlap, panel, panel, overlap);
 }
 
 static ng_status draw_layers(ng_figure *f, ng_block *b)

@@ -18,7 +18,7 @@ static const struct {
 /* A series of a block, known by indexes, since arrays move while a live figure is shown. */
 typedef struct {
     const ng_history *history;
-    const char *source; /* the history's name, or NULL */
+    const char *source; /* the history's name, or "" */
     int64_t block, series;
     int64_t low, high; /* of the band; -1: there is none */
     const char *lacks; /* what its values lack, or NULL: it can be drawn */
@@ -28,14 +28,12 @@ typedef struct {
 } curve;
 
 typedef struct {
-    const ng_plot_options *options;
-    bool log_x, log_y;
-    int smooth;
+    ng_plot_options options; /* in a live figure the texts are gone after the call */
     curve *curves;
     int64_t count, room;
     const char **names; /* of the series that are drawn, each once */
     int64_t n_names, names_room;
-    int n_looks;
+    int n_looks, n_indexes;
     bool many_blocks, many_sources; /* their names differ */
 } plot;
 
@@ -44,6 +42,8 @@ typedef struct {
 static ng_block *block_of(const curve *c) { return &c->history->blocks[c->block]; }
 
 static const ng_series *series_of(const curve *c) { return &block_of(c)->series[c->series]; }
+
+static const char *block_name(const curve *c) { return block_of(c)->name ? block_of(c)->name : ""; }
 
 static bool has_band(const curve *c) { return c->low >= 0 && c->high >= 0; }
 
@@ -62,18 +62,15 @@ static int64_t find_companion(const ng_block *b, const char *name, size_t length
 static bool is_band(const ng_block *b, const char *name)
 {
     const char *end = strrchr(name, '_');
-    if (!end || (strcmp(end, "_low") != 0 && strcmp(end, "_high") != 0)) return false;
-    const size_t length = (size_t)(end - name);
-    return find_companion(b, name, length, "") >= 0 &&
-           find_companion(b, name, length, "_low") >= 0 &&
-           find_companion(b, name, length, "_high") >= 0;
+    return end && (strcmp(end, "_low") == 0 || strcmp(end, "_high") == 0) &&
+           find_companion(b, name, (size_t)(end - name), "") >= 0;
 }
 
 static bool is_wanted(const plot *p, const ng_block *b, const ng_series *series)
 {
-    const char *const *wanted = p->options->series;
+    const char *const *wanted = p->options.series;
     if (!wanted)
-        return series->kind == NG_SERIES_CURVE && !(p->options->band && is_band(b, series->name));
+        return series->kind == NG_SERIES_CURVE && !(p->options.band && is_band(b, series->name));
     while (*wanted && strcmp(*wanted, series->name) != 0) wanted++;
     return *wanted != NULL;
 }
@@ -87,14 +84,13 @@ static int64_t find_name(const plot *p, const char *name)
 }
 
 /* Returns what keeps a series from being drawn, or NULL. */
-static const char *what_lacks(const plot *p, const ng_series *series)
+static const char *what_lacks(const plot *p, const ng_series *s)
 {
     bool finite = false;
-    for (int64_t i = 0; i < series->n_points; i++) {
-        const ng_point *point = &series->points[i];
+    for (const ng_point *point = s->points; point < s->points + s->n_points; point++) {
         finite = finite || ng_is_drawn(point->value, false);
-        if (ng_is_drawn(point->value, p->log_y) &&
-            ng_is_drawn(ng_place(series->real, point), p->log_x))
+        if (ng_is_drawn(point->value, p->options.log_y) &&
+            ng_is_drawn(ng_place(s->real, point), p->options.log_x))
             return NULL;
     }
     return finite ? "no positive value" : "no finite value";
@@ -103,14 +99,9 @@ static const char *what_lacks(const plot *p, const ng_series *series)
 /* The look of another panel's curve of the same block, or the next one. */
 static int choose_look(plot *p, const curve *c)
 {
-    for (int64_t i = 0; p->options->panels && i < p->count; i++)
+    for (int64_t i = 0; p->options.panels && i < p->count; i++)
         if (block_of(&p->curves[i]) == block_of(c)) return p->curves[i].look;
     return p->n_looks++;
-}
-
-static bool names_differ(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) != 0 : a != b;
 }
 
 static bool add_curve(plot *p, curve c)
@@ -118,19 +109,20 @@ static bool add_curve(plot *p, curve c)
     ng_block *b = block_of(&c);
     const char *name = b->series[c.series].name;
     const int64_t index = find_name(p, name);
-    if (index == p->n_names) {
-        if (!NG_RESERVE(plot_name, p->names, p->n_names, p->names_room)) return false;
-        p->names[p->n_names++] = name;
-    }
-    if (!NG_RESERVE(plot_name, p->curves, p->count, p->room)) return false;
-    c.panel = p->options->panels ? (int)index : 0;
-    c.low = p->options->band ? find_companion(b, name, strlen(name), "_low") : -1;
-    c.high = p->options->band ? find_companion(b, name, strlen(name), "_high") : -1;
+    if (!NG_RESERVE(plot_name, p->names, p->n_names, p->names_room) ||
+        !NG_RESERVE(plot_name, p->curves, p->count, p->room))
+        return false;
+    if (index == p->n_names) p->names[p->n_names++] = name;
+    c.panel = p->options.panels ? (int)index : 0;
+    c.low = p->options.band ? find_companion(b, name, strlen(name), "_low") : -1;
+    c.high = p->options.band ? find_companion(b, name, strlen(name), "_high") : -1;
     c.lacks = what_lacks(p, &b->series[c.series]);
     c.look = choose_look(p, &c);
+    c.index = p->n_indexes;
+    if (!c.lacks) p->n_indexes++;
     p->curves[p->count++] = c;
-    p->many_blocks = p->many_blocks || names_differ(b->name, block_of(p->curves)->name);
-    p->many_sources = p->many_sources || names_differ(c.source, p->curves->source);
+    p->many_blocks = p->many_blocks || strcmp(block_name(&c), block_name(p->curves)) != 0;
+    p->many_sources = p->many_sources || strcmp(c.source, p->curves->source) != 0;
     return true;
 }
 
@@ -148,28 +140,14 @@ static bool add_curves(plot *p, const ng_history *history, const char *source)
     return true;
 }
 
-/* Whether there is a curve that can be drawn. */
-static bool has_curve(const plot *p)
-{
-    for (int64_t i = 0; i < p->count; i++)
-        if (!p->curves[i].lacks) return true;
-    if (p->count == 0)
-        ng_fail(NG_EVALUE, "%s: nothing is logged in the history, or only what ng_plot_watch draws",
-                plot_name);
-    else
-        ng_fail(NG_EVALUE, "%s: the series \"%s\" has %s", plot_name, series_of(p->curves)->name,
-                p->curves->lacks);
-    return false;
-}
-
 static bool collect_curves(plot *p, const ng_history *history)
 {
-    const ng_plot_options *o = p->options;
+    const ng_plot_options *o = &p->options;
     const bool several = o->histories && o->histories[0];
     for (int i = 0; i == 0 || (several && o->histories[i - 1]); i++) {
         const ng_history *h = i == 0 ? history : o->histories[i - 1];
-        const char *source = o->names ? o->names[i] : several ? h->what : NULL;
-        if (o->names && !source)
+        const char *source = o->names ? o->names[i] : several ? h->what : "";
+        if (!source)
             return ng_fail(NG_EVALUE, "%s: .names ends before the histories", plot_name), false;
         if (!add_curves(p, h, source)) return false;
     }
@@ -178,95 +156,99 @@ static bool collect_curves(plot *p, const ng_history *history)
             return ng_fail(NG_EVALUE, "%s: there is no series \"%s\" in the history", plot_name,
                            o->series[i]),
                    false;
-    return has_curve(p);
+    if (p->count == 0)
+        ng_fail(NG_EVALUE, "%s: nothing is logged in the history, or only what ng_plot_watch draws",
+                plot_name);
+    else if (p->n_indexes == 0)
+        ng_fail(NG_EVALUE, "%s: the series \"%s\" has %s", plot_name, series_of(p->curves)->name,
+                p->curves->lacks);
+    return p->n_indexes > 0;
 }
 
 /* ---- The numbers ---------------------------------------------------------------------------- */
 
-/* What a curve shows at a place: the value and the ends of its band. */
+/* What a curve shows at a place. */
+enum { ROW_VALUE, ROW_LOW, ROW_HIGH, ROW_RAW, ROW_COLUMNS }; /* ROW_RAW: not smoothed */
 typedef struct {
-    double x, y[3];
-    double sum; /* during smooth_rows */
-    bool kept;  /* of many, by keep_extremes */
+    double x, y[ROW_COLUMNS];
+    bool kept; /* of many, by keep_extremes */
 } plot_row;
 
 /* gnuplot cannot draw a range of numbers this small. */
 static double flushed(double value) { return fabs(value) < 1e-300 ? 0 : value; }
 
+/* Returns the value of a series at a place, or NaN; -1: there is no series. */
+static double value_at(const ng_block *b, int64_t series, const ng_point *place)
+{
+    if (series < 0) return (double)NAN;
+    const ng_point *points = b->series[series].points;
+    int64_t low = 0, high = b->series[series].n_points;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const int order = ng_compare_places(b->real, &points[middle], place);
+        if (order == 0) return flushed(points[middle].value);
+        *(order < 0 ? &low : &high) = middle + (order < 0);
+    }
+    return (double)NAN;
+}
+
+/* Replaces a column by the mean of the last `n` values, back to one that is not drawn. */
+static void smooth_rows(plot_row *rows, int64_t count, int n, int k, bool log)
+{
+    for (int64_t i = count - 1; i >= 0; i--) {
+        double sum = 0;
+        int64_t before = i;
+        for (; before >= 0 && before > i - n && ng_is_drawn(rows[before].y[k], log); before--)
+            sum += rows[before].y[k];
+        if (before < i) rows[i].y[k] = sum / (double)(i - before);
+    }
+}
+
 /* Returns a row for each value of the series, and how many; NULL without memory. */
 static plot_row *curve_rows(const plot *p, const curve *c, int64_t *count)
 {
-    ng_block *b = block_of(c);
-    const int64_t columns[] = {c->series, c->low, c->high};
-    int64_t next[3] = {0};
-    for (int k = 0; k < 3; k++)
+    const ng_block *b = block_of(c);
+    const int64_t columns[ROW_COLUMNS] = {c->series, c->low, c->high, c->series};
+    for (int k = 0; k < ROW_RAW; k++)
         if (columns[k] >= 0) ng_series_sort(&b->series[columns[k]]);
     const ng_series *s = series_of(c);
     plot_row *rows = ng_calloc(plot_name, s->n_points + 1, sizeof *rows);
     *count = 0;
     for (int64_t i = 0; rows && i < s->n_points; i++) {
-        const ng_point *p0 = &s->points[i];
-        plot_row row = {.x = flushed(ng_place(b->real, p0))};
-        for (int k = 0; k < 3; k++) {
-            const ng_series *column = columns[k] >= 0 ? &b->series[columns[k]] : NULL;
-            while (column && next[k] < column->n_points &&
-                   ng_compare_places(b->real, &column->points[next[k]], p0) < 0)
-                next[k]++;
-            const bool logged = column && next[k] < column->n_points &&
-                                ng_compare_places(b->real, &column->points[next[k]], p0) == 0;
-            row.y[k] = logged ? flushed(column->points[next[k]].value) : (double)NAN;
-        }
-        if (ng_is_drawn(row.x, p->log_x)) rows[(*count)++] = row;
+        plot_row *row = &rows[*count];
+        row->x = flushed(ng_place(b->real, &s->points[i]));
+        for (int k = 0; k < ROW_COLUMNS; k++) row->y[k] = value_at(b, columns[k], &s->points[i]);
+        *count += ng_is_drawn(row->x, p->options.log_x);
     }
+    for (int k = ROW_VALUE; rows && p->options.smooth > 0 && k < ROW_RAW; k++)
+        smooth_rows(rows, *count, p->options.smooth, k, p->options.log_y);
     return rows;
 }
 
-/* Replaces a column by the mean of the last `n` values, back to one that is not drawn. A window is
- * the end of a block of n rows and the begin of the next: nothing is subtracted, so that no outlier
- * leaves an error behind it. */
-static void smooth_rows(plot_row *rows, int64_t count, int64_t n, int k, bool log)
-{
-    int64_t first = 0;
-    double sum = 0;
-    for (int64_t i = count - 1; i >= 0; i--)
-        rows[i].sum = rows[i].y[k] + (i + 1 < count && (i + 1) % n != 0 ? rows[i + 1].sum : 0);
-    for (int64_t i = 0; i < count; i++) {
-        if (i % n == 0) sum = 0;
-        if (!ng_is_drawn(rows[i].y[k], log)) {
-            first = i + 1, sum = 0;
-            continue;
-        }
-        if (i - n + 1 > first) first = i - n + 1;
-        sum += rows[i].y[k];
-        rows[i].y[k] = (first < i - i % n ? sum + rows[first].sum : sum) / (double)(i - first + 1);
-    }
-}
-
 /* The column of pixels of a row. */
-static double column_of(const plot_row *rows, int64_t count, double x, bool log_x, double columns)
+static double pixel_of(const plot_row *rows, int64_t count, double x, bool log_x, double pixels)
 {
     const double low = rows[0].x, high = rows[count - 1].x;
-    return floor(columns * (log_x ? log(x / low) / log(high / low) : (x - low) / (high - low)));
+    return floor(pixels * (log_x ? log(x / low) / log(high / low) : (x - low) / (high - low)));
 }
 
 /* Keeps what a line through all rows shows: in each column of pixels the first and the last row,
  * the lowest and the highest values, and an interruption. */
-static void keep_extremes(const plot *p, plot_row *rows, int64_t count, double columns)
+static void keep_extremes(const plot *p, plot_row *rows, int64_t count, double pixels)
 {
     for (int64_t i = 0, end = 1; i < count; i = end++) {
-        const double column = column_of(rows, count, rows[i].x, p->log_x, columns);
-        while (end < count && column_of(rows, count, rows[end].x, p->log_x, columns) == column)
+        const double pixel = pixel_of(rows, count, rows[i].x, p->options.log_x, pixels);
+        while (end < count && pixel_of(rows, count, rows[end].x, p->options.log_x, pixels) == pixel)
             end++;
         rows[i].kept = rows[end - 1].kept = true;
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < ROW_COLUMNS; k++) {
             plot_row *low = NULL, *high = NULL, *gap = NULL;
-            for (plot_row *r = &rows[i]; r < &rows[end]; r++)
-                if (!ng_is_drawn(r->y[k], p->log_y)) {
-                    if (!gap) gap = r;
-                } else {
-                    if (!low || r->y[k] < low->y[k]) low = r;
-                    if (!high || r->y[k] > high->y[k]) high = r;
-                }
+            for (plot_row *r = &rows[i]; r < &rows[end]; r++) {
+                const bool drawn = ng_is_drawn(r->y[k], p->options.log_y);
+                if (!drawn && !gap) gap = r;
+                if (drawn && (!low || r->y[k] < low->y[k])) low = r;
+                if (drawn && (!high || r->y[k] > high->y[k])) high = r;
+            }
             if (low) low->kept = high->kept = true;
             if (gap) gap->kept = true;
         }
@@ -277,91 +259,55 @@ static void keep_extremes(const plot *p, plot_row *rows, int64_t count, double c
 static void print_name(ng_text *text, const plot *p, const curve *c, bool whole)
 {
     const char *series = series_of(c)->name;
-    const char *parts[] = {p->many_sources || whole ? c->source : NULL,
-                           p->many_blocks || whole ? block_of(c)->name : NULL,
-                           whole || (p->n_names > 1 && !p->options->panels) ? series : NULL};
+    const char *parts[] = {p->many_sources || whole ? c->source : "",
+                           p->many_blocks || whole ? block_name(c) : "",
+                           whole || (p->n_names > 1 && !p->options.panels) ? series : ""};
     const int64_t begin = text->count;
     for (int i = 0; i < 3; i++)
-        if (parts[i]) ng_text_print(text, "%s%s", text->count > begin ? ", " : "", parts[i]);
+        if (*parts[i]) ng_text_print(text, "%s%s", text->count > begin ? ", " : "", parts[i]);
     if (text->count == begin) ng_text_print(text, "%s", series);
 }
 
-/* The ranges of a panel. */
-typedef struct {
-    double x[2], y[2];
-} plot_range;
-
-/* Prints a block of numbers: x, the value, and the ends of the band. NaN interrupts the curve, and
- * the band. */
-static void print_rows(ng_figure *f, const plot *p, const curve *c, plot_row *rows, int64_t count,
-                       plot_range *range)
-{
-    const double columns = (double)f->width / f->columns;
-    const bool thin = (double)count > 4 * columns;
-    if (thin) keep_extremes(p, rows, count, columns);
-    for (int64_t i = 0; i < count; i++) {
-        const plot_row *r = &rows[i];
-        if (thin && !r->kept) continue;
-        const bool drawn = ng_is_drawn(r->y[0], p->log_y);
-        const bool band = drawn && ng_is_drawn(r->y[1], p->log_y) && ng_is_drawn(r->y[2], p->log_y);
-        ng_text_print(&f->data, "%.15g", r->x);
-        ng_include(range->x, r->x);
-        for (int k = 0; k < (has_band(c) ? 3 : 1); k++) {
-            const bool shown = k == 0 ? drawn : band;
-            if (shown) ng_include(range->y, r->y[k]);
-            char number[32];
-            snprintf(number, sizeof number, "%.12g", r->y[k]);
-            ng_text_print(&f->data, " %s", shown ? number : "NaN");
-        }
-        ng_text_print(&f->data, "\n");
-    }
-    ng_text_print(&f->data, "\n\n");
-}
-
-/* Prints the numbers of a curve as one block, and after them the smoothed ones as another. */
-static void print_curve(ng_figure *f, const plot *p, const curve *c, plot_range *range)
+/* Prints the numbers of a curve: its name, and x, the value, the ends of the band and the value
+ * before it was smoothed, as far as they are drawn. NaN interrupts the curve, and the band. */
+static void print_curve(ng_figure *f, const plot *p, const curve *c)
 {
     ng_text name = {.function = plot_name};
     int64_t count;
     plot_row *rows = curve_rows(p, c, &count);
+    const double pixels = (double)f->width / f->columns;
+    const bool log = p->options.log_y, thin = (double)count > 4 * pixels;
+    if (thin) keep_extremes(p, rows, count, pixels);
     print_name(&name, p, c, true);
     f->data.failed = f->data.failed || name.failed || !rows;
     for (char *letter = name.bytes; letter && *letter; letter++)
         if (*letter == '\n' || *letter == '\r') *letter = ' ';
-    for (int part = 0; !f->data.failed && part < (p->smooth > 0 ? 2 : 1); part++) {
-        ng_text_print(&f->data, "# %s", name.bytes);
-        if (part == 1) ng_text_print(&f->data, ", mean of %d", p->smooth);
+    ng_text_print(&f->data, "# %s\n", name.bytes);
+    for (const plot_row *r = rows; r < rows + count; r++) {
+        if (thin && !r->kept) continue;
+        const bool drawn = ng_is_drawn(r->y[ROW_VALUE], log);
+        const bool band =
+            drawn && ng_is_drawn(r->y[ROW_LOW], log) && ng_is_drawn(r->y[ROW_HIGH], log);
+        const bool shown[ROW_COLUMNS] = {drawn, band, band, ng_is_drawn(r->y[ROW_RAW], log)};
+        ng_text_print(&f->data, "%.15g", r->x);
+        for (int k = 0; k < ROW_COLUMNS; k++) {
+            if (k == ROW_RAW ? p->options.smooth == 0 : k != ROW_VALUE && !has_band(c)) continue;
+            if (shown[k])
+                ng_text_print(&f->data, " %.12g", r->y[k]);
+            else
+                ng_text_print(&f->data, " NaN");
+        }
         ng_text_print(&f->data, "\n");
-        for (int k = 0; part == 1 && k < 3; k++) smooth_rows(rows, count, p->smooth, k, p->log_y);
-        print_rows(f, p, c, rows, count, range);
     }
+    ng_text_print(&f->data, "\n\n");
     ng_free(name.bytes), ng_free(rows);
 }
 
-/* Prints the numbers of all curves, and the axes of all panels. */
-static void print_data(plot *p, ng_figure *f)
+static void print_data(const plot *p, ng_figure *f)
 {
-    const double width = (double)f->width / f->columns,
-                 height = (double)f->height / f->panels * f->columns;
-    int index = 0;
-    f->data.count = f->axes.count = 0;
-    for (int panel = 0; panel < f->panels; panel++) {
-        plot_range range = {{HUGE_VAL, -HUGE_VAL}, {HUGE_VAL, -HUGE_VAL}};
-        bool whole = false;
-        for (int64_t i = 0; i < p->count; i++) {
-            curve *c = &p->curves[i];
-            if (c->panel != panel || c->lacks) continue;
-            whole = !block_of(c)->real;
-            c->index = index, index += p->smooth > 0 ? 2 : 1;
-            print_curve(f, p, c, &range);
-        }
-        ng_text_print(&f->axes, "axes%d = \"", panel);
-        ng_text_axis(&f->axes, (ng_axis){"x", range.x[0], range.x[1], p->log_x, f->as_text, whole,
-                                         fmax(2, fmin(8, width / f->letter / 9 - 1))});
-        ng_text_axis(&f->axes, (ng_axis){"y", range.y[0], range.y[1], p->log_y, f->as_text, false,
-                                         f->as_text ? height / 2.5 : 0});
-        ng_text_print(&f->axes, "\"\n");
-    }
+    f->data.count = 0;
+    for (int64_t i = 0; i < p->count; i++)
+        if (!p->curves[i].lacks) print_curve(f, p, &p->curves[i]);
 }
 
 /* ---- The key -------------------------------------------------------------------------------- */
@@ -373,64 +319,48 @@ static void print_look(ng_text *text, int look)
                   look + 1, looks[colour].colour, round + 1, looks[colour].mark - round % 2);
 }
 
-/* The key: its lines have at most `letters` letters. */
-typedef struct {
-    double letters;
-    int lines, widest, columns; /* columns: 0: beside the only panel */
-} plot_key;
-
-/* Adds a name: curves without points that have its lines as their titles. */
-static void add_key_name(ng_text *text, plot_key *key, int look, const char *name)
+/* Prints the name of each look and which of its values lack, each in a line of at most `most`
+ * letters. Returns the letters of the widest. */
+static int print_key_names(ng_text *text, const plot *p, double most)
 {
-    do {
-        int letters;
-        const int64_t bytes = ng_line_bytes(name, key->letters, &letters);
-        ng_text_print(text, "%sNaN ", key->lines++ ? ", " : "");
-        if (look >= 0)
-            print_look(text, look);
-        else
-            ng_text_print(text, "with lines lt nodraw");
-        ng_text_print(text, " title ");
-        ng_text_quote(text, name, bytes);
-        if (letters > key->widest) key->widest = letters;
-        look = -1, name += bytes;
-    } while (*name);
-}
-
-/* Adds the name of each look, and which of its values lack. */
-static void add_key_names(ng_text *text, plot_key *key, const plot *p)
-{
-    key->lines = 0;
+    int widest = 0, letters;
     for (int look = 0; look < p->n_looks && !text->failed; look++) {
         ng_text name = {.function = plot_name};
         for (const curve *c = p->curves; c < p->curves + p->count; c++) {
             if (c->look != look) continue;
             if (name.count == 0) print_name(&name, p, c, false);
-            if (c->lacks && p->options->panels && p->n_names > 1)
+            if (c->lacks && p->options.panels && p->n_names > 1)
                 ng_text_print(&name, ", %s", series_of(c)->name);
             if (c->lacks) ng_text_print(&name, ": %s", c->lacks);
         }
-        if (name.bytes) add_key_name(text, key, look, name.bytes);
-        text->failed = text->failed || name.failed;
+        text->failed = name.failed;
+        ng_text_print(text, "%sNaN ", look > 0 ? ", " : "");
+        print_look(text, look);
+        ng_text_print(text, " title ");
+        if (name.bytes) ng_text_quote(text, name.bytes, ng_line_bytes(name.bytes, most, &letters));
+        if (letters > widest) widest = letters;
         ng_free(name.bytes);
     }
+    return widest;
 }
 
-/* Measures the names, and decides where the key stands. False if it does not fit. */
-static bool make_key(plot_key *key, const plot *p, ng_figure *f)
+/* Prints the key, if there are several curves, and makes room for it below the panels. False if
+ * there is none. */
+static bool print_key(ng_text *key, const plot *p, ng_figure *f)
 {
-    const double sample = f->as_text ? 10 : 65, high = f->height > 0 ? f->height : 440;
-    ng_text measured = {.function = plot_name};
-    *key = (plot_key){.letters = (f->width - sample) / f->letter};
+    const double sample = f->as_text ? 10 : 65;
     if (p->n_looks == 1) return true;
-    add_key_names(&measured, key, p);
-    f->script.failed = measured.failed;
-    ng_free(measured.bytes);
-    const double width = key->widest * f->letter + sample;
-    if (f->panels == 1 && width <= 0.3 * f->width && key->lines * f->line <= 0.8 * high)
-        return true;
-    key->columns = key->lines > p->n_looks ? 1 : (int)fmax(1, f->width / width);
-    f->key_rows = (key->lines + key->columns - 1) / key->columns;
+    ng_text names = {.function = plot_name};
+    const int widest = print_key_names(&names, p, (f->width - sample) / f->letter);
+    const int columns = (int)fmax(1, f->width / (widest * f->letter + sample));
+    ng_text_print(key,
+                  "unset border\nunset tics\nunset xlabel\nunset ylabel\nunset title\n"
+                  "unset logscale\nset margins 0,0,0,0\nset xrange [0:1]\nset yrange [0:1]\n"
+                  "set key on inside center center horizontal maxcols %d\nplot %s\n",
+                  columns, names.failed ? "" : names.bytes);
+    key->failed = key->failed || names.failed;
+    ng_free(names.bytes);
+    f->key_rows = (p->n_looks + columns - 1) / columns;
     const double least = 2 * f->key_rows * f->line;
     if (f->height == 0 || f->height >= least) return true;
     return ng_fail(NG_EVALUE, "%s: a height of %d, but the names of %d curves need at least %g",
@@ -440,86 +370,85 @@ static bool make_key(plot_key *key, const plot *p, ng_figure *f)
 
 /* ---- The panels ----------------------------------------------------------------------------- */
 
-static void print_labels(const plot *p, ng_figure *f, int panel)
+static void print_axes(const plot *p, ng_figure *f, int panel)
 {
-    const ng_plot_options *o = p->options;
-    const int rows = (f->panels + f->columns - 1) / f->columns;
-    const double width = (double)f->width / f->columns, height = (double)f->height / rows;
+    const ng_plot_options *o = &p->options;
+    const double width = (double)f->width / f->columns / f->letter,
+                 height = (double)f->height * f->columns / f->panels / f->letter;
     const curve *c = NULL; /* one that is drawn, if there is one */
-    for (int64_t i = 0; i < p->count; i++)
-        if (p->curves[i].panel == panel && (!c || c->lacks)) c = &p->curves[i];
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    for (const curve *each = p->curves; each < p->curves + p->count; each++) {
+        const ng_series *s = series_of(each);
+        if (each->panel != panel || (c && each->lacks)) continue;
+        c = each;
+        if (c->lacks) continue;
+        low = fmin(low, ng_place(s->real, &s->points[0]));
+        high = fmax(high, ng_place(s->real, &s->points[s->n_points - 1]));
+    }
     const char *x_label = o->x_label ? o->x_label : ng_axis_name(block_of(c));
     const char *y_label = o->y_label                     ? o->y_label
                           : o->panels || p->n_names == 1 ? p->names[panel]
                                                          : "";
-    ng_text_label(&f->script, "set xlabel", c->lacks ? c->lacks : x_label, 0.8 * width / f->letter);
-    ng_text_label(&f->script, "\nset ylabel", y_label,
-                  f->as_text ? width / 4 : 0.8 * height / f->letter);
-    if (f->as_text && *y_label) /* beside the numbers */
-        ng_text_print(&f->script, " offset -2\nset lmargin %g",
-                      fmin((double)strlen(y_label), width / 4) + 12);
-    ng_text_print(&f->script, "\neval axes%d\n", panel);
+    ng_text_label(&f->script, "set xlabel", c->lacks ? c->lacks : x_label, 0.8 * width);
+    ng_text_label(&f->script, f->as_text ? "\nset title" : "\nset ylabel", y_label,
+                  0.8 * (f->as_text ? width : height));
+    ng_text_print(&f->script, "\n");
+    if (!o->log_x && !c->lacks)
+        ng_text_x_tics(&f->script, low, high, !block_of(c)->real, fmax(2, fmin(8, width / 9 - 1)));
 }
 
 static void print_panel(const plot *p, ng_figure *f, int panel)
 {
-    enum { BAND, RAW, LINE, LAYERS }; /* what is drawn below what */
-    const bool smooth = p->smooth > 0;
+    const bool pale = p->options.smooth > 0 && !f->as_text; /* text has no pale lines */
     const char *between = "";
     ng_figure_place(f, panel);
-    print_labels(p, f, panel);
+    print_axes(p, f, panel);
     ng_text_print(&f->script, "plot ");
-    for (int layer = BAND; layer < LAYERS; layer++)
-        for (int64_t i = 0; i < p->count; i++) {
-            const curve *c = &p->curves[i];
+    for (int layer = 0; layer < 3; layer++) /* bands below pale lines below curves */
+        for (const curve *c = p->curves; c < p->curves + p->count; c++) {
             const char *colour = looks[c->look % COLOURS].colour;
-            const bool no_raw = !smooth || f->as_text; /* text has no pale lines */
-            const int index = c->index + (smooth && layer != RAW);
-            if (c->panel != panel || c->lacks || (layer == BAND && !has_band(c)) ||
-                (layer == RAW && no_raw))
+            if (c->panel != panel || c->lacks || (layer == 0 && !has_band(c)) ||
+                (layer == 1 && !pale))
                 continue;
-            ng_text_print(&f->script, "%sdata(%d) index at(%d) using ", between, index, index);
-            if (layer == BAND)
+            ng_text_print(&f->script, "%sdata(%d) index at(%d) using ", between, c->index,
+                          c->index);
+            if (layer == 0)
                 ng_text_print(&f->script,
                               "1:3:4 with filledcurves fs transparent solid 0.15 noborder "
                               "lc rgb '#%s'",
                               colour);
-            else if (layer == RAW)
-                ng_text_print(&f->script, "1:2 with lines lc rgb '#b0%s'", colour);
+            else if (layer == 1)
+                ng_text_print(&f->script, "1:%d with lines lc rgb '#b0%s'", has_band(c) ? 5 : 3,
+                              colour);
             else
                 ng_text_print(&f->script, "1:2 "), print_look(&f->script, c->look);
-            ng_text_print(&f->script, " notitle");
             between = ", ";
         }
-    if (!*between) ng_text_print(&f->script, "[1:2] [1:2] NaN notitle");
+    ng_text_print(&f->script, "%s\n", *between ? "" : "[1:2] [1:2] NaN");
 }
 
 /* Prints the commands and the numbers of the figure. */
-static bool print_panels(plot *p, ng_figure *f)
+static bool print_figure(const plot *p, ng_figure *f)
 {
-    plot_key key;
-    f->panels = p->options->panels ? (int)p->n_names : 1;
+    const ng_plot_options *o = &p->options;
+    ng_text key = {.function = plot_name};
+    f->panels = o->panels ? (int)p->n_names : 1;
     ng_figure_divide(f);
-    if (!make_key(&key, p, f)) return false;
-    const bool beside = p->n_looks > 1 && key.columns == 0;
-    print_data(p, f);
-    ng_text_print(&f->script, "%s%sset autoscale xfix\nset key %s\n",
-                  p->log_x ? "set logscale x\n" : "", p->log_y ? "set logscale y\n" : "",
-                  beside ? "on" : "off");
-    for (int panel = 0; panel < f->panels; panel++) {
-        print_panel(p, f, panel);
-        ng_text_print(&f->script, beside ? ", " : "\n");
+    const bool fits = print_key(&key, p, f);
+    if (fits) {
+        print_data(p, f);
+        ng_text_print(&f->script, "%s%sset key off\n",
+                      o->log_x ? "set logscale x\n" : "set autoscale xfix\n",
+                      o->log_y ? "set logscale y\n" : "");
+        ng_text_format(&f->script, "x", o->log_x, f->as_text);
+        ng_text_format(&f->script, "y", o->log_y, f->as_text);
+        for (int panel = 0; panel < f->panels; panel++) print_panel(p, f, panel);
+        if (f->key_rows > 0) ng_figure_place(f, f->panels);
+        ng_text_add(&f->script, key.bytes, key.count);
+        f->script.failed = f->script.failed || key.failed;
     }
-    if (key.columns > 0) {
-        ng_figure_place(f, f->panels);
-        ng_text_print(&f->script,
-                      "unset border\nunset xtics\nunset ytics\nunset xlabel\nunset ylabel\n"
-                      "unset logscale\nset margins 0,0,0,0\nset xrange [0:1]\nset yrange [0:1]\n"
-                      "set key on inside center center horizontal maxcols %d\nplot ",
-                      key.columns);
-    }
-    if (p->n_looks > 1) add_key_names(&f->script, &key, p), ng_text_print(&f->script, "\n");
-    return true;
+    ng_free(key.bytes);
+    return fits;
 }
 
 /* ---- Draw ----------------------------------------------------------------------------------- */
@@ -544,11 +473,8 @@ static ng_status make_figure(plot *p, ng_figure *f, ng_history *history,
                      .height = options->height,
                      .keep = options->keep,
                      .live = options->live};
-    *p = (plot){.options = options,
-                .log_x = options->log_x,
-                .log_y = options->log_y,
-                .smooth = options->smooth};
-    const bool made = ng_figure_begin(f) && collect_curves(p, history) && print_panels(p, f);
+    *p = (plot){.options = *options};
+    const bool made = ng_figure_begin(f) && collect_curves(p, history) && print_figure(p, f);
     return made ? NG_OK : ng_newest_status();
 }
 
@@ -566,7 +492,7 @@ static void end_live(ng_history *history)
     const locale_t locale = ng_c_locale_begin();
     if (live->gnuplot.process > 0) {
         print_data(&live->plot, &live->figure);
-        ng_gnuplot_show(&live->gnuplot, &live->figure, true, NULL);
+        ng_gnuplot_show(&live->gnuplot, &live->figure, true, -1);
     }
     ng_c_locale_end(locale);
     if (!failed) ng_clear_error();
@@ -594,9 +520,8 @@ static ng_status draw_live(ng_history *history, const ng_plot_options *options)
     history->live = live, history->end_live = end_live;
     free_figure(&live->plot, &live->figure);
     ng_status status = make_figure(&live->plot, &live->figure, history, options);
-    live->plot.options = NULL;
     live->figure.path = live->figure.path ? "-" : NULL;
-    if (status == NG_OK) status = ng_gnuplot_show(&live->gnuplot, &live->figure, false, NULL);
+    if (status == NG_OK) status = ng_gnuplot_show(&live->gnuplot, &live->figure, false, -1);
     live->drawn = status == NG_OK ? now : -HUGE_VAL;
     live->n_series = n_series;
     return status;

@@ -38,8 +38,10 @@ struct watcher {
     watched_layer *layers;
     watched_parameter *parameters; /* of all layers, in their order */
     int64_t n_layers, layers_room, n_parameters, parameters_room;
-    int64_t step; /* of the last call */
-    bool begun;   /* the values of a call are known */
+    bool begun;          /* the values of a call are known */
+    ng_history *history; /* this and the next two: of the last call */
+    int64_t step;
+    double steps; /* since the one before, or 0 */
 };
 
 /* ---- The layers ----------------------------------------------------------------------------- */
@@ -185,26 +187,19 @@ static watcher *watcher_of(ng_module *net)
 
 /* ---- Log ------------------------------------------------------------------------------------ */
 
-/* Where the statistics of a call go. */
-typedef struct {
-    ng_history *history;
-    int64_t step;
-    double steps; /* since the call before, or 0 */
-} watch_log;
-
-static bool log_statistic(const watch_log *log, watched_layer *l, const char *statistic,
-                          double value)
+static bool log_statistic(const watched_layer *l, const char *statistic, double value)
 {
+    const watcher *w = l->watcher;
     strcpy(l->name + l->length, statistic);
-    if (ng_history_log(log->history, l->name, log->step, value) != NG_OK) return false;
-    ng_history_mark(log->history, NG_SERIES_LAYER);
+    if (ng_history_log(w->history, l->name, w->step, value) != NG_OK) return false;
+    ng_history_mark(w->history, NG_SERIES_LAYER);
     return true;
 }
 
 static double square(double x) { return x * x; }
 
 /* The mean and deviation of an output, and the shares of its elements that are 0 or saturated. */
-static bool log_output(const watch_log *log, watched_layer *l)
+static bool log_output(const watched_layer *l)
 {
     const ng_tensor *y = l->output;
     if (l->pass != l->watcher->pass || !y || y->size == 0) return true;
@@ -218,12 +213,12 @@ static bool log_output(const watch_log *log, watched_layer *l)
         saturated += bounded && (value < low + 0.01 || value > high - 0.01);
     }
     for (int64_t i = 0; i < y->size; i++) var += square(ng_tensor_load(y, i) - mean) / size;
-    return log_statistic(log, l, "mean", mean) && log_statistic(log, l, "deviation", sqrt(var)) &&
-           log_statistic(log, l, "zeros", zeros / size) &&
-           log_statistic(log, l, "saturated", saturated / size);
+    return log_statistic(l, "mean", mean) && log_statistic(l, "deviation", sqrt(var)) &&
+           log_statistic(l, "zeros", zeros / size) &&
+           log_statistic(l, "saturated", saturated / size);
 }
 
-static bool log_parameters(const watch_log *log, watched_layer *l, watched_parameter *p)
+static bool log_parameters(const watched_layer *l, const watched_parameter *p)
 {
     double gradient = 0, weight = 0, update = 0;
     bool has_gradient = false;
@@ -238,13 +233,13 @@ static bool log_parameters(const watch_log *log, watched_layer *l, watched_param
         }
         memcpy(p[k].before->data, x->data, (size_t)x->size * ng_dtype_bytes(x->dtype));
     }
-    if (log->step < 0 || l->n_parameters == 0) return true;
-    if (has_gradient && !log_statistic(log, l, "gradient", sqrt(gradient))) return false;
-    if (!log_statistic(log, l, "weight", sqrt(weight))) return false;
-    if (!(log->steps > 0)) return true;
-    update = sqrt(update) / log->steps;
-    return log_statistic(log, l, "update", update) &&
-           (weight == 0 || log_statistic(log, l, "ratio", update / sqrt(weight)));
+    if (l->watcher->step < 0 || l->n_parameters == 0) return true;
+    if (has_gradient && !log_statistic(l, "gradient", sqrt(gradient))) return false;
+    if (!log_statistic(l, "weight", sqrt(weight))) return false;
+    if (!(l->watcher->steps > 0)) return true;
+    update = sqrt(update) / l->watcher->steps;
+    return log_statistic(l, "update", update) &&
+           (weight == 0 || log_statistic(l, "ratio", update / sqrt(weight)));
 }
 
 ng_status ng_watch(ng_module *net, ng_history *history, int64_t step)
@@ -256,22 +251,19 @@ ng_status ng_watch(ng_module *net, ng_history *history, int64_t step)
     if (!w) return NG_ENOMEM;
     ng_block *b = history->count > 0 ? &history->blocks[history->count - 1] : NULL;
     if (b && b->watched != 0 && b->watched != w->number)
-        return ng_fail(NG_EVALUE,
-                       "%s: the block of the history has another network's series, which have the "
-                       "same names: give each network a history",
+        return ng_fail(NG_EVALUE, "%s: the block has another network's series: give each a history",
                        watch_name);
-    watch_log log = {.history = history, .step = step};
-    if (w->begun) log.steps = (double)(step - (w->step < -1 ? -1 : w->step));
+    const double before = (double)(w->step < -1 ? -1 : w->step);
+    w->steps = w->begun ? (double)step - before : 0;
+    w->history = history, w->step = step, w->begun = true;
     bool logged = true;
-    watched_parameter *p = w->parameters;
-    for (int64_t i = 0; i < w->n_layers; i++) {
-        watched_layer *l = &w->layers[i];
-        if (!logged) log.steps = 0;
-        if (logged && step >= 0) logged = log_output(&log, l);
-        logged = log_parameters(&log, l, p) && logged;
+    const watched_parameter *p = w->parameters;
+    for (const watched_layer *l = w->layers; l < w->layers + w->n_layers; l++) {
+        if (!logged) w->steps = 0;
+        if (logged && step >= 0) logged = log_output(l);
+        logged = log_parameters(l, p) && logged;
         p += l->n_parameters;
     }
-    w->step = step, w->begun = true;
     if (step >= 0 && history->count > 0) history->blocks[history->count - 1].watched = w->number;
     return logged ? NG_OK : ng_newest_status();
 }
