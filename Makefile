@@ -157,7 +157,7 @@ $(PROGRAMS)/gradcheck_error: $(CASES)
 $(EXAMPLES) $(EXPERIMENTS): $(STATIC) | $(PROGRAMS)/ $(OUT)/examples/
 	$(call say,LINK $@)
 	$(Q)$(CC) $(program)
-## demo: trains on the digits with each norm and draws build/convergence.svg and .png
+## demo: trains on the digits with each norm and draws build/convergence.svg
 demo: needs-gnuplot $(PROGRAMS)/digits
 	$(Q)$(PROGRAMS)/digits --out $(BUILD)/convergence
 	$(Q)LC_ALL=C.UTF-8 gnuplot -c plots/convergence.gp $(BUILD)/convergence

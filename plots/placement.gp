@@ -2,64 +2,37 @@
 # the place of the norms. Data: build/examples/placement.
 
 load 'plots/style.gp'
-out = given('plots/placement'); data = out.'.dat'
+array names[2] = ["pre-norm", "post-norm"]
+array styles[4] = [3, 5, 4, 2]
+array score[4]
+eval figure('placement', 1200, 500, "Line: median; band: middle half of the seeds. Contributions below 1e-4 are drawn there.")
+eval panel(0.075, 0.285, "Untrained: gradient, last block", "blocks", "norm of the gradient")
+block(i) = names[i].", gradient"
+set logscale xy
+set format y powers
+set xtics (2, 4, 8, 16, 32)
+set xrange [1.8:36]
+eval key(0.06, 0.2)
+eval series("depth", "gradient"); plot @CURVES
 
+eval panel(0.365, 0.62, "Training 24 blocks: nats a character", "step", "training loss (nats)")
 array names[4] = ["pre-norm", "post-norm", "DeepNorm", "LayerNorm scaling"]
-array style[4] = [3, 5, 4, 2]
-array scores[4]
-do for [i = 1:4] {
-    stats data index names[i].", training" using (seeds = column("seeds"), steps = column("step"), \
-        scores[i] = column("validation"), 1) nooutput
-}
-stats data index "pre-norm, contributions" using (blocks = column("block"), 1) nooutput
-stats data index "pre-norm, gradient" using (deepest = column("depth"), 1) nooutput
-least = 1e-4 # what is below is drawn here
-up(x) = x > least ? x : least
+block(i) = names[i].", training"
+do for [i = 1:4] { stats data index block(i) using (score[i] = column("validation"), 1) nooutput }
+shown(i) = sprintf("%s: %.2f on new text", names[i], score[i])
+set xtics 100
+set yrange [2.2:5]
+eval key(0.08, 0.96)
+eval series("step", "loss"); plot @CURVES
 
-do for [kind in "svg png"] {
-    eval canvas(kind, out, 1200, 500, 0.23, 0.87)
-    set label 1 sprintf("Line: median of %d seeds; band: their middle half. Contributions below %g are drawn there.\n", seeds, least) \
-        . what_of(data) at screen 0.065,0.06 tc rgb faint font fine(kind)
-    set ylabel "norm of the gradient"
-    eval panel(0.075, 0.285, "Untrained: gradient, last block")
-    set logscale xy
-    set format y powers
-    set xtics (2, 4, 8, 16, 32)
-    set xrange [2:deepest]
-    set xlabel "blocks" offset 0,0.4
-    stats data index "post-norm, gradient" using "gradient_high" nooutput
-    set yrange [*:STATS_max * 4]
-    do for [i = 1:2] { set label 10 + i names[i] at graph 0.08, graph 1.02 - 0.07 * i tc ls 10 + style[i] point ls style[i] offset 1,0 }
-    plot for [i = 1:2] data index names[i].", gradient" using "depth":"gradient_low":"gradient_high" with filledcurves ls style[i] @BAND, \
-         for [i = 1:2] data index names[i].", gradient" using "depth":"gradient" with linespoints ls style[i]
-    unset label 1
-    unset logscale
-
-    set ylabel "training loss (nats)"
-    eval panel(0.365, 0.62, sprintf("Training %d blocks: nats a character", blocks))
-    set format y "%g"
-    set xrange [0:steps]
-    set xtics 100
-    set yrange [2.2:5]
-    set xlabel "step"
-    do for [i = 1:4] {
-        set label 10 + i sprintf("%s: %.2f on new text", names[i], scores[i]) \
-            at graph 0.08, graph 1.03 - 0.07 * i tc ls 10 + style[i] point ls style[i] offset 1,0
-    }
-    plot for [i = 1:4] data index names[i].", training" using "step":"loss_low":"loss_high" with filledcurves ls style[i] @BAND, \
-         for [i = 1:4] data index names[i].", training" using "step":"loss" with linespoints ls style[i] @MARKED
-
-    set ylabel "rise of the loss (nats)"
-    eval panel(0.715, 0.985, "Rise of the loss without a block")
-    set logscale y
-    set format y powers
-    set xrange [1:blocks]
-    set yrange [least:10]
-    set xtics (1, 6, 12, 18, 24)
-    set xlabel "block, from the input"
-    plot for [i in "1 3 4"] data index names[i + 0].", contributions" using "block":(up(column("rise_low"))):(up(column("rise_high"))) \
-             with filledcurves ls style[i + 0] @BAND, \
-         for [i in "1 3 4"] data index names[i + 0].", contributions" using "block":(up(column("rise"))) \
-             with linespoints ls style[i + 0] @MARKED
-    unset logscale y
-}
+eval panel(0.715, 0.985, "Rise of the loss without a block", "block, from the input", "rise of the loss (nats)")
+set logscale y
+set format y powers
+set xrange [1:24]
+set yrange [1e-4:10]
+set xtics (1, 6, 12, 18, 24)
+up(x) = x > 1e-4 ? x : 1e-4
+rise(i) = names[int(i)].", contributions"
+plot for [i in "1 3 4"] data index rise(i) using "block":(up(column("rise_low"))):(up(column("rise_high"))) \
+    with filledcurves ls styles[int(i)] @BAND, \
+     for [i in "1 3 4"] data index rise(i) using "block":(up(column("rise"))) with linespoints ls styles[int(i)] @MARKED
