@@ -26,14 +26,23 @@ NG_INLINE float f32_of_bits(uint32_t bits)
     return x;
 }
 
-/* x = n ln 2 + r: e^r - 1, and n as the last bits of `shifted`, for |x| <= 150. ln 2 is cut in two
- * as in Moshier's Cephes library; the polynomial is the best of degree 6 that begins with 1 + r,
- * whose error relative to e^r is 3.2e-9. */
-NG_INLINE float expm1_reduced(float x, float tail, float *shifted)
+#define NG_TO_INTEGER 0x1.8p23f /* adding it leaves a whole number in the last bits */
+
+/* x / ln 2, shifted, and at most 254, beyond which e^x is Inf. The least of integers is one
+ * instruction; a comparison of floats with the test for a NaN is several. */
+NG_INLINE float shifted_quotient(float x)
 {
-    const float to_integer = 0x1.8p23f; /* adding it leaves a whole number in the last bits */
-    *shifted = fused_f32(x, (float)M_LOG2E, to_integer);
-    const float n = *shifted - to_integer;
+    const uint32_t bits = bits_of_f32(fused_f32(x, (float)M_LOG2E, NG_TO_INTEGER)),
+                   most = bits_of_f32(NG_TO_INTEGER + 254);
+    return f32_of_bits((int32_t)bits < (int32_t)most ? bits : most);
+}
+
+/* x = n ln 2 + r: e^r - 1, n being the last bits of `shifted`. ln 2 is cut in two as in Moshier's
+ * Cephes library; the polynomial is the best of degree 6 that begins with 1 + r, whose error
+ * relative to e^r is 3.2e-9. */
+NG_INLINE float expm1_reduced(float x, float tail, float shifted)
+{
+    const float n = shifted - NG_TO_INTEGER;
     const float r = fused_f32(n, -0.693359375f, x) + fused_f32(n, 2.12194440e-4f, tail);
     float p = 1.38142177e-3f;
     p = fused_f32(p, r, 8.36889858e-3f);
@@ -43,10 +52,11 @@ NG_INLINE float expm1_reduced(float x, float tail, float *shifted)
     return fused_f32(p, r * r, r);
 }
 
-/* e^r */
+/* e^r, and `shifted`, for |x| <= 150. */
 NG_INLINE float exp_reduced(float x, float tail, float *shifted)
 {
-    return expm1_reduced(x, tail, shifted) + 1;
+    *shifted = fused_f32(x, (float)M_LOG2E, NG_TO_INTEGER);
+    return expm1_reduced(x, tail, *shifted) + 1;
 }
 
 NG_INLINE float power_of_two(int32_t n) { return f32_of_bits((uint32_t)(n + 127) << 23); }
@@ -57,9 +67,8 @@ NG_INLINE int32_t last_bits(float shifted) { return (int32_t)(bits_of_f32(shifte
  * factors, neither of which overflows by itself. */
 NG_INLINE float exp_times_f32(float x, float c, float *power)
 {
-    float shifted;
-    const float low = x < -150 ? -150 : x;
-    const float e = exp_reduced(low > 150 ? 150 : low, 0, &shifted);
+    const float low = x < -150 ? -150 : x, shifted = shifted_quotient(low);
+    const float e = expm1_reduced(low, 0, shifted) + 1;
     const int32_t n = last_bits(shifted), half = n >> 1;
     const float first = power_of_two(half), second = power_of_two(n - half);
     *power = e * first * second;
@@ -78,9 +87,8 @@ NG_INLINE float exp_f32(float x)
  * overflow as expm1f has them. 2^n comes in two factors as above. */
 NG_INLINE float expm1_f32(float x)
 {
-    float shifted;
-    const float low = x < -80 ? -80 : x;
-    const float p = expm1_reduced(low > 150 ? 150 : low, 0, &shifted);
+    const float low = x < -80 ? -80 : x, shifted = shifted_quotient(low);
+    const float p = expm1_reduced(low, 0, shifted);
     const int32_t n = last_bits(shifted), half = n >> 1, rest = n - half;
     const float power = power_of_two(half), less = power - power_of_two(-rest);
     return copysignf(fused_f32(p, power, less) * power_of_two(rest), x);
@@ -353,9 +361,8 @@ NG_INLINE float erfc_f32(float x)
     const float constant = is_far ? 0.564189494f : 0.456531644f;
     const float high = fused_f32(slope, at, constant), low = fused_f32(slope, at, constant - high);
 
-    float shifted;
-    const float square = a * a;
-    const float p = expm1_reduced(-square, -left_over(a, a, square), &shifted);
+    const float square = a * a, shifted = shifted_quotient(-square);
+    const float p = expm1_reduced(-square, -left_over(a, a, square), shifted);
     const float more = fused_f32(high, p, low), rough = (high + more) * inverse;
     const float rest = fused_f32(-rough, divisor, high) + more;
     const int32_t n = last_bits(shifted), half = n >> 1;
