@@ -17,12 +17,14 @@
 
 #define NG_APART __attribute__((noinline))
 
-/* The iterations of the next loop are independent. */
+/* The iterations of the next loop are independent; they are few, and their number is a constant. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed" /* some loops are no vectors */
 #define NG_NO_ORDER _Pragma("clang loop vectorize(assume_safety)")
+#define NG_UNROLLED _Pragma("clang loop unroll(full)")
 #else
 #define NG_NO_ORDER _Pragma("GCC ivdep")
+#define NG_UNROLLED _Pragma("GCC unroll 12")
 #endif
 
 /* The instruction set's file defines:
