@@ -42,6 +42,13 @@ uint64_t ng_rng_next(ng_rng *rng)
     return ng_given("ng_rng_next", "rng", rng) ? rng_step(rng) : 0;
 }
 
+void ng_rng_draw(ng_rng *rng, uint64_t *numbers, int64_t count)
+{
+    ng_rng r = *rng; /* its state stays in registers */
+    for (int64_t i = 0; i < count; i++) numbers[i] = rng_step(&r);
+    *rng = r;
+}
+
 double ng_rng_uniform(ng_rng *rng)
 {
     return ng_given("ng_rng_uniform", "rng", rng) ? rng_uniform(rng) : (double)NAN;

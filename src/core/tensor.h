@@ -116,6 +116,9 @@ void ng_tensor_destroy(ng_tensor *x);
 double ng_tensor_load(const ng_tensor *x, int64_t i);
 void ng_tensor_store(ng_tensor *x, int64_t i, double value);
 
+/* So many times 64 random bits. */
+void ng_rng_draw(ng_rng *rng, uint64_t *numbers, int64_t count);
+
 /* A number of 0 .. last, all equally likely. */
 uint64_t ng_rng_upto(ng_rng *rng, uint64_t last);
 
