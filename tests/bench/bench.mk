@@ -17,7 +17,7 @@ $(ENGINE): $(filter %/normgrad.o %/roof.o %/engine.o,$(BENCH_OBJECTS)) $(STATIC)
 $(ENGINE)_onednn: $(ENGINE)_onednn.o $(ENGINE).o
 	$(Q)$(link) $^ -ldnnl $(LDLIBS) -o $@
 PYTHON ?= /usr/bin/python3
-MEASURE = $(PYTHON) tests/bench/bench.py --engines=$(<D) --output=$(BUILD)/bench
+MEASURE = $(PYTHON) tests/bench/bench.py --engines=$(<D) $(FLAGS) --output=$(BUILD)/bench
 ## bench: times against PyTorch, oneDNN and the machine's limit; a table, build/bench/results.tsv
 ## bench-quick: fewer cases and shorter bursts, without torch.compile
 ## bench-compilers: the library by each compiler that is found, in turns

@@ -1,5 +1,6 @@
 /* The C engines' side of the protocol, and how a case is timed. */
 #include "engine.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,39 +85,40 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Seconds of `count` runs in a row. */
-static double sample(const bench_job *job, int variant, int count)
+static double sample(const bench_job *job, int count)
 {
     if (job->before) job->before(job->state);
     const double begin = now();
-    for (int i = 0; i < count; i++) job->run(job->state, variant);
+    for (int i = 0; i < count; i++) job->run(job->state);
     return now() - begin;
 }
 
 /* Median seconds of one run. A tenth of the time, or one run, warms caches and threads. */
-static double time_variant(const bench_job *job, int variant, double seconds, int least)
+static double time_runs(const bench_job *job, double seconds, int least)
 {
     static double samples[MOST_SAMPLES];
     const double begin = now();
     double once;
-    do once = sample(job, variant, 1);
+    do once = sample(job, 1);
     while (now() - begin < 0.1 * seconds);
     const int together = job->before || once >= shortest_sample ? 1
                          : once < shortest_sample / 1000        ? 1000
                                                                 : (int)(shortest_sample / once);
     int count = 0;
     while (count < MOST_SAMPLES && (count < least || now() - begin < seconds))
-        samples[count++] = sample(job, variant, together) / together;
+        samples[count++] = sample(job, together) / together;
     qsort(samples, (size_t)count, sizeof *samples, ascending);
     return (samples[(count - 1) / 2] + samples[count / 2]) / 2;
 }
 
 static double time_job(const bench_job *job, double seconds, int least)
 {
-    const int variants = job->variants ? job->variants : 1;
-    double best = time_variant(job, 0, seconds / variants, least);
-    for (int variant = 1; variant < variants; variant++) {
-        const double time = time_variant(job, variant, seconds / variants, least);
-        if (time < best) best = time;
+    if (!job->choose) return time_runs(job, seconds, least);
+    double best = 1e30;
+    for (int variant = 0; variant < job->variants; variant++) {
+        job->choose(job->state, variant);
+        const double time = time_runs(job, seconds / job->variants, least);
+        best = time < best ? time : best;
     }
     return best;
 }

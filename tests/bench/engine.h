@@ -39,12 +39,14 @@ typedef struct {
     int64_t layers, dim, hidden;
 } bench_case;
 
-/* An opened case. Of several variants the fastest counts. */
+/* An opened case. */
 typedef struct {
     void *state;
     void (*before)(void *state); /* before each run, untimed; or NULL */
-    void (*run)(void *state, int variant);
+    void (*run)(void *state);
     void (*close)(void *state);
+    void (*choose)(void *state,
+                   int variant); /* of several variants, whose fastest counts; or NULL */
     int variants;
 } bench_job;
 

@@ -42,11 +42,7 @@ static bool execute(const work *w)
     return !dnnl_stream_wait(stream) && well;
 }
 
-static void run(void *state, int variant)
-{
-    (void)variant;
-    execute(state);
-}
+static void run(void *state) { execute(state); }
 
 static void close_pass(pass *p)
 {
@@ -126,81 +122,66 @@ static bool finish(pass *p, const int *which)
 
 static const unsigned affine = dnnl_use_scale | dnnl_use_shift;
 
-/* A backward pass reads `shift` too, if it is not 0. */
-static bool finish_norm(pass *p, bool back, int shift)
+/* LayerNorm of rows; BatchNorm of rows as pixels of one image with its channels last, for which
+ * there is a fast kernel. */
+static bool norm(work *w, bool back)
 {
+    const int64_t rows = w->what.rows, columns = w->what.columns;
+    const bool layer = !strcmp(w->what.name, "layer_norm");
+    const shape x = layer ? matrix(w, rows, columns)
+                          : shape_of(w, 4, (dnnl_dims_t){1, columns, rows, 1}, dnnl_nhwc);
+    const shape statistics = vector(w, rows);
+    pass *p = new_pass(w);
+    const bool well = layer ? DESCRIBE(p, back, layer_normalization,
+                                       WITH(dnnl_forward_training, x, x, statistics, 1e-5f, affine),
+                                       WITH(dnnl_backward, x, x, x, statistics, 1e-5f, affine))
+                            : DESCRIBE(p, back, batch_normalization,
+                                       WITH(dnnl_forward_training, x, x, 1e-5f, affine),
+                                       WITH(dnnl_backward, x, x, x, 1e-5f, affine));
     if (!back)
-        return FINISH(p, DNNL_ARG_SRC, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE, DNNL_ARG_SCALE,
-                      DNNL_ARG_SHIFT, DNNL_ARG_DST);
-    return FINISH(p, DNNL_ARG_SRC, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE, DNNL_ARG_SCALE,
-                  DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT,
-                  shift);
+        return well && FINISH(p, DNNL_ARG_SRC, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE, DNNL_ARG_SCALE,
+                              DNNL_ARG_SHIFT, DNNL_ARG_DST);
+    return well && FINISH(p, DNNL_ARG_SRC, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE, DNNL_ARG_SCALE,
+                          DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_SCALE,
+                          DNNL_ARG_DIFF_SHIFT, layer ? DNNL_ARG_SHIFT : 0);
 }
 
-static bool layer_norm(work *w, bool back)
+/* A backward pass reads what went in, softmax's what came out. */
+static bool map(work *w, bool back)
 {
-    const shape x = matrix(w, w->what.rows, w->what.columns), statistics = vector(w, w->what.rows);
-    pass *p = new_pass(w);
-    return DESCRIBE(p, back, layer_normalization,
-                    WITH(dnnl_forward_training, x, x, statistics, 1e-5f, affine),
-                    WITH(dnnl_backward, x, x, x, statistics, 1e-5f, affine)) &&
-           finish_norm(p, back, DNNL_ARG_SHIFT);
-}
-
-/* The rows as pixels of one image with its channels last: for these there is a fast kernel. */
-static bool batch_norm(work *w, bool back)
-{
-    const shape x = shape_of(w, 4, (dnnl_dims_t){1, w->what.columns, w->what.rows, 1}, dnnl_nhwc);
-    pass *p = new_pass(w);
-    return DESCRIBE(p, back, batch_normalization, WITH(dnnl_forward_training, x, x, 1e-5f, affine),
-                    WITH(dnnl_backward, x, x, x, 1e-5f, affine)) &&
-           finish_norm(p, back, 0);
-}
-
-/* A backward pass reads `kept`, what went in or what came out. */
-static bool finish_map(pass *p, bool back, int kept)
-{
-    return back ? FINISH(p, kept, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC)
-                : FINISH(p, DNNL_ARG_SRC, DNNL_ARG_DST);
-}
-
-static bool gelu(work *w, bool back)
-{
+    const bool is_gelu = !strcmp(w->what.name, "gelu");
     const shape x = matrix(w, w->what.rows, w->what.columns);
     pass *p = new_pass(w);
-    return DESCRIBE(p, back, eltwise,
-                    WITH(dnnl_forward_training, dnnl_eltwise_gelu_erf, x, x, 0, 0),
-                    WITH(dnnl_eltwise_gelu_erf, x, x, x, 0, 0)) &&
-           finish_map(p, back, DNNL_ARG_SRC);
+    const bool well = is_gelu
+                          ? DESCRIBE(p, back, eltwise,
+                                     WITH(dnnl_forward_training, dnnl_eltwise_gelu_erf, x, x, 0, 0),
+                                     WITH(dnnl_eltwise_gelu_erf, x, x, x, 0, 0))
+                          : DESCRIBE(p, back, softmax,
+                                     WITH(dnnl_forward_training, dnnl_softmax_accurate, x, x, 1),
+                                     WITH(dnnl_softmax_accurate, x, x, x, 1));
+    if (!back) return well && FINISH(p, DNNL_ARG_SRC, DNNL_ARG_DST);
+    return well &&
+           FINISH(p, is_gelu ? DNNL_ARG_SRC : DNNL_ARG_DST, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC);
 }
 
-static bool softmax(work *w, bool back)
-{
-    const shape x = matrix(w, w->what.rows, w->what.columns);
-    pass *p = new_pass(w);
-    return DESCRIBE(p, back, softmax, WITH(dnnl_forward_training, dnnl_softmax_accurate, x, x, 1),
-                    WITH(dnnl_softmax_accurate, x, x, x, 1)) &&
-           finish_map(p, back, DNNL_ARG_DST);
-}
-
-static bool add(work *w, bool back)
+static bool add(work *w)
 {
     const shape x = matrix(w, w->what.rows, w->what.columns);
     const shape second = strcmp(w->what.name, "bias_add") ? x : matrix(w, 1, w->what.columns);
     pass *p = new_pass(w);
-    return !back && FORWARD(&p->description, binary, dnnl_binary_add, x, second, x) &&
+    return FORWARD(&p->description, binary, dnnl_binary_add, x, second, x) &&
            FINISH(p, DNNL_ARG_SRC_0, DNNL_ARG_SRC_1, DNNL_ARG_DST);
 }
 
 /* An operand that is turned lies in memory the other way. */
-static bool product(work *w, bool back)
+static bool product(work *w)
 {
     const bench_case *c = &w->what;
     const dnnl_dims_t left = {c->rows, c->depth}, right = {c->depth, c->columns};
     const shape a = shape_of(w, 2, left, bench_turns(c, 'A') ? dnnl_ba : dnnl_ab),
                 b = shape_of(w, 2, right, bench_turns(c, 'B') ? dnnl_ba : dnnl_ab);
     pass *p = new_pass(w);
-    return !back && FORWARD(&p->description, matmul, a, b, NULL, matrix(w, c->rows, c->columns)) &&
+    return FORWARD(&p->description, matmul, a, b, NULL, matrix(w, c->rows, c->columns)) &&
            FINISH(p, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST);
 }
 
@@ -236,36 +217,25 @@ static bool convolution(work *w, bool back)
 
 /* ---- Opening a case ------------------------------------------------------------------------ */
 
-static const struct {
-    const char *name;
-    bool (*make)(work *w, bool back);
-} operations[] = {
-    {"layer_norm", layer_norm},
-    {"batch_norm", batch_norm},
-    {"gelu", gelu},
-    {"softmax", softmax},
-    {"bias_add", add},
-    {"residual_add", add},
-    {"AB^T", product},
-    {"A^TB", product},
-    {"AB", product},
-    {"conv5/2", convolution},
-    {"depthwise3/1", convolution},
-    {"depthwise7/1", convolution},
-};
+static bool make(work *w)
+{
+    const char *name = w->what.name;
+    const bool back = w->what.back;
+    if (w->what.kernel) return convolution(w, back);
+    if (!strcmp(w->what.group, "product")) return product(w);
+    if (!strcmp(name, "layer_norm") || !strcmp(name, "batch_norm")) return norm(w, back);
+    if (!strcmp(name, "gelu") || !strcmp(name, "softmax")) return map(w, back);
+    return strstr(name, "_add") && !back && add(w);
+}
 
 static bool open_work(const bench_case *what, bench_job *job)
 {
-    if (!strcmp(what->group, "second")) return false;
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-        if (strcmp(what->name, operations[i].name)) continue;
-        work *w = calloc(1, sizeof *w);
-        if (!w) return false;
-        w->what = *what;
-        *job = (bench_job){.state = w, .run = run, .close = close_work};
-        return operations[i].make(w, what->back) && execute(w);
-    }
-    return false;
+    if (!strcmp(what->group, "second") || what->widths) return false;
+    work *w = calloc(1, sizeof *w);
+    if (!w) return false;
+    w->what = *what;
+    *job = (bench_job){.state = w, .run = run, .close = close_work};
+    return make(w) && execute(w);
 }
 
 static const char *isa(void)

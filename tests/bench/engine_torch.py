@@ -160,32 +160,25 @@ def hvp_step(net, adam, x, labels):
     torch.autograd.grad(g, w, net.direction)
 
 
-ADAMS = ({"foreach": False}, {"foreach": True}, {"fused": True})
-
-
 class Step:
     """A training step in PyTorch's fastest way: with each form of Adam that this release has, and
-    each of several networks, that `build` makes."""
+    each of several networks, that `build` makes. It may set self.x."""
     before = None
     step = staticmethod(step)
 
     def fastest(self, networks):
-        networks = networks[:1] if MODE == "compiled" else networks
-        times = {}
-        for network in networks:
-            for adam in ADAMS:
+        tried = []
+        for network in networks[:1] if MODE == "compiled" else networks:
+            self.net = net = self.build(network)
+            net.loss = compiled(lambda x, labels, net=net: F.cross_entropy(net(x), labels))
+            for form in ({"foreach": False}, {"foreach": True}, {"fused": True}):
                 try:
-                    self.choose(network, adam)
-                except (AttributeError, RuntimeError, TypeError):  # this release has it not
+                    self.adam = torch.optim.Adam(net.parameters(), lr=1e-5, **form)
+                    self.run()
+                except (RuntimeError, TypeError):  # this release has no fused form
                     continue
-                times[timed(self, 0.02, 3)] = network, adam
-        self.choose(*times[min(times)])
-
-    def choose(self, network, adam):
-        self.net = net = self.build(network)
-        net.loss = compiled(lambda x, labels: F.cross_entropy(net(x), labels))
-        self.adam = torch.optim.Adam(net.parameters(), lr=1e-5, **adam)
-        self.run()
+                tried.append((timed(self, 0.02, 3), net, self.adam, self.x))
+        _, self.net, self.adam, self.x = min(tried, key=lambda entry: entry[0])
 
     def run(self):
         self.step(self.net, self.adam, self.x, self.labels)

@@ -22,58 +22,51 @@ enum { MOST_INPUTS = 3 };
 
 typedef struct {
     bench_case what;
+    int op;
     ng_tape *tape;
     ng_tensor *inputs[MOST_INPUTS]; /* they require gradients */
-    int n_inputs;
     ng_tensor *labels, *mean, *var; /* constants */
     ng_tensor *dy, *arrived, *y;    /* dy, and a copy on the tape */
-    void (*call)(void *state);      /* sets y */
 } op_state;
 
-#define OP(name, value)                                                                            \
-    static void name(void *state)                                                                  \
-    {                                                                                              \
-        op_state *s = state;                                                                       \
-        ng_tensor *const *in = s->inputs;                                                          \
-        s->y = value;                                                                              \
-    }
-OP(layer_norm, ng_layer_norm(s->tape, in[0], in[1], in[2], .eps = eps))
-OP(rms_norm, ng_rms_norm(s->tape, in[0], in[1], .eps = eps))
-OP(batch_norm, ng_batch_norm(s->tape, in[0], in[1], in[2], s->mean, s->var, .eps = eps,
-                             .momentum = 0.1, .training = true))
-OP(gelu, ng_gelu(s->tape, in[0]))
-OP(softmax, ng_softmax(s->tape, in[0]))
-OP(cross_entropy, ng_cross_entropy(s->tape, in[0], s->labels))
-OP(add, ng_add(s->tape, in[0], in[1]))
-OP(convolution, ng_conv2d(s->tape, in[0], in[1], in[2], .stride = s->what.stride,
-                          .padding = s->what.padding, .groups = s->what.groups))
+/* The name, how many inputs, whether the second has one row only, and the op of inputs `in`. */
+#define OPS(X)                                                                                     \
+    X("layer_norm", 3, true, ng_layer_norm(t, in[0], in[1], in[2], .eps = eps))                    \
+    X("rms_norm", 2, true, ng_rms_norm(t, in[0], in[1], .eps = eps))                               \
+    X("batch_norm", 3, true,                                                                       \
+      ng_batch_norm(t, in[0], in[1], in[2], s->mean, s->var, .eps = eps, .training = true))        \
+    X("gelu", 1, false, ng_gelu(t, in[0]))                                                         \
+    X("softmax", 1, false, ng_softmax(t, in[0]))                                                   \
+    X("cross_entropy", 1, false, ng_cross_entropy(t, in[0], s->labels))                            \
+    X("bias_add", 2, true, ng_add(t, in[0], in[1]))                                                \
+    X("residual_add", 2, false, ng_add(t, in[0], in[1]))                                           \
+    X("conv", 3, false,                                                                            \
+      ng_conv2d(t, in[0], in[1], in[2], .stride = s->what.stride, .padding = s->what.padding,      \
+                .groups = s->what.groups))
 
-/* How many inputs, and whether those after the first have one row only. */
+#define ENTRY(name, n_inputs, row, value) {name, n_inputs, row},
 static const struct {
     const char *name;
-    void (*call)(void *state);
     int n_inputs;
     bool row;
-} ops[] = {
-    {"layer_norm", layer_norm, 3, true},
-    {"rms_norm", rms_norm, 2, true},
-    {"batch_norm", batch_norm, 3, true},
-    {"gelu", gelu, 1, false},
-    {"softmax", softmax, 1, false},
-    {"cross_entropy", cross_entropy, 1, false},
-    {"bias_add", add, 2, true},
-    {"residual_add", add, 2, false},
-    {"conv5/2", convolution, 3, false},
-    {"depthwise3/1", convolution, 3, false},
-    {"depthwise7/1", convolution, 3, false},
-};
+} ops[] = {OPS(ENTRY)};
+enum { N_OPS = sizeof ops / sizeof *ops };
 
-static void forward(void *state, int variant)
+static void call(op_state *s)
+{
+    ng_tape *t = s->tape;
+    ng_tensor *const *in = s->inputs;
+    int i = 0;
+#define VALUE(name, n_inputs, row, value)                                                          \
+    if (s->op == i++) s->y = value;
+    OPS(VALUE)
+}
+
+static void forward(void *state)
 {
     op_state *s = state;
-    (void)variant;
     ng_tape_reset(s->tape);
-    s->call(s);
+    call(s);
 }
 
 /* What arrives in the middle of a network is the tape's; here it is older than y. */
@@ -82,25 +75,25 @@ static void before_backward(void *state)
     op_state *s = state;
     ng_tape_reset(s->tape);
     s->arrived = ng_mul_scalar(s->tape, s->dy, 1);
-    s->call(s);
+    call(s);
 }
 
 /* ng_gradients writes gradients as a backward pass does there: it does not add to those of the run
  * before. */
-static void backward(void *state, int variant)
+static void backward(void *state)
 {
     op_state *s = state;
     ng_tensor *gradients[MOST_INPUTS];
-    (void)variant;
-    ng_gradients(s->tape, &s->y, 1, s->inputs, s->n_inputs, gradients, .cotangents = &s->arrived);
+    ng_gradients(s->tape, &s->y, 1, s->inputs, ops[s->op].n_inputs, gradients,
+                 .cotangents = &s->arrived);
 }
 
 /* d sum (dL/dx)^2 with respect to x and gamma, L = sum y dy. */
-static void second(void *state, int variant)
+static void second(void *state)
 {
     op_state *s = state;
     ng_tensor *first[1], *last[2];
-    forward(state, variant);
+    forward(state);
     ng_gradients(s->tape, &s->y, 1, s->inputs, 1, first, .cotangents = &s->dy, .record = true);
     ng_tensor *size = ng_sum(s->tape, ng_square(s->tape, first[0]));
     ng_gradients(s->tape, &size, 1, s->inputs, 2, last);
@@ -109,7 +102,7 @@ static void second(void *state, int variant)
 static void close_op(void *state)
 {
     op_state *s = state;
-    for (int i = 0; i < s->n_inputs; i++) ng_tensor_free(s->inputs[i]);
+    for (int i = 0; i < MOST_INPUTS; i++) ng_tensor_free(s->inputs[i]);
     ng_tensor_free(s->labels), ng_tensor_free(s->mean), ng_tensor_free(s->var);
     ng_tensor_free(s->dy), ng_tape_free(s->tape), free(s);
 }
@@ -122,17 +115,17 @@ static ng_tensor *ids(ng_shape shape, int64_t count, ng_rng *rng)
     return x;
 }
 
-static void make_inputs(op_state *s, bool row, ng_rng *rng)
+static void make_inputs(op_state *s, ng_rng *rng)
 {
     const bench_case *w = &s->what;
     const ng_shape matrix = NG_SHAPE(w->rows, w->columns), vector = NG_SHAPE(w->columns);
-    ng_shape shape[MOST_INPUTS] = {matrix, row ? vector : matrix, vector};
-    if (s->call == convolution) {
+    ng_shape shape[MOST_INPUTS] = {matrix, ops[s->op].row ? vector : matrix, vector};
+    if (w->kernel) {
         shape[0] = NG_SHAPE(w->rows, w->columns, w->depth, w->depth);
         shape[1] = NG_SHAPE(w->out, w->columns / w->groups, w->kernel, w->kernel);
         shape[2] = NG_SHAPE(w->out);
     }
-    for (int i = 0; i < s->n_inputs; i++)
+    for (int i = 0; i < ops[s->op].n_inputs; i++)
         s->inputs[i] =
             ng_require_grad(ng_uniform_new(NG_F32, shape[i], i ? 0.5 : -2, i ? 1.5 : 2, rng));
     s->mean = ng_zeros_new(NG_F32, vector);
@@ -142,18 +135,18 @@ static void make_inputs(op_state *s, bool row, ng_rng *rng)
 
 static bool open_op(const bench_case *what, bench_job *job)
 {
+    const char *name = what->kernel ? "conv" : what->name;
     ng_rng rng = ng_rng_seeded(1);
-    size_t op = 0;
-    while (op < sizeof ops / sizeof *ops && strcmp(what->name, ops[op].name)) op++;
-    op_state *s = op < sizeof ops / sizeof *ops ? calloc(1, sizeof *s) : NULL;
+    int op = 0;
+    while (op < N_OPS && strcmp(name, ops[op].name)) op++;
+    op_state *s = op < N_OPS ? calloc(1, sizeof *s) : NULL;
     if (!s) return false;
-    *s = (op_state){
-        .what = *what, .tape = ng_tape_new(), .call = ops[op].call, .n_inputs = ops[op].n_inputs};
-    make_inputs(s, ops[op].row, &rng);
-    s->call(s);
+    *s = (op_state){.what = *what, .op = op, .tape = ng_tape_new()};
+    make_inputs(s, &rng);
+    call(s);
     stop_on_failure();
-    s->dy = s->call == cross_entropy ? ng_ones_new(NG_F32, NG_SCALAR)
-                                     : ng_uniform_new(NG_F32, ng_shape_of(s->y), -1, 1, &rng);
+    s->dy = ng_rank(s->y) == 0 ? ng_ones_new(NG_F32, NG_SCALAR)
+                               : ng_uniform_new(NG_F32, ng_shape_of(s->y), -1, 1, &rng);
     *job = (bench_job){.state = s,
                        .before = what->back ? before_backward : NULL,
                        .run = !strcmp(what->group, "second") ? second
@@ -182,19 +175,17 @@ static void descend(const step_state *s, ng_tensor *loss)
     ng_tape_reset(s->tape);
 }
 
-static void step(void *state, int variant)
+static void step(void *state)
 {
     const step_state *s = state;
-    (void)variant;
     descend(s, ng_cross_entropy(s->tape, ng_forward(s->net, s->tape, s->x), s->labels));
 }
 
 /* The penalty of WGAN-GP (Gulrajani et al. 2017): the mean of (|d sum net(x) / dx| - 1)^2. */
-static void penalty(void *state, int variant)
+static void penalty(void *state)
 {
     const step_state *s = state;
     ng_tape *tape = s->tape;
-    (void)variant;
     ng_tensor *sum = ng_sum(tape, ng_forward(s->net, tape, s->x));
     ng_tensor *slope = ng_gradient(tape, sum, s->x, .record = true);
     ng_tensor *size = ng_sqrt(tape, ng_sum(tape, ng_square(tape, slope), .axes = NG_AXES(1)));
@@ -207,22 +198,20 @@ static ng_tensor *loss_with(const step_state *s, ng_tensor *const *w)
 }
 
 /* Through a step of gradient descent (MAML, Finn, Abbeel & Levine 2017). */
-static void maml(void *state, int variant)
+static void maml(void *state)
 {
     const step_state *s = state;
     ng_tensor *g[MOST_PARAMETERS], *w[MOST_PARAMETERS], *loss = loss_with(s, s->w);
-    (void)variant;
     if (ng_gradients(s->tape, &loss, 1, s->w, s->n, g, .record = true)) stop_on_failure();
     for (int i = 0; i < s->n; i++)
         w[i] = ng_sub(s->tape, s->w[i], ng_mul_scalar(s->tape, g[i], 0.01));
     descend(s, loss_with(s, w));
 }
 
-static void hvp(void *state, int variant)
+static void hvp(void *state)
 {
     const step_state *s = state;
     ng_tensor *products[MOST_PARAMETERS], *loss = loss_with(s, s->w);
-    (void)variant;
     if (ng_hvp(s->tape, loss, s->w, s->n, s->v, products)) stop_on_failure();
     ng_tape_reset(s->tape);
 }
@@ -321,10 +310,9 @@ typedef struct {
     ng_product product;
 } product_state;
 
-static void run_product(void *state, int variant)
+static void run_product(void *state)
 {
     const product_state *s = state;
-    (void)variant;
     ng_kernels_for(NG_F32)->gemm(&s->product);
 }
 

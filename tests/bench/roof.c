@@ -61,32 +61,29 @@ static const struct {
 /* The variants are the loops, shared by all threads; and, where starting threads may cost more than
  * they save, the loops again on one. */
 typedef struct {
-    stream *const *loop;
+    stream *const *loops;
+    int variant;
     int64_t n; /* floats */
     float *x, *z, *y;
 } streams;
 
-typedef struct {
-    stream *loop;
-    const streams *s;
-} span;
-
-static void stream_span(const void *arguments, int64_t begin, int64_t end)
-{
-    const span *w = arguments;
-    const int64_t from = begin * LANES;
-    const float *z = w->s->z;
-    w->loop(w->s->x + from, z ? z + from : NULL, w->s->y + from, (end - begin) * LANES);
-}
-
-static void run_streams(void *state, int variant)
+static void stream_span(const void *state, int64_t begin, int64_t end)
 {
     const streams *s = state;
-    const span work = {s->loop[variant % LOOPS], s};
-    if (variant < LOOPS)
-        ng_share(stream_span, &work, s->n / LANES, 1, INT64_MAX);
+    const int64_t from = begin * LANES;
+    const float *z = s->z ? s->z + from : NULL;
+    s->loops[s->variant % LOOPS](s->x + from, z, s->y + from, (end - begin) * LANES);
+}
+
+static void choose_loop(void *state, int variant) { ((streams *)state)->variant = variant; }
+
+static void run_streams(void *state)
+{
+    const streams *s = state;
+    if (s->variant < LOOPS)
+        ng_share(stream_span, s, s->n / LANES, 1, INT64_MAX);
     else
-        stream_span(&work, 0, s->n / LANES);
+        stream_span(s, 0, s->n / LANES);
 }
 
 static void close_streams(void *state)
@@ -111,13 +108,14 @@ bool bench_open_roof(const bench_case *what, bench_job *job)
     size_t of = 0;
     if (!s) return false;
     while (*loops_of[of].isa && strcmp(loops_of[of].isa, isa)) of++;
-    s->loop = loops_of[of].loop;
+    s->loops = loops_of[of].loop;
     s->n = (what->rows * what->columns + LANES - 1) / LANES * LANES;
     s->x = new_buffer(s->n), s->y = new_buffer(s->n), s->z = triad ? new_buffer(s->n) : NULL;
     const bool small = s->n * (int64_t)sizeof(float) <= SMALL && ng_threads() > 1;
     *job = (bench_job){.state = s,
                        .run = run_streams,
                        .close = close_streams,
+                       .choose = choose_loop,
                        .variants = small ? 2 * LOOPS : LOOPS};
     return s->x && s->y && (s->z || !triad);
 }

@@ -77,11 +77,6 @@ static ng_tensor *cross(ng_tape *tape, ng_tensor *a, ng_tensor *b)
     return ng_gather_rows(tape, ng_sub(tape, left, right), next);
 }
 
-static ng_tensor *column_sum(ng_tape *tape, ng_tensor *x)
-{
-    return ng_sum(tape, x, .axes = NG_AXES(0), .keepdim = true);
-}
-
 /* Rodrigues' formula: x turned by the angle |r| around r. The added number, which changes no other
  * sum, stands for the limit at r = 0. */
 static ng_tensor *rotate(ng_tape *tape, ng_tensor *r, ng_tensor *x)
@@ -90,8 +85,8 @@ static ng_tensor *rotate(ng_tape *tape, ng_tensor *r, ng_tensor *x)
         ng_add_scalar(tape, ng_sum_squares(tape, r, .axes = NG_AXES(0), .keepdim = true), 1e-300);
     ng_tensor *angle = ng_sqrt(tape, square), *cosine = ng_cos(tape, angle);
     ng_tensor *sine = ng_div(tape, ng_sin(tape, angle), angle);
-    ng_tensor *along = ng_mul(tape, column_sum(tape, ng_mul(tape, r, x)),
-                              ng_div(tape, ng_scalar_sub(tape, 1, cosine), square));
+    ng_tensor *dot = ng_sum(tape, ng_mul(tape, r, x), .axes = NG_AXES(0), .keepdim = true);
+    ng_tensor *along = ng_mul(tape, dot, ng_div(tape, ng_scalar_sub(tape, 1, cosine), square));
     ng_tensor *turned =
         ng_add(tape, ng_mul(tape, x, cosine), ng_mul(tape, cross(tape, r, x), sine));
     return ng_add(tape, turned, ng_mul(tape, r, along));
