@@ -1,4 +1,4 @@
-/* Checks the gradients of layers against finite differences, at first and second order. Then checks
+/* Checks the gradients of layers against finite differences, up to the third order. Then checks
  * an op with three planted faults, which must be found.
  *
  *     gradcheck                all layers
@@ -24,7 +24,7 @@ static bool check_layer(const layer_row *row)
                            ng_normal_new(NG_F64, row->condition, 0, 1, &rng)};
     const int count = row->condition.rank > 0 ? 2 : 1;
     const ng_check_report report =
-        ng_check_module(row->layer, inputs, count, .order = 2, .names = NG_NAMES("x", "condition"));
+        ng_check_module(row->layer, inputs, count, .order = 3, .names = NG_NAMES("x", "condition"));
     ng_check_print(stdout, row->name, &report);
     ng_tensor_free(inputs[0]), ng_tensor_free(inputs[1]);
     return report.passed;

@@ -176,14 +176,17 @@ static void report_leaf(const leaf_check *c, check_stats *sum)
 
 /* ---- The check ------------------------------------------------------------------------------- */
 
-/* Normal directions with few bits, so that steps along them are exact. */
+/* Normal directions with few bits, so that steps along them are exact, and without a 0, so that
+ * each element moves. */
 static bool draw_directions(leaf_check *c, ng_rng *rng)
 {
     const int64_t size = c->leaf->tensor->size, lines = c->subject->options->directions;
     c->count = size == 0 ? 0 : lines > 0 ? lines : 3;
     c->directions = ng_calloc("ng_check_function", c->count * size + 1, sizeof *c->directions);
-    for (int64_t i = 0; c->directions && i < c->count * size; i++)
-        c->directions[i] = round(ng_rng_normal(rng) * 256) / 256;
+    for (int64_t i = 0; c->directions && i < c->count * size; i++) {
+        const double steps = round(ng_rng_normal(rng) * 256);
+        c->directions[i] = (steps != 0 ? steps : 1) / 256;
+    }
     return c->directions;
 }
 

@@ -242,6 +242,30 @@ START_TEST(a_backward_pass_that_is_not_linear_in_the_cotangent_is_found)
     }
 }
 
+/* ---- Out of memory --------------------------------------------------------------------------- */
+
+START_TEST(an_allocation_that_fails_fails_the_check)
+{
+    ng_module *layer = own(ng_layer_norm_new(3));
+    ng_tensor *x = normal(1, NG_SHAPE(2, 3));
+    bool refused = true;
+    int64_t tried = 0;
+    for (int64_t allowed = 0; refused; allowed = 1 + allowed * 5 / 4, tried++) {
+        const int64_t live = allocations_live();
+        allocations_fail_after(allowed);
+        const ng_check_report report =
+            ng_check_module(layer, &x, 1, .mode = NG_CHECK_FAST, .directions = 1, .order = 3,
+                            .independent = 1, .shapes = true);
+        refused = allocations_refused();
+        allocations_succeed();
+        ng_clear_error();
+        ck_assert_int_eq(allocations_live(), live);
+        ck_assert_int_eq(report.passed, !refused);
+        ck_assert_int_eq(report.message[0] != '\0', refused);
+    }
+    ck_assert_int_gt(tried, 10);
+}
+
 Suite *rows_suite(void)
 {
     Suite *suite = suite_create("rows");
@@ -251,6 +275,7 @@ Suite *rows_suite(void)
               each_layer_is_right_for_every_shape_that_it_takes);
     add_tests(tests, norms_take_the_shapes_that_they_document, rows_that_depend_on_others_are_found,
               a_shape_for_which_the_gradient_is_wrong_is_named,
-              a_backward_pass_that_is_not_linear_in_the_cotangent_is_found);
+              a_backward_pass_that_is_not_linear_in_the_cotangent_is_found,
+              an_allocation_that_fails_fails_the_check);
     return suite;
 }

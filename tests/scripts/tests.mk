@@ -56,6 +56,14 @@ digest: $(DIGEST)
 check-digest: $(DIGEST)
 	$(Q)tests/digest/digest.sh $(DIGEST)
 
+# Planted faults, and right gradients.
+FAULTS := $(OUT)/tests/faults/faults
+$(FAULTS): $(OUT)/%: %.c $(CASES) $(STATIC) | $$(@D)/
+	$(Q)$(CC) $(COMMON) $(LAST) $(LDFLAGS) $(filter %.c %.o,$^) $(STATIC) $(LIBS) $(LDLIBS) -o $@
+## faults: 10,000 faults in gradients: how many random directions miss; 100,000 right ones: a minute or two
+faults: $(FAULTS)
+	$(Q)$(FAULTS)
+
 compile_outside = $(CC) $(COMMON) $(LAST) $(LDFLAGS)
 walkthrough exercises: export LIBRARIES = $(STATIC) $(LIBS) $(LDLIBS)
 # The norm that README.md adds, taken from its text.
@@ -104,5 +112,5 @@ lint: headers $$(MAN_PAGES) $$(HTML_PAGES) $(SHARED)
 format: needs-clang-format
 	$(Q)clang-format -i $(STYLED)
 
-.PHONY: check suite digest check-digest walkthrough programs lifetimes coverage mutations misuse check-cxx check-install \
+.PHONY: check suite digest check-digest faults walkthrough programs lifetimes coverage mutations misuse check-cxx check-install \
     headers lint format
