@@ -65,7 +65,7 @@ typedef struct {
     double in_float, in_double, from_float, from_double;
 } measured;
 
-#define ALL -INFINITY, -INFINITY
+#define ALL -HUGE_VAL, -HUGE_VAL
 static const measured functions[] = {
     {"exp", ng_exp, exp, expl, 1.1, 1.1, ALL},
     {"log", ng_log, log, logl, 1.1, 1, ALL},
@@ -114,7 +114,7 @@ static double error_of(double y, long double exact, double nearest, bool single)
     const double most = single ? (double)FLT_MAX : DBL_MAX;
     if (isinf(y) && fabs(nearest) == most) return 1;
     if (isinf(nearest) && fabs(y) == most) return 1;
-    if (!isfinite(y) || !isfinite(nearest) || signbit(y) != signbit(nearest)) return INFINITY;
+    if (!isfinite(y) || !isfinite(nearest) || signbit(y) != signbit(nearest)) return HUGE_VAL;
     const int digits = single ? FLT_MANT_DIG : DBL_MANT_DIG,
               least = single ? FLT_MIN_EXP : DBL_MIN_EXP;
     int exponent;
