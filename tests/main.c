@@ -6,7 +6,7 @@
 #define SUITES(X)                                                                                  \
     X(adaptive_layer_norm) X(batch_norm) X(batch_renorm) X(batches) X(check) X(conditions)         \
     X(conv) X(core) X(derf) X(derivatives) X(detach_norm) X(dynamic_tanh) X(evaluate) X(evo_norm)  \
-    X(files) X(film) X(filter_response_norm) X(functions) X(gated_rms_norm)                        \
+    X(files) X(film) X(filter_response_norm) X(functions) X(gallery) X(gated_rms_norm)             \
     X(global_response_norm) X(golden) X(group) X(group_norm) X(hard_norms) X(instance_norm)        \
     X(invariances) X(io) X(kernels) X(l2_norm) X(layer_norm) X(local_response_norm) X(losses)      \
     X(memory) X(networks) X(nn) X(norm_masks) X(norm_ops) X(norm_settings) X(nulls) X(numbers)     \

@@ -58,6 +58,7 @@ cd "$folder/here"
 small='--seeds 1 --epochs 1'
 quiet() { "$@" >"$folder/output" || fail "$* ended with $?"; }
 quiet "$programs/digits" $small
+quiet "$programs/gallery"
 quiet "$programs/digits_cnn" --seeds 1 --epochs 1
 quiet "$programs/char_transformer" --layers 1 --width 16 --heads 2 --context 16 --steps 20 --sample 10
 quiet "$programs/ngpt" --steps 2
