@@ -31,7 +31,7 @@ def build(folder):
         built.add(name)
         print(f"building with {cc}", file=sys.stderr)
         library = f"{folder}/{name}/release/libnormgrad.a"
-        run("make", "-s", f"BUILD={folder}/{name}", f"CC={cc}", library)
+        run("make", "-s", f"-j{os.cpu_count()}", f"BUILD={folder}/{name}", f"CC={cc}", library)
         run(cc, "-std=c11", "-D_DEFAULT_SOURCE", "-O2", "-fPIC", "-shared", "-pthread", "-Iinclude",
             "tests/bench/compilers.c", library, "-lz", "-lm", "-Wl,--exclude-libs,ALL", "-o",
             f"{folder}/{name}.so")
@@ -67,11 +67,14 @@ def main():
     parser.add_argument("folder", help="where the builds are")
     parser.add_argument("--isa", help="the instruction set: avx512, avx2, baseline")
     parser.add_argument("--milliseconds", type=float, default=12, help="for a row and compiler")
+    parser.add_argument("--build", action="store_true", help="only build")
     parser.add_argument("--marked", action="store_true", help="print only rows over the limit")
     options = parser.parse_args()
     if options.isa:
         os.environ["NORMGRAD_ISA"] = options.isa
     build(options.folder)
+    if options.build:
+        return
     paths = sorted(glob.glob(f"{options.folder}/*.so"))
     names = [os.path.basename(path)[:-3] for path in paths]
     libraries, over, rows = [load(path) for path in paths], dict.fromkeys(names, 0), 0
