@@ -1,8 +1,6 @@
 /* How BatchNorm depends on the batch: the error on new images by batch size, the noise and bias of
  * a small batch's gradient, and workers with statistics of their own. */
 #include "lab.h"
-#include <stdlib.h>
-#include <string.h>
 
 enum { STEPS, DRAWS, EPOCHS };
 static option sizes[] = {
@@ -20,26 +18,23 @@ static const lab_experiment experiment = {
     .claim = "in small batches BatchNorm's gradients are noisy and biased and its error grows, and "
              "workers with statistics of their own fail if they see different data",
     .method =
-        "Error: a fully connected network, 64-64-64-10, and three convolutions (4, 8, 16\n"
-        "channels) learn 1000 digits by 3000 and 600 steps of SGD with momentum, in batches of 2, "
-        "8,\n"
-        "and 32, at the best rate of three seeds that are not scored; 797 digits test them in "
-        "eval\n"
-        "mode. Gradients: 64-48-48-10 after an epoch, 150 batches of 4 to 128 images drawn with\n"
-        "replacement; of both hidden matrices the variance times the batch size, level if only\n"
-        "sampling counts, and the distance of the mean from the gradient of all images, as a\n"
-        "share of its length. Ghosts: batches of 32 to 128 normalized in parts of 8. Workers: 1,\n"
-        "4 or 16 share batches of 128 and average gradients (64-64-64-10, Adam at 0.003); their\n"
-        "shards are random or sorted by class; each normalizes its part of the batch and keeps\n"
-        "its own running statistics, or all use those of the whole batch.\n",
-    .rule =
-        "error at batch 2 less that at 32: above 1 point with BatchNorm, within 2 of 0 with "
-        "LayerNorm (fully connected); BatchNorm's less GroupNorm's below 0 (convolutional). "
-        "Variance times size at 4 over that at 128: above 1.25 with BatchNorm, within 0.25 of 1 "
-        "with LayerNorm; the mean at 4 is off by over 0.25, and by less; ghosts of 8 are as noisy "
-        "as batches of 8, within 0.25. Own statistics less combined ones: below -1 point with "
-        "sorted shards, within 2 with random ones; combined ones of 16 workers are within 2 of "
-        "those of one",
+        "Error: a fully connected network, 64-64-64-10, and three convolutions (4, 8, 16 channels) "
+        "learn 1000 digits by 3000 and 600 steps of SGD with momentum, in batches of 2, 8, and 32, "
+        "at the best rate of three seeds that are not scored; 797 digits test them in eval mode. "
+        "Gradients: 64-48-48-10 after an epoch, 150 batches of 4 to 128 images drawn with "
+        "replacement; of both hidden matrices the variance times the batch size, level if only "
+        "sampling counts, and the distance of the mean from the gradient of all images, as a share "
+        "of its length. Ghosts: batches of 32 to 128 normalized in parts of 8. Workers: 1, 4 or 16 "
+        "share batches of 128 and average gradients (64-64-64-10, Adam at 0.003); their shards are "
+        "random or sorted by class; each normalizes its part of the batch and keeps its own "
+        "running statistics, or all use those of the whole batch.",
+    .rule = "error at batch 2 less that at 32: above 1 point with BatchNorm, within 2 of 0 with "
+            "LayerNorm (fully connected); BatchNorm's less GroupNorm's below 0 (convolutional). "
+            "Variance times size at 4 over that at 128: above 1.25 with BatchNorm, within 0.25 of "
+            "1 with LayerNorm; the mean at 4 is off by over 0.25, and by less; ghosts of 8 are as "
+            "noisy as batches of 8, within 0.25. Own statistics less combined ones: below -1 point "
+            "with sorted shards, within 2 with random ones; combined ones of 16 workers are within "
+            "2 of those of one",
     .seeds = 11,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -60,6 +55,11 @@ static const setting settings[] = {{"fully connected, BatchNorm", false, true, 0
                                    {"convolutional, GroupNorm", true, false, 0}};
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
+static ng_tensor *as_images(ng_tape *tape, ng_tensor *pixels)
+{
+    return ng_reshape(tape, pixels, NG_SHAPE(-1, 1, SIDE, SIDE));
+}
+
 static ng_module *network_of(const setting *s, uint64_t seed)
 {
     static const int64_t channels[] = {1, 4, 8, 16}, strides[] = {1, 2, 1};
@@ -78,44 +78,24 @@ static ng_module *network_of(const setting *s, uint64_t seed)
     if (s->convolutional) ng_sequential_add(net, ng_global_avg_pool_new());
     ng_sequential_add(net, ng_linear_new(s->convolutional ? 16 : 64, 10));
     ng_module_init(net, seed);
-    return net;
-}
-
-static ng_tensor *logits_of(const setting *s, ng_module *net, ng_tape *tape, ng_tensor *pixels)
-{
-    if (s->convolutional) pixels = ng_reshape(tape, pixels, NG_SHAPE(-1, 1, SIDE, SIDE));
-    return ng_forward(net, tape, pixels);
+    if (!s->convolutional) return net;
+    return ng_sequential_new(ng_function_new("as images", as_images), net);
 }
 
 /* Returns the share of wrong answers on new images, in per cent. */
 static double error_of(void *context, double rate, uint64_t seed)
 {
     const setting *s = context;
-    ng_dataset *all = lab_all_digits(), *train, *test;
-    ng_dataset_split_new(all, LEARNED, seed, &train, &test);
-    ng_module *net = network_of(s, seed);
-    ng_tape *tape = ng_tape_new();
-    const int epoch = LEARNED / s->batch, steps = get_whole(STEPS) * (s->convolutional ? 1 : 5);
-    ng_optimizer *sgd =
-        ng_sgd_new(net, .lr = rate, .momentum = 0.9,
-                   .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .steps = steps));
-    ng_batch b;
-    for (int step = 0; step < steps && still_works(); step++) {
-        if (step % epoch == 0) ng_dataset_shuffle(train, (uint64_t)step);
-        ng_dataset_batch(train, tape, step % epoch, s->batch, &b);
-        ng_tensor *loss = ng_cross_entropy(tape, logits_of(s, net, tape, b.x), b.y);
-        if (ng_backward(tape, loss) || ng_optimizer_step(sgd)) break;
-        ng_tape_reset(tape);
-    }
-    ng_eval(net), ng_tape_set_recording(tape, false);
-    ng_dataset_batch(test, tape, 0, ng_dataset_count(test), &b);
-    const ng_tensor *guess = ng_argmax(tape, logits_of(s, net, tape, b.x));
-    double wrong = 0;
-    for (int64_t k = 0; still_works() && k < b.size; k++)
-        wrong += 100.0 * (ng_get(guess, k) != ng_get(b.y, k)) / (double)b.size;
-    ng_optimizer_free(sgd), ng_tape_free(tape), ng_module_free(net);
-    ng_dataset_free(all), ng_dataset_free(train), ng_dataset_free(test);
-    return wrong;
+    const int steps = get_whole(STEPS) * (s->convolutional ? 1 : 5);
+    ng_dataset *all = lab_all_digits();
+    lab_run r = {.net = network_of(s, seed), .tape = ng_tape_new()};
+    ng_dataset_split_new(all, LEARNED, seed, &r.data, &r.rest);
+    r.optimizer = ng_sgd_new(r.net, .lr = rate, .momentum = 0.9,
+                             .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .steps = steps));
+    for (int step = 0; step < steps; step++) lab_step(&r, s->batch, 0);
+    const double right = 100 * ng_evaluate(r.net, r.rest).accuracy;
+    ng_dataset_free(all), lab_end_run(&r);
+    return 100 - right;
 }
 
 /* Returns by how much the error at batch 2 exceeds that at 32, by seed. */
@@ -126,7 +106,6 @@ static const double *growth_of(int which)
     double rate = 0.1, *errors[BATCHES];
     for (int i = 0; i < BATCHES; i++) {
         s.batch = batches[i], errors[i] = lab_numbers(lab_seeds());
-        show_progress(which * BATCHES + i, 20, "%s, batch %d", s.name, s.batch);
         rate = lab_best_rate(rate, error_of, &s);
         for (int seed = 0; seed < lab_seeds(); seed++) {
             errors[i][seed] = error_of(&s, rate, lab_seed(seed));
@@ -141,70 +120,58 @@ static void judge_errors(void)
     const double *growth[SETTINGS];
     for (int which = 0; which < SETTINGS; which++) growth[which] = growth_of(which);
     const char *what = "error at batch 2 less that at 32, fully connected, points";
-    lab_judge((lab_part){"BatchNorm", growth[0], .side = LAB_ABOVE, .threshold = 1}, "%s", what);
-    lab_judge((lab_part){"LayerNorm", growth[1], .side = LAB_WITHIN, .threshold = 2}, "%s", what);
-    lab_judge((lab_part){"BatchNorm", lab_less(growth[2], growth[3]), .side = LAB_BELOW},
+    lab_judge(lab_is("BatchNorm", growth[0], LAB_ABOVE, 1), "%s", what);
+    lab_judge(lab_near("LayerNorm", growth[1], 0, 2), "%s", what);
+    lab_judge(lab_is("BatchNorm", lab_less(growth[2], growth[3]), LAB_BELOW, 0),
               "error at batch 2 less that at 32, less GroupNorm's, convolutional, points");
 }
 
 /* ---- Noise and bias of the gradient ---- */
 
-enum {
-    BATCH_KIND,
-    LAYER_KIND,
-    GHOST_KIND,
-    KINDS,
-    POWERS = 6,
-    GHOST = 8,
-    MATRICES = 2,
-    HIDDEN = 48
-};
+enum { BATCH_KIND, LAYER_KIND, GHOST_KIND, KINDS };
+enum { POWERS = 6, GHOST = 8, MATRICES = 2, HIDDEN = 48 };
 static ng_module *make_ghosts(int64_t n) { return ng_batch_norm_new(n, .ghost = GHOST); }
 static const lab_norm ghosts = {"BatchNorm, ghosts of 8", make_ghosts};
 static const lab_norm *const kinds[KINDS] = {&lab_norms[LAB_BATCH], &lab_norms[LAB_LAYER], &ghosts};
 
-typedef struct {
-    ng_module *net;
-    ng_tape *tape;
-    int64_t count; /* elements of both hidden matrices */
-} measured_net;
+enum { COUNT = 64 * HIDDEN + HIDDEN * HIDDEN }; /* elements of both hidden matrices */
 
-static void gradient_of(measured_net *n, ng_tensor *x, ng_tensor *y, double *g)
+static void gradient_of(lab_run *r, ng_tensor *x, ng_tensor *y, double *g)
 {
-    ng_tensor *loss = ng_cross_entropy(n->tape, ng_forward(n->net, n->tape, x), y);
-    ng_tensor *weights[MATRICES] = {ng_module_find(n->net, "0.weight"),
-                                    ng_module_find(n->net, "3.weight")};
+    ng_tensor *loss = ng_cross_entropy(r->tape, ng_forward(r->net, r->tape, x), y);
+    ng_tensor *weights[MATRICES] = {ng_module_find(r->net, "0.weight"),
+                                    ng_module_find(r->net, "3.weight")};
     ng_tensor *gradients[MATRICES];
-    ng_gradients(n->tape, &loss, 1, weights, MATRICES, gradients);
+    ng_gradients(r->tape, &loss, 1, weights, MATRICES, gradients);
     still_works();
     for (int m = 0; m < MATRICES; m++)
         for (int64_t i = 0; i < ng_size(gradients[m]); i++) *g++ = ng_get(gradients[m], i);
-    ng_tape_reset(n->tape);
+    ng_tape_reset(r->tape);
 }
 
 typedef struct {
     double variance, off; /* times the size, over |G|^2; distance of the mean over |G| */
 } noise;
 
-static noise noise_of(measured_net *n, ng_dataset *data, int size, ng_rng *rng, const double *whole)
+static noise noise_of(lab_run *r, int size, ng_rng *rng, const double *whole)
 {
     const int draws = get_whole(DRAWS);
-    double *sum = lab_numbers(n->count), *g = lab_numbers(n->count);
+    double *sum = lab_numbers(COUNT), *g = lab_numbers(COUNT);
     double squares = 0, of_mean = 0, of_whole = 0, off = 0;
     ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(size, 64));
     ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(size));
     for (int d = 0; d < draws && still_works(); d++) {
         for (int64_t i = 0; i < size; i++) {
-            const int64_t k = ng_rng_below(rng, ng_dataset_count(data));
-            memcpy(ng_data_f32(x) + i * 64, ng_data_f32(ng_dataset_x(data)) + k * 64,
+            const int64_t k = ng_rng_below(rng, ng_dataset_count(r->data));
+            memcpy(ng_data_f32(x) + i * 64, ng_data_f32(ng_dataset_x(r->data)) + k * 64,
                    64 * sizeof(float));
-            ng_data_i64(y)[i] = ng_data_i64(ng_dataset_y(data))[k];
+            ng_data_i64(y)[i] = ng_data_i64(ng_dataset_y(r->data))[k];
         }
         ng_touch(x), ng_touch(y);
-        gradient_of(n, x, y, g);
-        for (int64_t i = 0; i < n->count; i++) sum[i] += g[i], squares += g[i] * g[i] / draws;
+        gradient_of(r, x, y, g);
+        for (int64_t i = 0; i < COUNT; i++) sum[i] += g[i], squares += g[i] * g[i] / draws;
     }
-    for (int64_t i = 0; i < n->count; i++) {
+    for (int64_t i = 0; i < COUNT; i++) {
         const double mean = sum[i] / draws;
         of_mean += mean * mean, of_whole += whole[i] * whole[i];
         off += (mean - whole[i]) * (mean - whole[i]);
@@ -217,26 +184,22 @@ static noise noise_of(measured_net *n, ng_dataset *data, int size, ng_rng *rng, 
 /* Measures one network. Ghost batches have BatchNorm's network and its gradient of all images. */
 static void measure_noise(int kind, uint64_t seed, noise at[POWERS])
 {
-    ng_dataset *train, *rest;
-    lab_digits(seed, 0, &train, &rest);
     const lab_norm *trained = kind == GHOST_KIND ? &lab_norms[LAB_BATCH] : kinds[kind];
-    measured_net n = {lab_network(trained, HIDDEN, 2, seed), ng_tape_new(), 0};
-    ng_optimizer *sgd = ng_sgd_new(n.net, .lr = 0.1);
-    lab_train_epoch(n.net, sgd, n.tape, train, 64, 0);
-    ng_optimizer_free(sgd);
-    n.count = 64 * HIDDEN + HIDDEN * HIDDEN;
-    double *whole = lab_numbers(n.count);
-    gradient_of(&n, ng_dataset_x(train), ng_dataset_y(train), whole);
+    lab_run r = lab_begin_run(lab_network(trained, HIDDEN, 2, seed), seed);
+    r.optimizer = ng_sgd_new(r.net, .lr = 0.1);
+    lab_epoch(&r, 64, 0);
+    double *whole = lab_numbers(COUNT);
+    gradient_of(&r, ng_dataset_x(r.data), ng_dataset_y(r.data), whole);
     if (kind == GHOST_KIND) {
         ng_module *net = lab_network(&ghosts, HIDDEN, 2, 0);
-        if (ng_module_copy(net, n.net)) still_works();
-        ng_module_free(n.net);
-        n.net = net;
+        if (ng_module_copy(net, r.net)) still_works();
+        ng_optimizer_free(r.optimizer), ng_module_free(r.net);
+        r.net = net, r.optimizer = NULL;
     }
     ng_rng rng = ng_rng_seeded(seed);
     for (int i = kind == GHOST_KIND ? 3 : 0; i < POWERS; i++)
-        at[i] = noise_of(&n, train, 4 << i, &rng, whole);
-    ng_tape_free(n.tape), ng_module_free(n.net), ng_dataset_free(train), ng_dataset_free(rest);
+        at[i] = noise_of(&r, 4 << i, &rng, whole);
+    lab_end_run(&r);
 }
 
 static void judge_noise(void)
@@ -248,8 +211,6 @@ static void judge_noise(void)
         for (int i = 0; i < POWERS; i++) variance[kind][i] = lab_numbers(lab_seeds());
         for (int seed = 0; seed < lab_seeds(); seed++) {
             noise at[POWERS] = {{0, 0}};
-            show_progress(SETTINGS * BATCHES + kind + (double)seed / lab_seeds(), 20, "noise, %s",
-                          kinds[kind]->name);
             measure_noise(kind, lab_seed(seed), at);
             off[kind][seed] = at[0].off;
             for (int i = kind == GHOST_KIND ? 3 : 0; i < POWERS; i++) {
@@ -260,18 +221,16 @@ static void judge_noise(void)
     }
     for (int kind = 0; kind < GHOST_KIND; kind++) {
         const bool noisy = kind == BATCH_KIND;
-        lab_judge((lab_part){kinds[kind]->name,
-                             lab_quotients(variance[kind][0], variance[kind][POWERS - 1]),
-                             .side = noisy ? LAB_ABOVE : LAB_WITHIN, .around = 1,
-                             .threshold = noisy ? 1.25 : 0.25},
+        const double *growth = lab_quotients(variance[kind][0], variance[kind][POWERS - 1]);
+        const char *name = kinds[kind]->name;
+        lab_judge(noisy ? lab_is(name, growth, LAB_ABOVE, 1.25) : lab_near(name, growth, 1, 0.25),
                   "variance of the gradient times batch size, at 4 over that at 128");
-        lab_judge((lab_part){kinds[kind]->name, off[kind], .side = noisy ? LAB_ABOVE : LAB_BELOW,
-                             .threshold = 0.25},
+        lab_judge(lab_is(name, off[kind], noisy ? LAB_ABOVE : LAB_BELOW, 0.25),
                   "distance of the mean gradient at batch 4 from that of all images, as a share");
     }
-    lab_judge((lab_part){"BatchNorm",
-                         lab_quotients(variance[GHOST_KIND][POWERS - 1], variance[BATCH_KIND][1]),
-                         .side = LAB_WITHIN, .around = 1, .threshold = 0.25},
+    lab_judge(lab_near("BatchNorm",
+                       lab_quotients(variance[GHOST_KIND][POWERS - 1], variance[BATCH_KIND][1]), 1,
+                       0.25),
               "variance times size, ghosts of 8 in batches of 128 over batches of 8");
 }
 
@@ -388,8 +347,6 @@ static void judge_workers(void)
         for (int seed = 0; seed < lab_seeds(); seed++) {
             ng_dataset *train, *validate, *shards[MOST_WORKERS];
             lab_digits(lab_seed(seed), 0, &train, &validate);
-            show_progress(17.5 - sorted + 1.25 * seed / lab_seeds() + 2 * sorted, 20, "%s, seed %d",
-                          names[sorted], seed + 1);
             for (int i = 0; i < COUNTS; i++) {
                 double now[2];
                 for (int own = 0; own < 2; own++) {
@@ -404,17 +361,15 @@ static void judge_workers(void)
         }
     }
     for (int i = 1; i < COUNTS; i++)
-        lab_judge((lab_part){"BatchNorm", lab_less(accuracy[1][1][i], accuracy[1][0][i]),
-                             .side = LAB_BELOW, .threshold = -1},
-                  "%d workers, sorted shards: accuracy with own statistics less that with "
-                  "combined, points",
-                  workers_of(i));
-    lab_judge((lab_part){"BatchNorm", lab_less(accuracy[0][1][2], accuracy[0][0][2]),
-                         .side = LAB_WITHIN, .threshold = 2},
+        lab_judge(
+            lab_is("BatchNorm", lab_less(accuracy[1][1][i], accuracy[1][0][i]), LAB_BELOW, -1),
+            "%d workers, sorted shards: accuracy with own statistics less that with "
+            "combined, points",
+            workers_of(i));
+    lab_judge(lab_near("BatchNorm", lab_less(accuracy[0][1][2], accuracy[0][0][2]), 0, 2),
               "16 workers, random shards: accuracy with own statistics less that with combined, "
               "points");
-    lab_judge((lab_part){"BatchNorm", lab_less(accuracy[1][0][2], accuracy[1][0][0]),
-                         .side = LAB_WITHIN, .threshold = 2},
+    lab_judge(lab_near("BatchNorm", lab_less(accuracy[1][0][2], accuracy[1][0][0]), 0, 2),
               "sorted shards, combined statistics: accuracy with 16 workers less that with one, "
               "points");
 }

@@ -20,20 +20,19 @@ static const lab_experiment experiment = {
     .claim = "with a norm training converges in fewer steps, allows higher learning rates, and "
              "swings less",
     .method =
-        "Digits, 64 - (Linear, norm, ReLU) x 4 - 10, weights as He et al. 2015, gradient descent\n"
-        "and Adam, each kind at its own best rate: the steps until the mean loss of the last 22\n"
-        "batches, a pass over the data, is below 0.1. With 2 and 8 hidden layers and gradient\n"
-        "descent: the highest of the rates 16, 16 / 2^(1/2), 8... 0.004 at which the last of 8\n"
-        "epochs has a mean loss below ln(10) / 2, half that of a random guess. The team of\n"
-        "document 004: defenders, midfielders and a striker, 4-16-16-1, get four numbers (metres,\n"
-        "metres per second, opponents, degrees), raw or standardized, and learn by gradient\n"
-        "descent when to score; their first attempts miss by 2 seconds on average. Swinging: the\n"
-        "length of the mean error's path less the distance from its first to its last value.\n",
+        "Digits, 64 - (Linear, norm, ReLU) x 4 - 10, weights as He et al. 2015, gradient descent "
+        "and Adam, each kind at its own best rate: the steps until the mean loss of the last 22 "
+        "batches, a pass over the data, is below 0.1. With 2 and 8 hidden layers and gradient "
+        "descent: the highest of the rates 16, 16 / 2^(1/2), 8... 0.004 at which the last of 8 "
+        "epochs has a mean loss below ln(10) / 2, half that of a random guess. The team of "
+        "document 004: defenders, midfielders and a striker, 4-16-16-1, get four numbers (metres, "
+        "metres per second, opponents, degrees), raw or standardized, and learn by gradient "
+        "descent when to score; their first attempts miss by 2 seconds on average. Swinging: the "
+        "length of the mean error's path less the distance from its first to its last value.",
     .rule = "from the same seed the steps with a norm, over those without, are below 0.9 (with "
-            "Adam only BatchNorm is judged), and the "
-            "highest rate, over that without, is above 1; at the rate best without, the team with "
-            "LayerNorm swings less and its last miss, over that without, is below 1, raw and "
-            "standardized",
+            "Adam only BatchNorm is judged), and the highest rate, over that without, is above 1; "
+            "at the rate best without, the team with LayerNorm swings less and its last miss, over "
+            "that without, is below 1, raw and standardized",
     .seeds = 51,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -54,30 +53,19 @@ typedef struct {
 static double steps_to_loss(const kind *k, double rate, uint64_t seed, curve_set *curves,
                             int curve_seed)
 {
-    ng_dataset *data, *rest;
     double losses[WINDOW] = {0}, sum = 0, found = HUGE_VAL;
-    lab_digits(seed, 0, &data, &rest);
     ng_module *net = lab_network(&lab_norms[k->norm], get_whole(WIDTH), DEPTH, seed);
-    lab_he_weights(net, seed);
-    ng_optimizer *o = k->optimizer ? ng_adam_new(net, .lr = rate) : ng_sgd_new(net, .lr = rate);
-    ng_tape *tape = ng_tape_new();
-    const int batches = LAB_DIGITS / get_whole(BATCH);
+    lab_run r = lab_begin_run(net, seed);
+    lab_he_weights(r.net, seed);
+    r.optimizer = k->optimizer ? ng_adam_new(r.net, .lr = rate) : ng_sgd_new(r.net, .lr = rate);
     for (int step = 0; step < get_whole(STEPS) && isinf(found) && isfinite(sum); step++) {
-        ng_batch batch;
-        if (step % batches == 0) ng_dataset_shuffle(data, (uint64_t)step);
-        ng_dataset_batch(data, tape, step % batches, get_whole(BATCH), &batch);
-        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
-        const double value = ng_item(loss);
-        sum += (value - losses[step % WINDOW]) / WINDOW;
-        losses[step % WINDOW] = value;
+        const double loss = lab_step(&r, get_whole(BATCH), 0);
+        sum += (loss - losses[step % WINDOW]) / WINDOW;
+        losses[step % WINDOW] = loss;
         if (step >= WINDOW - 1 && sum < 0.1) found = step + 1;
-        if (ng_backward(tape, loss) || ng_optimizer_step(o)) break;
-        ng_tape_reset(tape);
     }
     if (curves) log_curves(curves, curve_seed, "steps rate", k->norm, found, rate);
-    ng_tape_free(tape), ng_optimizer_free(o), ng_module_free(net);
-    ng_dataset_free(data), ng_dataset_free(rest);
-    still_works();
+    lab_end_run(&r);
     return found;
 }
 
@@ -93,17 +81,15 @@ static void measure_steps(int optimizer)
     curve_set *curves = new_curves("norm", "steps, %s", optimizers[optimizer]);
     for (int norm = 0; norm < NORMS; norm++) {
         kind k = {optimizer, norm};
-        show_progress(0.05 * (optimizer * NORMS + norm), 1, "steps, %s, %s", optimizers[optimizer],
-                      lab_norms[norm].name);
         const double rate = lab_best_rate(optimizer ? 0.004 : 0.25, tuning_steps, &k);
         steps[norm] = lab_numbers(seeds);
         for (int seed = 0; seed < seeds; seed++)
             steps[norm][seed] = steps_to_loss(&k, rate, lab_seed(seed), curves, seed);
         if (norm > 0 && (optimizer == 0 || &lab_norms[norm] == &lab_norms[LAB_BATCH]))
-            lab_judge((lab_part){lab_norms[norm].name, lab_quotients(steps[norm], steps[0]),
-                                 .side = LAB_BELOW, .threshold = 0.9},
-                      "steps to a loss of 0.1, %s, own rates, as a share of no norm's",
-                      optimizers[optimizer]);
+            lab_judge(
+                lab_is(lab_norms[norm].name, lab_quotients(steps[norm], steps[0]), LAB_BELOW, 0.9),
+                "steps to a loss of 0.1, %s, own rates, as a share of no norm's",
+                optimizers[optimizer]);
     }
 }
 
@@ -113,16 +99,15 @@ enum { RATES = 25, DEPTHS = 2 };
 static const int depths[DEPTHS] = {2, 8};
 static double rate_of(int i) { return 0.004 * pow(2, 0.5 * i); }
 
-static bool trains(const lab_norm *norm, int depth, double rate, uint64_t seed, ng_dataset *data)
+static bool trains(const lab_norm *norm, int depth, double rate, uint64_t seed)
 {
-    ng_module *net = lab_network(norm, get_whole(WIDTH), depth, seed);
-    lab_he_weights(net, seed);
-    ng_optimizer *sgd = ng_sgd_new(net, .lr = rate);
-    ng_tape *tape = ng_tape_new();
+    lab_run r = lab_begin_run(lab_network(norm, get_whole(WIDTH), depth, seed), seed);
+    lab_he_weights(r.net, seed);
+    r.optimizer = ng_sgd_new(r.net, .lr = rate);
     double loss = 0;
     for (int epoch = 0; epoch < get_whole(EPOCHS) && isfinite(loss); epoch++)
-        loss = lab_train_epoch(net, sgd, tape, data, get_whole(BATCH), (uint64_t)epoch);
-    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
+        loss = lab_epoch(&r, get_whole(BATCH), (uint64_t)epoch);
+    lab_end_run(&r);
     return loss < log(10) / 2;
 }
 
@@ -133,21 +118,15 @@ static void measure_rates(int depth)
     for (int norm = 0; norm < NORMS; norm++) {
         highest[norm] = lab_numbers(lab_seeds());
         for (int seed = 0; seed < lab_seeds(); seed++) {
-            ng_dataset *data, *rest;
             int i = RATES - 1;
-            show_progress(0.4 + 0.25 * depth + 0.06 * (norm + (double)seed / lab_seeds()), 1,
-                          "rates, %d layers, %s", depths[depth], lab_norms[norm].name);
-            lab_digits(lab_seed(seed), 0, &data, &rest);
-            while (i > 0 &&
-                   !trains(&lab_norms[norm], depths[depth], rate_of(i), lab_seed(seed), data))
+            while (i > 0 && !trains(&lab_norms[norm], depths[depth], rate_of(i), lab_seed(seed)))
                 i--;
             highest[norm][seed] = rate_of(i);
             log_curves(curves, seed, "rate", norm, rate_of(i));
-            ng_dataset_free(data), ng_dataset_free(rest);
         }
         if (norm > 0)
-            lab_judge((lab_part){lab_norms[norm].name, lab_quotients(highest[norm], highest[0]),
-                                 .side = LAB_ABOVE, .threshold = 1},
+            lab_judge(lab_is(lab_norms[norm].name, lab_quotients(highest[norm], highest[0]),
+                             LAB_ABOVE, 1),
                       "highest rate that trains, %d layers, as a multiple of no norm's",
                       depths[depth]);
     }
@@ -239,7 +218,6 @@ static void measure_team(int inputs)
 {
     const int seeds = lab_seeds(), passes = get_whole(PASSES);
     double *swinging[2], *miss[2], *late = lab_numbers((int64_t)seeds * passes), rate = 0;
-    show_progress(0.97, 1, "the team, %s", input_names[inputs]);
     for (int norm = 0; norm < 2; norm++) {
         team t = {norm, inputs};
         if (!norm) rate = lab_best_rate(ldexp(1, -9), tuning_miss, &t);
@@ -261,11 +239,10 @@ static void measure_team(int inputs)
     for (int seed = 0; seed < seeds; seed++)
         if (isinf(swinging[0][seed]) && isinf(swinging[1][seed]))
             swinging[0][seed] = swinging[1][seed] = 0;
-    lab_judge((lab_part){"LayerNorm", lab_less(swinging[1], swinging[0]), .side = LAB_BELOW},
+    lab_judge(lab_is("LayerNorm", lab_less(swinging[1], swinging[0]), LAB_BELOW, 0),
               "the team's swinging, %s inputs, less no norm's, s", input_names[inputs]);
-    lab_judge(
-        (lab_part){"LayerNorm", lab_quotients(miss[1], miss[0]), .side = LAB_BELOW, .threshold = 1},
-        "the team's last miss, %s inputs, as a share of no norm's", input_names[inputs]);
+    lab_judge(lab_is("LayerNorm", lab_quotients(miss[1], miss[0]), LAB_BELOW, 1),
+              "the team's last miss, %s inputs, as a share of no norm's", input_names[inputs]);
 }
 
 int main(int argc, char **argv)

@@ -15,20 +15,18 @@ static const lab_experiment experiment = {
     .claim = "the distribution of a layer's inputs shifts as the layers before it learn, and norms "
              "reduce that shift; yet they help because they smooth the loss, not because of it",
     .method =
-        "Ioffe & Szegedy's network, three hidden layers of 100 sigmoids, learns the digits by\n"
-        "gradient descent in batches of 60, all kinds at the rate that is best without a norm.\n"
-        "After each epoch, over the validation images: the 15th, 50th and 85th percentile of the\n"
-        "input of each sigmoid in the last hidden layer, and how far these three have moved on\n"
-        "average (median over the units). The drift is the sum of these moves. At every tenth\n"
-        "step: the loss of the step's batch at 8 points along its gradient, from half to four\n"
-        "times the rate, highest less lowest: the range, in the median over the steps. Noise, as\n"
-        "in Santurkar et al., after BatchNorm: y = s x + m, drawn anew at each step for each\n"
-        "feature, m from U(-0.5, 0.5), s from U(1, 1.25), and each sample's around them.\n",
-    .rule =
-        "from the same seed, as a share of no norm's: with each norm the drift and the range of "
-        "the "
-        "loss are below 1; with noise after BatchNorm the drift is above that of BatchNorm alone, "
-        "and the loss of the last epoch is nevertheless below no norm's",
+        "Ioffe & Szegedy's network, three hidden layers of 100 sigmoids, learns the digits by "
+        "gradient descent in batches of 60, all kinds at the rate that is best without a norm. "
+        "After each epoch, over the validation images: the 15th, 50th and 85th percentile of the "
+        "input of each sigmoid in the last hidden layer, and how far these three have moved on "
+        "average (median over the units). The drift is the sum of these moves. At every tenth "
+        "step: the loss of the step's batch at 8 points along its gradient, from half to four "
+        "times the rate, highest less lowest: the range, in the median over the steps. Noise, as "
+        "in Santurkar et al., after BatchNorm: y = s x + m, drawn anew at each step for each "
+        "feature, m from U(-0.5, 0.5), s from U(1, 1.25), and each sample's around them.",
+    .rule = "from the same seed, as a share of no norm's: with each norm the drift and the range "
+            "of the loss are below 1; with noise after BatchNorm the drift is above that of "
+            "BatchNorm alone, and the loss of the last epoch is nevertheless below no norm's",
     .seeds = 15,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -102,13 +100,13 @@ static ng_module *network(int kind, uint64_t seed)
 /* ---- Measurements ---- */
 
 /* Sets the percentiles (unit, PERCENTS) of the inputs of the last hidden layer's sigmoids. */
-static void look_at_inputs(ng_module *net, int inputs, ng_tape *tape, ng_dataset *data,
-                           double *percentiles)
+static void look_at_inputs(const lab_run *r, int inputs, double *percentiles)
 {
+    ng_tape *tape = r->tape;
     ng_batch all;
     const bool was = ng_tape_set_recording(tape, false);
-    ng_dataset_batch(data, tape, 0, ng_dataset_count(data), &all);
-    ng_tensor *x = lab_forward_part(net, 0, inputs, tape, all.x);
+    ng_dataset_batch(r->rest, tape, 0, ng_dataset_count(r->rest), &all);
+    ng_tensor *x = lab_forward_part(r->net, 0, inputs, tape, all.x);
     const int64_t width = get_whole(WIDTH);
     const ng_tensor *sorted = ng_sort(tape, x, .axes = NG_AXES(0));
     for (int64_t i = 0; i < width * PERCENTS && still_works(); i++) {
@@ -177,11 +175,8 @@ typedef struct {
 /* Trains. Unless `to` is NULL, measures drift and range, and logs them. */
 static outcome train(int kind, double rate, uint64_t seed, int index, const logs *to)
 {
-    ng_dataset *data, *rest;
-    lab_digits(seed, 0, &data, &rest);
-    ng_module *net = network(kind, seed);
-    ng_optimizer *sgd = ng_sgd_new(net, .lr = rate);
-    ng_tape *tape = ng_tape_new();
+    lab_run r = lab_begin_run(network(kind, seed), seed);
+    r.optimizer = ng_sgd_new(r.net, .lr = rate);
     const int per_layer = kind == PLAIN ? 2 : kind == NOISY ? 4 : 3, epochs = get_whole(EPOCHS);
     const int steps = LAB_DIGITS / BATCH, inputs = HIDDEN * per_layer - 1;
     const int64_t count = (int64_t)get_whole(WIDTH) * PERCENTS;
@@ -191,7 +186,7 @@ static outcome train(int kind, double rate, uint64_t seed, int index, const logs
     outcome o = {0, 0, 0};
     for (int epoch = 0; epoch <= epochs && still_works(); epoch++) {
         noise_now = (seed + 1) * 1000000000 + (uint64_t)epoch;
-        if (to) look_at_inputs(net, inputs, tape, rest, after);
+        if (to) look_at_inputs(&r, inputs, after);
         if (to && epoch > 0) {
             o.drift += move_of(before, after);
             log_curves(to->epochs, index, "drift loss rate", epoch, o.drift, o.loss, rate);
@@ -200,26 +195,25 @@ static outcome train(int kind, double rate, uint64_t seed, int index, const logs
             log_curves(to->unit, 0, "p15 p50 p85", epoch, after[0], after[1], after[2]);
         for (int64_t i = 0; i < count; i++) before[i] = after[i];
         if (epoch == epochs) break;
-        ng_dataset_shuffle(data, (uint64_t)epoch);
+        ng_dataset_shuffle(r.data, (uint64_t)epoch);
         o.loss = 0;
         for (int step = 0; step < steps && still_works(); step++) {
             ng_batch batch;
             noise_now = (seed + 1) * 1000000000 + (uint64_t)(epoch * steps + step) * 10000;
-            ng_dataset_batch(data, tape, step, BATCH, &batch);
+            ng_dataset_batch(r.data, r.tape, step, BATCH, &batch);
             if (to && step % EVERY == 0) {
-                ranges[looks] = range_of(net, tape, &batch, rate);
+                ranges[looks] = range_of(r.net, r.tape, &batch, rate);
                 log_curves(to->ranges, index, "range", epoch * steps + step, ranges[looks]);
                 looks++;
             }
-            ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
+            ng_tensor *loss = ng_cross_entropy(r.tape, ng_forward(r.net, r.tape, batch.x), batch.y);
             o.loss += ng_item(loss) / steps;
-            if (ng_backward(tape, loss) || ng_optimizer_step(sgd)) break;
-            ng_tape_reset(tape);
+            if (ng_backward(r.tape, loss) || ng_optimizer_step(r.optimizer)) break;
+            ng_tape_reset(r.tape);
         }
     }
     o.range = lab_median(ranges, looks);
-    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
-    ng_dataset_free(data), ng_dataset_free(rest);
+    lab_end_run(&r);
     return o;
 }
 
@@ -241,7 +235,6 @@ static void measure(int kind, double rate)
     drifts[kind] = lab_numbers(lab_seeds()), ranges[kind] = lab_numbers(lab_seeds());
     losses[kind] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
-        show_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g", names[kind], rate);
         const outcome o = train(kind, rate, lab_seed(seed), seed, &to);
         drifts[kind][seed] = o.drift, ranges[kind][seed] = o.range, losses[kind][seed] = o.loss;
     }
@@ -249,8 +242,8 @@ static void measure(int kind, double rate)
 
 static void judge(int kind, int base, double *const of[KINDS], lab_side side, const char *what)
 {
-    lab_judge((lab_part){kind == NOISY ? "BatchNorm" : names[kind],
-                         lab_quotients(of[kind], of[base]), .side = side, .threshold = 1},
+    lab_judge(lab_is(kind == NOISY ? "BatchNorm" : names[kind], lab_quotients(of[kind], of[base]),
+                     side, 1),
               "%s%s, as a share of %s's", what, kind == NOISY ? ", noise after it" : "",
               names[base]);
 }
@@ -258,7 +251,6 @@ static void judge(int kind, int base, double *const of[KINDS], lab_side side, co
 int main(int argc, char **argv)
 {
     lab_begin(argc, argv, &experiment);
-    show_progress(0, 1, "rates without a norm");
     const double rate = lab_best_rate(1, tuning_loss, NULL);
     lab_data("64-%d-%d-%d-10, sigmoids, batches of %d, gradient descent at %g", get_whole(WIDTH),
              get_whole(WIDTH), get_whole(WIDTH), BATCH, rate);

@@ -12,22 +12,19 @@ static option sizes[] = {
 static const lab_experiment experiment = {
     .id = "effective_rate",
     .source = "van Laarhoven 2017; Zhang et al. 2019; Wan et al. 2021",
-    .claim =
-        "weights before a norm learn at the effective rate, rate / |w|^2: runs with the same "
-        "effective rate coincide, and weight decay only sets this rate, so that at equilibrium "
-        "the weights rotate by sqrt(2 rate decay) per step at any rate",
-    .method =
-        "64 - (Linear, norm, ReLU) x 2 - 10, no gamma and beta, eps 1e-20, in double; digits in\n"
-        "batches of 64, plain gradient descent. The hidden matrices, their rate and their decay\n"
-        "are multiplied by s, s^2 and 1 / s^2, with s = 1/10 and 10, which keeps the effective\n"
-        "rate. Measured: the largest relative difference of the loss from that of s = 1. Then\n"
-        "these matrices have the rates 0.02 and 0.5 and a decay such that rate times decay\n"
-        "is 0.002. Measured in the last quarter: the mean square of the angle by which a matrix\n"
-        "rotates in a step, and the effective rate.\n",
-    .rule =
-        "the loss of the scaled runs differs by less than 1e-9 with each norm, and by more than "
-        "1e-3 without one; with each norm and rate the angle is within 10 % of sqrt(2 rate "
-        "decay), and the effective rate at 0.5 is within 25 % of that at 0.02",
+    .claim = "weights before a norm learn at the effective rate, rate / |w|^2: runs with the same "
+             "effective rate coincide, and weight decay only sets this rate, so that at "
+             "equilibrium the weights rotate by sqrt(2 rate decay) per step at any rate",
+    .method = "64 - (Linear, norm, ReLU) x 2 - 10, no gamma and beta, eps 1e-20, in double; digits "
+              "in batches of 64, plain gradient descent. The hidden matrices, their rate and their "
+              "decay are multiplied by s, s^2 and 1 / s^2, with s = 1/10 and 10, which keeps the "
+              "effective rate. Measured: the largest relative difference of the loss from that of "
+              "s = 1. Then these matrices have the rates 0.02 and 0.5 and a decay such that rate "
+              "times decay is 0.002. Measured in the last quarter: the mean square of the angle by "
+              "which a matrix rotates in a step, and the effective rate.",
+    .rule = "the loss of the scaled runs differs by less than 1e-9 with each norm, and by more "
+            "than 1e-3 without one; with each norm and rate the angle is within 10 % of sqrt(2 "
+            "rate decay), and the effective rate at 0.5 is within 25 % of that at 0.02",
     .dtype = "float64",
     .seeds = 11,
     .quick_seeds = 1,
@@ -55,58 +52,28 @@ static const lab_norm norms[NORMS] = {
 
 /* ---- One run ---- */
 
-typedef struct {
-    ng_module *net;
-    ng_optimizer *sgd;
-    ng_tape *tape;
-    ng_dataset *train, *rest;
-    ng_tensor *weights[LAYERS]; /* the hidden matrices */
-    int step;
-} run;
-
-/* Begins a run whose hidden matrices are multiplied by `scale` and have their own rate and
- * decay. */
-static run begin(const lab_norm *norm, uint64_t seed, double scale, double rate, double decay)
+/* Begins a run in double whose hidden matrices are multiplied by `scale` and have their own rate
+ * and decay. */
+static lab_run begin(const lab_norm *norm, uint64_t seed, double scale, double rate, double decay)
 {
-    run r = {.net = lab_network(norm, get_whole(WIDTH), LAYERS, seed), .tape = ng_tape_new()};
-    lab_digits(seed, 0, &r.train, &r.rest);
+    lab_run r = lab_begin_run(lab_network(norm, get_whole(WIDTH), LAYERS, seed), seed);
+    ng_dataset *single = r.data;
+    r.data = ng_dataset_from(ng_cast(r.tape, ng_dataset_x(single), NG_F64), ng_dataset_y(single));
     ng_module_to(r.net, NG_F64);
-    r.sgd = ng_sgd_new(r.net, .lr = BASE_RATE);
+    r.optimizer = ng_sgd_new(r.net, .lr = BASE_RATE);
     for (int l = 0; l < LAYERS; l++) {
-        char name[32];
-        snprintf(name, sizeof name, "%d.weight", l * (norm->make ? 3 : 2));
-        r.weights[l] = ng_module_find(r.net, name);
-        ng_copy_values(r.weights[l], ng_mul_scalar(r.tape, r.weights[l], scale));
-        ng_optimizer_scale_lr(r.sgd, name, rate / BASE_RATE);
-        ng_optimizer_set_decay(r.sgd, name, decay);
-        snprintf(name, sizeof name, "%d.bias", l * (norm->make ? 3 : 2));
-        ng_fill(ng_module_find(r.net, name), 0);
-        ng_optimizer_scale_lr(r.sgd, name, 0); /* a bias must stay 0 */
+        const int linear = l * (norm->make ? 3 : 2);
+        const line weight = line_of("%d.weight", linear), bias = line_of("%d.bias", linear);
+        ng_tensor *w = ng_module_find(r.net, weight.text);
+        ng_copy_values(w, ng_mul_scalar(r.tape, w, scale));
+        ng_optimizer_scale_lr(r.optimizer, weight.text, rate / BASE_RATE);
+        ng_optimizer_set_decay(r.optimizer, weight.text, decay);
+        ng_fill(ng_module_find(r.net, bias.text), 0);
+        ng_optimizer_scale_lr(r.optimizer, bias.text, 0); /* a bias must stay 0 */
     }
-    ng_tape_reset(r.tape);
+    ng_tape_reset(r.tape), ng_dataset_free(single);
     still_works();
     return r;
-}
-
-static void end(run *r)
-{
-    ng_optimizer_free(r->sgd), ng_tape_free(r->tape), ng_module_free(r->net);
-    ng_dataset_free(r->train), ng_dataset_free(r->rest);
-}
-
-/* Takes a step. Returns the loss before it. */
-static double descend(run *r)
-{
-    const int batches = (int)(ng_dataset_count(r->train) / BATCH);
-    ng_batch batch;
-    if (r->step % batches == 0) ng_dataset_shuffle(r->train, (uint64_t)r->step);
-    ng_dataset_batch(r->train, r->tape, r->step++ % batches, BATCH, &batch);
-    ng_tensor *x = ng_cast(r->tape, batch.x, NG_F64);
-    ng_tensor *loss = ng_cross_entropy(r->tape, ng_forward(r->net, r->tape, x), batch.y);
-    if (ng_backward(r->tape, loss) || ng_optimizer_step(r->sgd)) return (double)NAN;
-    const double value = ng_item(loss);
-    ng_tape_reset(r->tape);
-    return value;
 }
 
 /* ---- Runs that coincide ---- */
@@ -119,22 +86,24 @@ static void measure_scales(int norm)
     for (int seed = 0; seed < lab_seeds(); seed++) {
         for (int k = 0; k < SCALES && still_works(); k++) {
             const double s = scales[k], decay = PRODUCT / BASE_RATE;
-            run first = begin(&norms[norm], lab_seed(seed), 1, BASE_RATE, decay);
-            run other = begin(&norms[norm], lab_seed(seed), s, BASE_RATE * s * s, decay / (s * s));
+            lab_run first = begin(&norms[norm], lab_seed(seed), 1, BASE_RATE, decay);
+            lab_run other =
+                begin(&norms[norm], lab_seed(seed), s, BASE_RATE * s * s, decay / (s * s));
             for (int i = 0; i < steps; i++) {
-                const double plain = descend(&first), off = fabs(descend(&other) / plain - 1);
+                const double plain = lab_step(&first, BATCH, 0);
+                const double off = fabs(lab_step(&other, BATCH, 0) / plain - 1);
                 apart[i] = isnan(off) ? HUGE_VAL : k == 0 ? off : fmax(apart[i], off);
                 worst[seed] = fmax(worst[seed], apart[i]);
             }
-            end(&first), end(&other);
+            lab_end_run(&first), lab_end_run(&other);
         }
         for (int i = 0; i < steps; i++) log_curves(curves, seed, "apart", i, apart[i]);
     }
     const bool coincide = norms[norm].make;
-    lab_judge(
-        (lab_part){coincide ? norms[norm].name : NULL, worst,
-                   .side = coincide ? LAB_BELOW : LAB_ABOVE, .threshold = coincide ? 1e-9 : 1e-3},
-        "loss at scales 1/10 and 10 off that at 1, as a share%s", coincide ? "" : ", no norm");
+    lab_judge(lab_is(coincide ? norms[norm].name : NULL, worst, coincide ? LAB_BELOW : LAB_ABOVE,
+                     coincide ? 1e-9 : 1e-3),
+              "loss at scales 1/10 and 10 off that at 1, as a share%s",
+              coincide ? "" : ", no norm");
 }
 
 /* ---- Equilibria ---- */
@@ -151,12 +120,13 @@ static double squared(const double *w, int64_t count)
 static void turn(int norm, double rate, uint64_t seed, double *angles, double *effective)
 {
     const int part = get_whole(LONG) < LOOKS ? 1 : get_whole(LONG) / LOOKS;
-    run r = begin(&norms[norm], seed, 1, rate, PRODUCT / rate);
-    const int64_t count = ng_size(r.weights[1]);
-    double *before = lab_numbers(count), *w = ng_data_f64(r.weights[1]);
+    lab_run r = begin(&norms[norm], seed, 1, rate, PRODUCT / rate);
+    ng_tensor *second = ng_module_find(r.net, "3.weight");
+    const int64_t count = ng_size(second);
+    double *before = lab_numbers(count), *w = ng_data_f64(second);
     for (int i = 0; i < part * LOOKS && still_works(); i++) {
         for (int64_t k = 0; k < count; k++) before[k] = w[k];
-        descend(&r);
+        lab_step(&r, BATCH, 0);
         double both = 0;
         for (int64_t k = 0; k < count; k++) both += before[k] * w[k];
         const double is = squared(w, count), was = squared(before, count);
@@ -164,7 +134,7 @@ static void turn(int norm, double rate, uint64_t seed, double *angles, double *e
         angles[i / part] += (1 - cosine * cosine) / part;
         effective[i / part] += rate / is / part;
     }
-    end(&r);
+    lab_end_run(&r);
 }
 
 static double at_the_end(const double *values)
@@ -182,8 +152,6 @@ static void measure_turning(int norm)
         double *angle = lab_numbers(lab_seeds());
         last[k] = lab_numbers(lab_seeds());
         for (int seed = 0; seed < lab_seeds(); seed++) {
-            show_progress(NORMS + ((norm - 1) * RATES + k) * 2 + 2.0 * seed / lab_seeds(),
-                          NORMS + 6 * RATES, "%s, rate %g", norms[norm].name, rates[k]);
             double angles[LOOKS] = {0}, effective[LOOKS] = {0};
             turn(norm, rates[k], lab_seed(seed), angles, effective);
             angle[seed] = sqrt(at_the_end(angles) / (2 * PRODUCT));
@@ -194,12 +162,10 @@ static void measure_turning(int norm)
                            effective[i], sqrt(2 * PRODUCT));
             }
         }
-        lab_judge(
-            (lab_part){norms[norm].name, angle, .side = LAB_WITHIN, .around = 1, .threshold = 0.1},
-            "angle of a step over sqrt(2 rate decay), rate %g", rates[k]);
+        lab_judge(lab_near(norms[norm].name, angle, 1, 0.1),
+                  "angle of a step over sqrt(2 rate decay), rate %g", rates[k]);
     }
-    lab_judge((lab_part){norms[norm].name, lab_quotients(last[RATES - 1], last[0]),
-                         .side = LAB_WITHIN, .around = 1, .threshold = 0.25},
+    lab_judge(lab_near(norms[norm].name, lab_quotients(last[RATES - 1], last[0]), 1, 0.25),
               "effective rate at the end, rate %g over rate %g", rates[RATES - 1], rates[0]);
 }
 
@@ -209,7 +175,6 @@ int main(int argc, char **argv)
     lab_data("64-%d-%d-10, batches of %d, rate times decay %g", get_whole(WIDTH), get_whole(WIDTH),
              BATCH, PRODUCT);
     for (int norm = 0; norm < NORMS; norm++) {
-        show_progress(norm, NORMS + 6 * RATES, "%s, scales", norms[norm].name);
         measure_scales(norm);
     }
     for (int norm = 1; norm < NORMS; norm++) measure_turning(norm);

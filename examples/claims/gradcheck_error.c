@@ -3,30 +3,27 @@
 #include "../../tests/cases/cases.h"
 #include "lab.h"
 #include <float.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const lab_experiment gradcheck_error = {
     .id = "gradcheck_error",
     .source = "Press et al. 2007, section 5.7; Farrell et al. 2013",
-    .claim =
-        "the error of a central difference is proportional to h^2 from truncation and to 1/h from "
-        "rounding, and least at the cube root of the precision, where two thirds of the digits "
-        "are right; Taylor's remainder falls as h^2 only if the gradient is right",
+    .claim = "the error of a central difference is proportional to h^2 from truncation and to 1/h "
+             "from rounding, and least at the cube root of the precision, where two thirds of the "
+             "digits are right; Taylor's remainder falls as h^2 only if the gradient is right",
     .method =
-        "For each of ten norms, on random inputs: the median over all elements of the relative\n"
-        "difference between the exact gradient, in double, and (f(x + h) - f(x - h)) / 2h, at 113\n"
-        "steps h from 1 to 1e-14 of the element's size, f being computed in double or in float.\n"
-        "Slopes are fitted a decade above and below the predicted best step, over two decades,\n"
-        "up to 0.2. Then f(x + h d) - f(x) - h f'(x) d along a random direction d, with the\n"
-        "gradient as it is and 1 % too large, with slopes fitted from 1e-5 to 1e-3\n"
-        "and, for the wrong one, from 1e-7 to 1e-5, where the part that falls as h^2 is small.\n"
-        "Not judged are the slope of truncation in float, where less than a decade of steps is\n"
-        "left to fit, and the least error in double, which is below theory.\n",
+        "For each of ten norms, on random inputs: the median over all elements of the relative "
+        "difference between the exact gradient, in double, and (f(x + h) - f(x - h)) / 2h, at 113 "
+        "steps h from 1 to 1e-14 of the element's size, f being computed in double or in float. "
+        "Slopes are fitted a decade above and below the predicted best step, over two decades, up "
+        "to 0.2. Then f(x + h d) - f(x) - h f'(x) d along a random direction d, with the gradient "
+        "as it is and 1 % too large, with slopes fitted from 1e-5 to 1e-3 and, for the wrong one, "
+        "from 1e-7 to 1e-5, where the part that falls as h^2 is small. Not judged are the slope of "
+        "truncation in float, where less than a decade of steps is left to fit, and the least "
+        "error in double, which is below theory.",
     .rule =
-        "of the ten norms' slopes the one farthest from theory is within 0.2 of 2 (truncation), "
-        "-1 (rounding), 2 (Taylor, right) and 1 (Taylor, wrong); the best step and its error "
-        "(in float) are within a factor of 10 of eps^(1/3) and eps^(2/3) for the norm farthest off",
+        "of the ten norms' slopes the one farthest from theory is within 0.2 of 2 (truncation), -1 "
+        "(rounding), 2 (Taylor, right) and 1 (Taylor, wrong); the best step and its error (in "
+        "float) are within a factor of 10 of eps^(1/3) and eps^(2/3) for the norm farthest off",
     .dtype = "float64 and float32",
     .seeds = 41,
     .quick_seeds = 1};
@@ -156,12 +153,6 @@ static void take_gradients(moved_norm *norm, uint64_t seed)
     ng_tape_reset(norm->tape);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median over all elements of the relative error at one step. */
 static double median_error(const moved_norm *norm, double step)
 {
@@ -174,8 +165,7 @@ static double median_error(const moved_norm *norm, double step)
             if (exact == 0) continue;
             errors[n++] = fabs(difference(norm, norm->inputs[i], e, h) / exact - 1);
         }
-    qsort(errors, (size_t)n, sizeof *errors, ascending);
-    return (errors[(n - 1) / 2] + errors[n / 2]) / 2;
+    return median_of(errors, n);
 }
 
 /* Sets errors[i] to the median relative error at sweep_step(i). With in_float the differences are
@@ -222,7 +212,6 @@ static void measure_differences(bool in_float, double *found[FINDINGS])
         const char *norm = swept_norms[run / lab_seeds()];
         double errors[SWEEP_STEPS] = {0};
         int lowest = 0;
-        show_progress(0.4 * (in_float + (double)run / runs), 1, "%s", norm);
         sweep_norm(norm, in_float, lab_seed(run % lab_seeds()), errors);
         for (int i = 0; i < SWEEP_STEPS; i++) {
             log_curves(curves, run, "error", sweep_step(i), errors[i]);
@@ -325,8 +314,7 @@ static void judge(int finding, const double *found)
             if (!(fabs(value - theory) <= fabs(farthest[seed] - theory))) farthest[seed] = value;
         }
     }
-    lab_judge((lab_part){NULL, farthest, .side = LAB_WITHIN, .around = theory,
-                         .threshold = findings[finding].tolerance},
+    lab_judge(lab_near(NULL, farthest, theory, findings[finding].tolerance),
               "%s, farthest of ten norms", findings[finding].name);
 }
 

@@ -12,19 +12,16 @@ static option sizes[] = {
 static const lab_experiment experiment = {
     .id = "halves",
     .source = "document 000; Zhang & Sennrich 2019, section 3; Xu et al. 2019",
-    .claim =
-        "over the features scaling is what a norm does, and neither the mean nor gamma and beta "
-        "are needed; over the batch scaling alone is not enough",
-    .method =
-        "64 - (Linear, half of a norm, ReLU) x 8 - 10 learns the digits by gradient descent in\n"
-        "batches of 64, 6 epochs, each kind at its own best rate. Over the batch (BatchNorm) or\n"
-        "over the features (LayerNorm): subtract the mean, divide by the root mean square, or\n"
-        "both, without gamma and beta; and RMSNorm and LayerNorm with them. Compared: the\n"
-        "training loss of the last epoch from the same seed.\n",
-    .rule =
-        "over the features the loss with scaling alone is below that with centring alone, and "
-        "within a quarter of that with both; over the batch it is above that with both; without "
-        "gamma and beta the loss is less than a quarter above that with them",
+    .claim = "over the features scaling is what a norm does, and neither the mean nor gamma and "
+             "beta are needed; over the batch scaling alone is not enough",
+    .method = "64 - (Linear, half of a norm, ReLU) x 8 - 10 learns the digits by gradient descent "
+              "in batches of 64, 6 epochs, each kind at its own best rate. Over the batch "
+              "(BatchNorm) or over the features (LayerNorm): subtract the mean, divide by the root "
+              "mean square, or both, without gamma and beta; and RMSNorm and LayerNorm with them. "
+              "Compared: the training loss of the last epoch from the same seed.",
+    .rule = "over the features the loss with scaling alone is below that with centring alone, and "
+            "within a quarter of that with both; over the batch it is above that with both; "
+            "without gamma and beta the loss is less than a quarter above that with them",
     .seeds = 31,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -67,18 +64,8 @@ MAKER(row_centre)
 MAKER(row_scale)
 MAKER(row_both)
 
-enum {
-    NONE,
-    BATCH_CENTRE,
-    BATCH_SCALE,
-    BATCH_BOTH,
-    ROW_CENTRE,
-    ROW_SCALE,
-    ROW_BOTH,
-    RMS,
-    LAYER,
-    KINDS
-};
+enum { NONE, BATCH_CENTRE, BATCH_SCALE, BATCH_BOTH };
+enum { ROW_CENTRE = BATCH_BOTH + 1, ROW_SCALE, ROW_BOTH, RMS, LAYER, KINDS };
 static const lab_norm kinds[KINDS] = {[NONE] = {"no norm", NULL},
                                       [BATCH_CENTRE] = {"batch, centring", make_batch_centre},
                                       [BATCH_SCALE] = {"batch, scaling", make_batch_scale},
@@ -94,20 +81,16 @@ static const lab_norm kinds[KINDS] = {[NONE] = {"no norm", NULL},
 /* Trains and returns the loss of the last epoch. Sets the loss of every epoch, unless NULL. */
 static double train(const lab_norm *kind, double rate, uint64_t seed, double *losses)
 {
-    ng_dataset *data, *rest;
-    lab_digits(seed, 0, &data, &rest);
-    ng_module *net = lab_network(kind, get_whole(WIDTH), get_whole(DEPTH), seed);
-    lab_he_weights(net, seed);
-    ng_optimizer *sgd = ng_sgd_new(net, .lr = rate);
-    ng_tape *tape = ng_tape_new();
+    lab_run r = lab_begin_run(lab_network(kind, get_whole(WIDTH), get_whole(DEPTH), seed), seed);
+    lab_he_weights(r.net, seed);
+    r.optimizer = ng_sgd_new(r.net, .lr = rate);
     double loss = 0;
     for (int epoch = 0; epoch < get_whole(EPOCHS); epoch++) {
-        loss = lab_train_epoch(net, sgd, tape, data, 64, (uint64_t)epoch);
+        loss = lab_epoch(&r, 64, (uint64_t)epoch);
         if (isnan(loss)) loss = HUGE_VAL;
         if (losses) losses[epoch] = loss;
     }
-    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
-    ng_dataset_free(data), ng_dataset_free(rest);
+    lab_end_run(&r);
     return loss;
 }
 
@@ -122,24 +105,15 @@ static void measure(int kind)
 {
     const int epochs = get_whole(EPOCHS);
     lab_norm context = kinds[kind];
-    show_progress(kind, KINDS, "%s, rates", context.name);
     const double rate = lab_best_rate(0.1, tuning_loss, &context);
     double *losses = lab_numbers(epochs);
     curve_set *curves = new_curves("epoch", "%s", context.name);
     last[kind] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
-        show_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g, seed %d",
-                      context.name, rate, seed + 1);
         last[kind][seed] = train(&context, rate, lab_seed(seed), losses);
         for (int epoch = 0; epoch < epochs; epoch++)
             log_curves(curves, seed, "loss rate", epoch + 1, losses[epoch], rate);
     }
-}
-
-static void judge(const char *norm, int kind, int with, lab_part part, const char *what)
-{
-    part.norm = norm, part.values = lab_quotients(last[kind], last[with]);
-    lab_judge(part, "last loss, %s", what);
 }
 
 int main(int argc, char **argv)
@@ -148,16 +122,15 @@ int main(int argc, char **argv)
     lab_data("64-(%d)x%d-10, ReLU, %d epochs", get_whole(WIDTH), get_whole(DEPTH),
              get_whole(EPOCHS));
     for (int kind = 0; kind < KINDS; kind++) measure(kind);
-    judge("LayerNorm", ROW_SCALE, ROW_CENTRE, (lab_part){.side = LAB_BELOW, .threshold = 1},
-          "scaling alone over centring alone, by the features");
-    judge("LayerNorm", ROW_SCALE, ROW_BOTH,
-          (lab_part){.side = LAB_WITHIN, .around = 1, .threshold = 0.25},
-          "scaling alone over both, by the features");
-    judge("BatchNorm", BATCH_SCALE, BATCH_BOTH, (lab_part){.side = LAB_ABOVE, .threshold = 1},
-          "scaling alone over both, by the batch");
-    judge("RMSNorm", ROW_SCALE, RMS, (lab_part){.side = LAB_BELOW, .threshold = 1.25},
-          "without gamma over that with it");
-    judge("LayerNorm", ROW_BOTH, LAYER, (lab_part){.side = LAB_BELOW, .threshold = 1.25},
-          "without gamma and beta over that with them");
+    lab_judge(lab_is("LayerNorm", lab_quotients(last[ROW_SCALE], last[ROW_CENTRE]), LAB_BELOW, 1),
+              "last loss, scaling alone over centring alone, by the features");
+    lab_judge(lab_near("LayerNorm", lab_quotients(last[ROW_SCALE], last[ROW_BOTH]), 1, 0.25),
+              "last loss, scaling alone over both, by the features");
+    lab_judge(lab_is("BatchNorm", lab_quotients(last[BATCH_SCALE], last[BATCH_BOTH]), LAB_ABOVE, 1),
+              "last loss, scaling alone over both, by the batch");
+    lab_judge(lab_is("RMSNorm", lab_quotients(last[ROW_SCALE], last[RMS]), LAB_BELOW, 1.25),
+              "last loss, without gamma over that with it");
+    lab_judge(lab_is("LayerNorm", lab_quotients(last[ROW_BOTH], last[LAYER]), LAB_BELOW, 1.25),
+              "last loss, without gamma and beta over that with them");
     return lab_end();
 }

@@ -1,27 +1,15 @@
 /* The frame of all experiments: options, networks for the digits, statistics over seeds, and a
- * verdict on each part of the claim.
+ * verdict on each part of the claim. The first failure ends the program without saving anything.
  *
- *     enum { WIDTH, EPOCHS };
- *     static option sizes[] = {
- *         [WIDTH] = {"width", "features of each hidden layer", .normal = 128, .quick = 32},
- *         [EPOCHS] = {"epochs", "passes over the data", .normal = 30, .quick = 3},
- *         {0}};
- *
- *     int main(int argc, char **argv)
- *     {
- *         lab_begin(argc, argv, &(lab_experiment){.id = "example", ..., .sizes = sizes});
- *         lab_data("loss by epoch; network 64-%d-10", get_whole(WIDTH));
- *         curve_set *c = new_curves("epoch", "%s", "LayerNorm");
- *         for (int seed = 0; seed < lab_seeds() && still_works(); seed++) {
- *             show_progress(seed, lab_seeds(), "seed %d", seed);
- *             ...
- *             log_curves(c, seed, "loss", epoch, loss);
- *         }
- *         lab_judge((lab_part){"LayerNorm", losses, .side = LAB_BELOW, .threshold = 1}, "loss");
- *         return lab_end();
+ *     lab_begin(argc, argv, &(lab_experiment){.id = "example", ..., .sizes = sizes});
+ *     lab_data("loss by epoch; network 64-%d-10", get_whole(WIDTH));
+ *     curve_set *c = new_curves("epoch", "%s", "LayerNorm");
+ *     for (int seed = 0; seed < lab_seeds() && still_works(); seed++) {
+ *         ...
+ *         log_curves(c, seed, "loss", epoch, loss);
  *     }
- *
- * The first failure ends the program without saving anything. */
+ *     lab_judge(lab_is("LayerNorm", losses, LAB_BELOW, 1), "loss");
+ *     return lab_end(); */
 #ifndef CLAIMS_LAB_H
 #define CLAIMS_LAB_H
 
@@ -33,7 +21,7 @@ typedef struct {
     const char *id;     /* name of the claim and of the files */
     const char *source; /* for example "Zhang & Sennrich 2019, table 1; document 001" */
     const char *claim;  /* the claim, in a sentence */
-    const char *method; /* what this program measures, in lines of at most 90 columns */
+    const char *method; /* what this program measures, in sentences */
     const char *rule;   /* the condition under which a part of the claim holds */
     const char *figure; /* drawn by plots/FIGURE.gp; default: id */
     const char *dtype;  /* of the computation; default: float32 */
@@ -53,12 +41,6 @@ static option lab_options[] = {
 
 enum { MOST_PARTS = 64, LAB_TUNING_SEEDS = 3 };
 
-/* Numbers that live until the program ends. */
-typedef struct number_block {
-    struct number_block *before;
-    double values[];
-} number_block;
-
 /* A part of a claim measures one number for each seed, such as a norm's accuracy less that of no
  * norm from the same split and weights. The effect is the median of these numbers. Its interval,
  * from the sign test, assumes no distribution and contains the true median with probability
@@ -71,17 +53,17 @@ typedef enum { LAB_ABOVE, LAB_BELOW, LAB_WITHIN } lab_side;
 typedef struct {
     const char *norm;     /* "BatchNorm"; NULL: the part is not about one norm */
     const double *values; /* one for each seed: lab_seeds(), or .count if set; NaN is left out */
-    int count;
     lab_side side;
     double threshold;
     double around; /* LAB_WITHIN: the value that the effect should be near */
+    int count;
 } lab_part;
 
 static struct {
     const lab_experiment *experiment;
     line prefix;
     time_t began;
-    number_block *numbers; /* the last; all that lab_numbers returned */
+    ng_tape *numbers; /* memory of all that lab_numbers has returned */
     lab_part parts[MOST_PARTS];
     char names[MOST_PARTS][104];
     int part_count;
@@ -116,7 +98,7 @@ static inline void lab_begin(int argc, char **argv, const lab_experiment *e)
     static option none[] = {{0}};
     const char *slash = strrchr(argv[0], '/');
     const line usage =
-        broken(line_of("usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\nThe rule: %s\n",
+        broken(line_of("usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\n\nThe rule: %s\n",
                        slash ? slash + 1 : argv[0], e->claim, e->source, e->method, e->rule));
     option *sizes = e->sizes ? e->sizes : none;
     lab.experiment = e;
@@ -130,7 +112,7 @@ static inline void lab_begin(int argc, char **argv, const lab_experiment *e)
     const char *verdicts = lab_options[LAB_VERDICTS].text;
     if (*verdicts) choose_prefix(verdicts, "");
     ng_set_threads((int)lab_options[LAB_THREADS].value);
-    puts(broken(line_of("%s\n(%s)\n\n%s", e->claim, e->source, e->method)).text);
+    puts(broken(line_of("%s\n(%s)\n\n%s\n", e->claim, e->source, e->method)).text);
     fflush(stdout);
 }
 
@@ -140,6 +122,7 @@ static inline void lab_begin_data(line what)
 {
     const unsigned long long first = lab_seed(0), last = lab_seed(lab_seeds() - 1);
     const char *dtype = lab.experiment->dtype ? lab.experiment->dtype : "float32";
+    data_file.seeds = lab_seeds();
     if (last > first)
         begin_data("%s; seeds %llu to %llu; %s", what.text, first, last, dtype);
     else
@@ -151,10 +134,10 @@ static inline void lab_begin_data(line what)
 /* Returns `count` zeros that live until the program ends. */
 static inline double *lab_numbers(int64_t count)
 {
-    number_block *block = calloc(1, sizeof *block + (size_t)count * sizeof(double));
-    if (!block) give_up(EXIT_FAILURE, line_of("out of memory"));
-    block->before = lab.numbers, lab.numbers = block;
-    return block->values;
+    if (!lab.numbers) lab.numbers = ng_tape_new();
+    double *zeros = ng_data_f64(ng_full(lab.numbers, NG_F64, NG_SHAPE(count), 0));
+    still_works();
+    return zeros;
 }
 
 /* Returns the numbers of a text file of the project, `columns` in each line but those with #, and
@@ -224,6 +207,20 @@ static inline const double *lab_less(const double *values, const double *base)
 }
 
 /* ---- The verdicts ---- */
+
+static inline lab_part lab_is(const char *norm, const double *values, lab_side side,
+                              double threshold)
+{
+    return (lab_part){.norm = norm, .values = values, .side = side, .threshold = threshold};
+}
+
+static inline lab_part lab_near(const char *norm, const double *values, double around,
+                                double distance)
+{
+    lab_part part = lab_is(norm, values, LAB_WITHIN, distance);
+    part.around = around;
+    return part;
+}
 
 /* Adds a part. The name says: what is compared, where and in which unit, in at most 100
  * characters ("steps to 95 %, Adam, own rates, as a share of no norm's"). */
@@ -324,6 +321,7 @@ static inline double lab_median_score(double rate, lab_score *score, void *conte
 {
     double scores[LAB_TUNING_SEEDS];
     for (int i = 0; i < lab_tuning_seeds() && still_works(); i++) {
+        show_progress(i, lab_tuning_seeds(), "rate %g", rate);
         scores[i] = score(context, rate, lab_tuning_seed(i));
         if (isnan(scores[i])) scores[i] = HUGE_VAL;
     }
@@ -456,24 +454,61 @@ static inline ng_tensor *lab_forward_part(ng_module *net, int from, int to, ng_t
     return x;
 }
 
-/* Trains for one pass in batches, in an order given by `epoch`, without a last batch of one sample.
- * Returns the mean of the batches' losses. */
-static inline double lab_train_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape,
-                                     ng_dataset *train, int64_t batch, uint64_t epoch)
+/* ---- Trainings ---- */
+
+typedef struct {
+    ng_module *net;
+    ng_optimizer *optimizer;
+    ng_tape *tape;
+    ng_dataset *data, *rest;
+    int step;
+    bool clips; /* lab_step clips gradients to norm 1 */
+} lab_run;
+
+/* Begins to train a network on the digits, all but the optimizer. */
+static inline lab_run lab_begin_run(ng_module *net, uint64_t seed)
 {
-    const bool single = ng_dataset_count(train) % batch == 1; /* BatchNorm cannot train on one */
-    double sum = 0, seen = 0;
-    ng_batch b;
-    ng_dataset_shuffle(train, epoch);
-    for (int i = 0; ng_dataset_batch(train, tape, i, batch, &b, .drop_last = single); i++) {
-        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
-        if (ng_backward(tape, loss) || ng_optimizer_step(optimizer)) break;
-        sum += ng_item(loss) * (double)b.size;
-        seen += (double)b.size;
-        ng_tape_reset(tape);
-    }
+    lab_run r = {.net = net, .tape = ng_tape_new()};
+    lab_digits(seed, 0, &r.data, &r.rest);
+    return r;
+}
+
+static inline void lab_end_run(lab_run *r)
+{
+    ng_optimizer_free(r->optimizer), ng_tape_free(r->tape), ng_module_free(r->net);
+    ng_dataset_free(r->data), ng_dataset_free(r->rest);
     still_works();
-    return sum / seen;
+}
+
+/* Trains for one pass in batches, in an order given by `epoch`, without a last batch of one sample,
+ * on which BatchNorm cannot train. Returns the mean loss. */
+static inline double lab_epoch(lab_run *r, int64_t batch, uint64_t epoch)
+{
+    const bool single = ng_dataset_count(r->data) % batch == 1;
+    ng_dataset_shuffle(r->data, epoch);
+    const double loss = run_epoch(r->net, r->optimizer, r->tape, r->data, batch, single);
+    still_works();
+    return loss;
+}
+
+/* Trains on the next whole batch; a pass begins with a shuffle by seed + step. Returns the loss
+ * before it, NaN if gradients are to be clipped and not finite. */
+static inline double lab_step(lab_run *r, int64_t batch, uint64_t seed)
+{
+    ng_batch b;
+    const int64_t at = r->step % (ng_dataset_count(r->data) / batch);
+    if (at == 0) ng_dataset_shuffle(r->data, seed + (uint64_t)r->step);
+    ng_dataset_batch(r->data, r->tape, at, batch, &b);
+    ng_tensor *loss = ng_cross_entropy(r->tape, ng_forward(r->net, r->tape, b.x), b.y);
+    if (ng_backward(r->tape, loss)) still_works();
+    const bool finite = !r->clips || isfinite(ng_grad_norm(r->net));
+    if (finite && r->clips) ng_clip_grad_norm(r->net, 1);
+    if (finite && ng_optimizer_step(r->optimizer)) still_works();
+    const double value = finite ? ng_item(loss) : (double)NAN;
+    ng_tape_reset(r->tape);
+    r->step++;
+    still_works();
+    return value;
 }
 
 #endif

@@ -10,19 +10,16 @@ static option sizes[] = {[LENGTH] = {"length", "positions of a sequence", .norma
 static const lab_experiment experiment = {
     .id = "leak",
     .source = "documents 000 and 003; Ba, Kiros & Hinton 2016, section 3",
-    .claim =
-        "layer normalization suits autoregressive models and does not depend on the batch; batch "
-        "normalization does not suit sequences",
-    .method =
-        "One causal transformer block, x (4, 16, 32) random, in train mode. For each position t\n"
-        "of the first sequence the output is contracted with random numbers and differentiated\n"
-        "with respect to x. Measured: the size of the gradient at the positions after t, and in\n"
-        "the other sequences, relative to its largest size at any position. BatchNorm takes its\n"
-        "statistics over all positions of all sequences; with its running statistics (eval mode)\n"
-        "it is a control.\n",
-    .rule =
-        "both relative sizes are below 1e-12 with a norm of single positions and in eval mode, and "
-        "above 1e-3 with BatchNorm in train mode",
+    .claim = "layer normalization suits autoregressive models and does not depend on the batch; "
+             "batch normalization does not suit sequences",
+    .method = "One causal transformer block, x (4, 16, 32) random, in train mode. For each "
+              "position t of the first sequence the output is contracted with random numbers and "
+              "differentiated with respect to x. Measured: the size of the gradient at the "
+              "positions after t, and in the other sequences, relative to its largest size at any "
+              "position. BatchNorm takes its statistics over all positions of all sequences; with "
+              "its running statistics (eval mode) it is a control.",
+    .rule = "both relative sizes are below 1e-12 with a norm of single positions and in eval mode, "
+            "and above 1e-3 with BatchNorm in train mode",
     .dtype = "float64",
     .seeds = 20,
     .quick_seeds = 1,
@@ -93,8 +90,6 @@ static void measure_kind(int kind)
     double *size = lab_numbers(length * length), *others = lab_numbers(length);
     double *first = lab_numbers(length * length), *shares = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds() && still_works(); seed++) {
-        show_progress(kind * lab_seeds() + seed, KINDS * lab_seeds(), "%s, seed %d",
-                      kinds[kind].name, seed + 1);
         measure(kind, lab_seed(seed), size, others);
         shares[seed] = share_of(size, others, leaks);
         for (int i = 0; i < length * length && seed == 0; i++) first[i] = size[i];
@@ -102,8 +97,7 @@ static void measure_kind(int kind)
     put_block(kinds[kind].name, "output input size");
     for (int t = 0; t < length; t++)
         for (int s = 0; s < length; s++) put_row(t, s, first[t * length + s]);
-    lab_judge((lab_part){kinds[kind].norm, shares, .side = leaks ? LAB_ABOVE : LAB_BELOW,
-                         .threshold = leaks ? 1e-3 : 1e-12},
+    lab_judge(lab_is(kinds[kind].norm, shares, leaks ? LAB_ABOVE : LAB_BELOW, leaks ? 1e-3 : 1e-12),
               "gradient to later positions and other sequences, share of the largest%s",
               kinds[kind].eval ? ", eval mode" : "");
 }

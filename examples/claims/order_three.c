@@ -11,12 +11,11 @@ static const lab_experiment experiment = {
     .source = "PyTorch 2.6, tests/golden/make_order_three.py; PyTorch's issues 175754 and 186256",
     .claim = "derivatives of LayerNorm, BatchNorm and RMSNorm are right at every order; PyTorch's "
              "LayerNorm and BatchNorm are wrong from order 3 on",
-    .method =
-        "A loss with second derivatives, as in physics-informed networks, needs third ones to\n"
-        "learn. Measured: the derivatives of orders 1 to 4 at t = 0 of sum(c norm(x + t u)), by a\n"
-        "gradient of a gradient of a gradient..., for matrices x, u, c of 6 x 8 random numbers,\n"
-        "eps 1e-5, in float64. The exact ones are those of the power series in t, in long double.\n"
-        "PyTorch's were computed with the same numbers.\n",
+    .method = "A loss with second derivatives, as in physics-informed networks, needs third ones "
+              "to learn. Measured: the derivatives of orders 1 to 4 at t = 0 of sum(c norm(x + t "
+              "u)), by a gradient of a gradient of a gradient..., for matrices x, u, c of 6 x 8 "
+              "random numbers, eps 1e-5, in float64. The exact ones are those of the power series "
+              "in t, in long double. PyTorch's were computed with the same numbers.",
     .rule = "the relative error is below 1e-10; PyTorch's at order 3 is above 1e-3 for LayerNorm "
             "and BatchNorm, and below 1e-10 at orders 1 and 2 and for RMSNorm",
     .dtype = "float64",
@@ -130,8 +129,7 @@ static double error_of(double value, long double right)
 
 static void judge(int norm, const double *values, bool right, const char *what)
 {
-    lab_judge((lab_part){names[norm], values, .side = right ? LAB_BELOW : LAB_ABOVE,
-                         .threshold = right ? 1e-10 : 1e-3},
+    lab_judge(lab_is(names[norm], values, right ? LAB_BELOW : LAB_ABOVE, right ? 1e-10 : 1e-3),
               "relative error of derivatives, %s", what);
 }
 

@@ -12,17 +12,15 @@ static option sizes[] = {
 static const lab_experiment outliers = {
     .id = "outliers",
     .source = "document 001",
-    .claim = "RMSNorm is less sensitive to outliers than LayerNorm, since it does not subtract the "
-             "mean",
-    .method =
-        "In a row of normal features one feature is moved a number of deviations away from the\n"
-        "row's mean. Measured: the root mean square change of the other features' normalized\n"
-        "values, relative to their deviation without the outlier; the mean over rows, half of\n"
-        "them with the outlier above the mean, half below.\n",
-    .rule =
-        "less sensitive means by a tenth or more, seed by seed: RMSNorm's change is below 0.9 of "
-        "LayerNorm's in rows of mean 0 (at each width, the median over outliers of 3 to 1000 "
-        "deviations) and in rows with a mean (of 1, 3 and 10 deviations)",
+    .claim =
+        "RMSNorm is less sensitive to outliers than LayerNorm, since it does not subtract the mean",
+    .method = "In a row of normal features one feature is moved a number of deviations away from "
+              "the row's mean. Measured: the root mean square change of the other features' "
+              "normalized values, relative to their deviation without the outlier; the mean over "
+              "rows, half of them with the outlier above the mean, half below.",
+    .rule = "less sensitive means by a tenth or more, seed by seed: RMSNorm's change is below 0.9 "
+            "of LayerNorm's in rows of mean 0 (at each width, the median over outliers of 3 to "
+            "1000 deviations) and in rows with a mean (of 1, 3 and 10 deviations)",
     .seeds = 21,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -147,9 +145,8 @@ static const double *shares_of(const changes *c, double from, double to)
 
 static void judge_rows(const changes *c, double from, double to, const char *name, double number)
 {
-    const lab_part part = {lab_norms[LAB_RMS].name, shares_of(c, from, to), .side = LAB_BELOW,
-                           .threshold = 0.9};
-    lab_judge(part, "change in rows of %s %g, as a share of LayerNorm's", name, number);
+    lab_judge(lab_is(lab_norms[LAB_RMS].name, shares_of(c, from, to), LAB_BELOW, 0.9),
+              "change in rows of %s %g, as a share of LayerNorm's", name, number);
 }
 
 static double mean_at(int index) { return means[index]; }
@@ -163,7 +160,6 @@ int main(int argc, char **argv)
     for (int i = 0; i < WIDTHS; i++) {
         char block[32];
         snprintf(block, sizeof block, "width %g", widths[i]);
-        show_progress(i, WIDTHS + 1, "rows of width %g", widths[i]);
         const changes c = measure_rows(block, OUTLIERS, outlier_at, (int64_t)widths[i], false);
         judge_rows(&c, 3, HUGE_VAL, "mean 0, width", widths[i]);
     }

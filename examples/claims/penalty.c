@@ -6,30 +6,27 @@ enum { WIDTH, STEPS };
 enum { KINDS = 5, POINTS = 16, BATCH = 64, MANY = 2048, LOOKS = 20 };
 static option sizes[] = {[WIDTH] = {"width", "features of each hidden layer", .normal = 32},
                          [STEPS] = {"steps", "steps of Adam, a multiple of 20", .normal = 600,
-                                    .quick = 40, .multiple = LOOKS},
+                                    .quick = 40, .least = LOOKS},
                          {0}};
 
 static const lab_experiment experiment = {
     .id = "penalty",
     .source = "Gulrajani et al. 2017, section 4",
-    .claim =
-        "a gradient penalty keeps the critic's slope at each point near 1; BatchNorm makes the "
-        "critic a function of the whole batch, so that the penalty is no longer valid, while "
-        "LayerNorm works",
+    .claim = "a gradient penalty keeps the critic's slope at each point near 1; BatchNorm makes "
+             "the critic a function of the whole batch, so that the penalty is no longer valid, "
+             "while LayerNorm works",
     .method =
-        "Critics 2 - (Linear, norm, SiLU) x 2 - 1. At the start, in double, in a batch of 16:\n"
-        "the share of each output's gradient that belongs to other points. Then they learn to\n"
-        "separate points of eight Gaussians on a circle from the same points twice as far out,\n"
-        "with penalty 10, in batches of 64. The best critic is |x|, and the Wasserstein distance\n"
-        "is the circle's radius, 1.001. Measured on new points, BatchNorm with its running\n"
-        "statistics: the mean critic of one kind of points less that of the other. BatchNorm\n"
-        "sees both kinds in one batch, or each in a separate one; the points of the penalty are\n"
-        "a batch of their own. Each kind of critic has its own best rate, which falls to 0\n"
-        "during training.\n",
-    .rule =
-        "the share of the gradient that belongs to other points is below 1e-12 with a norm of "
-        "single samples, and above 0.1 with BatchNorm; the distance is off by less than 10 % with "
-        "these norms, and by more than 10 % with BatchNorm",
+        "Critics 2 - (Linear, norm, SiLU) x 2 - 1. At the start, in double, in a batch of 16: the "
+        "share of each output's gradient that belongs to other points. Then they learn to separate "
+        "points of eight Gaussians on a circle from the same points twice as far out, with penalty "
+        "10, in batches of 64. The best critic is |x|, and the Wasserstein distance is the "
+        "circle's radius, 1.001. Measured on new points, BatchNorm with its running statistics: "
+        "the mean critic of one kind of points less that of the other. BatchNorm sees both kinds "
+        "in one batch, or each in a separate one; the points of the penalty are a batch of their "
+        "own. Each kind of critic has its own best rate, which falls to 0 during training.",
+    .rule = "the share of the gradient that belongs to other points is below 1e-12 with a norm of "
+            "single samples, and above 0.1 with BatchNorm; the distance is off by less than 10 % "
+            "with these norms, and by more than 10 % with BatchNorm",
     .seeds = 21,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -178,24 +175,19 @@ static void measure(int kind)
     if (!kinds[kind].apart) {
         put_block(kinds[kind].name, "output point size");
         for (int i = 0; i < POINTS * POINTS; i++) put_row(i / POINTS, i % POINTS, first[i]);
-        lab_judge((lab_part){norm_of(kind), share, .side = mixes ? LAB_ABOVE : LAB_BELOW,
-                             .threshold = mixes ? 0.1 : 1e-12},
+        lab_judge(lab_is(norm_of(kind), share, mixes ? LAB_ABOVE : LAB_BELOW, mixes ? 0.1 : 1e-12),
                   "gradient to other points, share of an output's%s", suffix);
     }
-    show_progress(kind, KINDS, "%s, rates", kinds[kind].name);
     const double rate = lab_best_rate(2e-3, tuning_error, &kind);
     for (int seed = 0; seed < lab_seeds(); seed++) {
-        show_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g, seed %d",
-                      kinds[kind].name, rate, seed + 1);
         double looks[LOOKS] = {0};
         error[seed] = train(kind, rate, lab_seed(seed), looks);
         for (int i = 0; i < LOOKS; i++)
             log_curves(curves, seed, "distance rate", (i + 1) * (get_whole(STEPS) / LOOKS),
                        looks[i], rate);
     }
-    lab_judge(
-        (lab_part){norm_of(kind), error, .side = mixes ? LAB_ABOVE : LAB_BELOW, .threshold = 0.1},
-        "distance by the critic, off by a share of the true one%s", suffix);
+    lab_judge(lab_is(norm_of(kind), error, mixes ? LAB_ABOVE : LAB_BELOW, 0.1),
+              "distance by the critic, off by a share of the true one%s", suffix);
 }
 
 int main(int argc, char **argv)

@@ -1,15 +1,13 @@
 /* Where the norms of a transformer stand: the last block's gradient by depth, the loss of 24
  * trained blocks, and what each of these blocks contributes. */
 #include "lab.h"
-#include <stdio.h>
-#include <string.h>
 
 enum { WIDTH, LAYERS, STEPS, DEEPEST, DRAWS };
 enum { CONTEXT = 16, BATCH = 8, HELD_OUT = 64, LOOKS = 20, MOST_DEPTHS = 8 };
 static option sizes[] = {
     [WIDTH] = {"width", "features, in two heads", .normal = 16},
-    [LAYERS] = {"layers", "blocks that are trained", .normal = 24, .quick = 6, .multiple = 3},
-    [STEPS] = {"steps", "of Adam", .normal = 300, .quick = 20, .multiple = LOOKS},
+    [LAYERS] = {"layers", "blocks that are trained", .normal = 24, .quick = 6},
+    [STEPS] = {"steps", "of Adam", .normal = 300, .quick = 20},
     [DEEPEST] = {"deepest", "blocks of the deepest network", .normal = 32, .quick = 8, .least = 4,
                  .most = 256},
     [DRAWS] = {"draws", "untrained networks of each depth", .normal = 41, .quick = 2},
@@ -21,15 +19,13 @@ static const lab_experiment experiment = {
     .claim = "post-norm is unstable in transformers of many layers, and pre-norm is easier to "
              "train, but its last blocks contribute little",
     .method =
-        "Transformers learn the characters of Newton's Opticks (examples/data/opticks.txt), in\n"
-        "batches of 8 windows of 16. Untrained, 2 to 32 blocks of 32 features: the length of the\n"
-        "gradient of the last feed-forward's second weight, and its fitted slope on logarithmic\n"
-        "axes. Trained, 24 blocks of 16 features, 300 steps of Adam with 30 steps of warm-up, "
-        "each\n"
-        "kind at its own best rate: the validation loss, and how much it rises when a block is\n"
-        "left out, so that its input is its output: its contribution. DeepNorm is post-norm with "
-        "a\n"
-        "stronger shortcut; LayerNorm scaling divides the norms of block l by sqrt(l).\n",
+        "Transformers learn the characters of Newton's Opticks (examples/data/opticks.txt), in "
+        "batches of 8 windows of 16. Untrained, 2 to 32 blocks of 32 features: the length of the "
+        "gradient of the last feed-forward's second weight, and its fitted slope on logarithmic "
+        "axes. Trained, 24 blocks of 16 features, 300 steps of Adam with 30 steps of warm-up, each "
+        "kind at its own best rate: the validation loss, and how much it rises when a block is "
+        "left out, so that its input is its output: its contribution. DeepNorm is post-norm with a "
+        "stronger shortcut; LayerNorm scaling divides the norms of block l by sqrt(l).",
     .rule =
         "the slope is 0 +- 1/4 with post-norm and -1/2 +- 1/4 with pre-norm; post-norm's loss is "
         "over 0.1 nats above pre-norm's, DeepNorm's below it; the last third of pre-norm's blocks "
@@ -47,16 +43,10 @@ static const struct {
                   [DEEP] = {"DeepNorm", NG_NORM_DEEP},
                   [SCALED] = {"LayerNorm scaling", NG_NORM_SCALED}};
 
-typedef struct {
-    ng_module *net;
-    ng_tape *tape;
-    ng_dataset *text, *rest;
-} run;
-
-static run begin(int kind, int width, int layers, uint64_t seed)
+static lab_run begin(int kind, int width, int layers, uint64_t seed)
 {
-    run r = {.tape = ng_tape_new()};
-    const int vocabulary = lab_text(seed, CONTEXT, 0, &r.text, &r.rest);
+    lab_run r = {.tape = ng_tape_new(), .clips = true};
+    const int vocabulary = lab_text(seed, CONTEXT, 0, &r.data, &r.rest);
     r.net = ng_transformer_new(vocabulary, .dim = width, .heads = 2, .layers = layers,
                                .length = CONTEXT, .placement = kinds[kind].placement);
     ng_module_init(r.net, seed);
@@ -64,31 +54,19 @@ static run begin(int kind, int width, int layers, uint64_t seed)
     return r;
 }
 
-static void end(run *r)
-{
-    ng_tape_free(r->tape), ng_module_free(r->net);
-    ng_dataset_free(r->text), ng_dataset_free(r->rest);
-    still_works();
-}
-
-static ng_tensor *loss_of(run *r, int index)
-{
-    ng_batch batch;
-    ng_dataset_batch(r->text, r->tape, index, BATCH, &batch);
-    return ng_cross_entropy(r->tape, ng_forward(r->net, r->tape, batch.x), batch.y);
-}
-
 /* ---- At the start ---- */
 
 static double last_gradient(int kind, int depth, uint64_t seed)
 {
     char name[64];
-    run r = begin(kind, 2 * get_whole(WIDTH), depth, seed);
+    lab_run r = begin(kind, 2 * get_whole(WIDTH), depth, seed);
     snprintf(name, sizeof name, "blocks.%d.feed_forward.out_weight", depth - 1);
-    ng_tensor *loss = loss_of(&r, 0);
+    ng_batch batch;
+    ng_dataset_batch(r.data, r.tape, 0, BATCH, &batch);
+    ng_tensor *loss = ng_cross_entropy(r.tape, ng_forward(r.net, r.tape, batch.x), batch.y);
     const double length =
         ng_item(ng_norm(r.tape, ng_gradient(r.tape, loss, ng_module_find(r.net, name))));
-    end(&r);
+    lab_end_run(&r);
     return length;
 }
 
@@ -107,15 +85,15 @@ static void measure_slopes(int kind)
         }
         slopes[seed] = lab_slope(x, y, count);
     }
-    lab_judge((lab_part){NULL, slopes, .count = draws, .side = LAB_WITHIN, .threshold = 0.25,
-                         .around = kind == PRE ? -0.5 : 0},
-              "slope of log gradient over log depth, %s", kinds[kind].name);
+    lab_part part = lab_near(NULL, slopes, kind == PRE ? -0.5 : 0, 0.25);
+    part.count = draws;
+    lab_judge(part, "slope of log gradient over log depth, %s", kinds[kind].name);
 }
 
 /* ---- Training ---- */
 
 /* The loss of held-out text with all blocks but one, or with all of them if `left_out` is -1. */
-static double loss_without(run *r, int left_out)
+static double loss_without(lab_run *r, int left_out)
 {
     ng_batch batch;
     const bool was = ng_tape_set_recording(r->tape, false);
@@ -139,28 +117,22 @@ static double loss_without(run *r, int left_out)
 static double train(int kind, double rate, uint64_t seed, double *looks, double *rises)
 {
     const int steps = get_whole(STEPS);
-    run r = begin(kind, get_whole(WIDTH), get_whole(LAYERS), seed);
-    ng_optimizer *adam =
+    lab_run r = begin(kind, get_whole(WIDTH), get_whole(LAYERS), seed);
+    r.optimizer =
         ng_adam_new(r.net, .lr = rate, .beta2 = 0.98,
                     .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .warmup = steps / 10,
                                             .steps = steps, .floor = 0.1));
-    const int batches = (int)(ng_dataset_count(r.text) / BATCH);
-    for (int step = 0; step < steps && still_works(); step++) {
-        if (step % batches == 0) ng_dataset_shuffle(r.text, seed + (uint64_t)step);
-        ng_tensor *loss = loss_of(&r, step % batches);
-        if (ng_backward(r.tape, loss)) break;
-        ng_clip_grad_norm(r.net, 1);
-        if (ng_optimizer_step(adam)) break;
-        if (looks) looks[step * LOOKS / steps] += ng_item(loss) * LOOKS / steps;
-        ng_tape_reset(r.tape);
+    for (int step = 0; step < steps; step++) {
+        const double loss = lab_step(&r, BATCH, seed);
+        if (looks) looks[step * LOOKS / steps] += loss * LOOKS / steps;
     }
     ng_dataset *few, *others;
     ng_dataset_split_new(r.rest, 512, seed, &few, &others);
     const double loss = ng_evaluate(r.net, few).loss;
     const double whole = loss_without(&r, -1);
     for (int i = 0; rises && i < get_whole(LAYERS); i++) rises[i] = loss_without(&r, i) - whole;
-    ng_dataset_free(few), ng_dataset_free(others), ng_optimizer_free(adam);
-    end(&r);
+    ng_dataset_free(few), ng_dataset_free(others);
+    lab_end_run(&r);
     return loss;
 }
 
@@ -178,13 +150,10 @@ static void measure(int kind)
     double *rises = lab_numbers(layers);
     curve_set *by_step = new_curves("step", "%s, training", kinds[kind].name);
     curve_set *by_block = new_curves("block", "%s, contributions", kinds[kind].name);
-    show_progress(kind, KINDS, "%s, rates", kinds[kind].name);
     const double rate = lab_best_rate(4e-3, tuning_loss, &kind);
     losses[kind] = lab_numbers(lab_seeds()), shares[kind] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
         double looks[LOOKS] = {0}, all = 0, last = 0;
-        show_progress(kind + (double)seed / lab_seeds(), KINDS, "%s, rate %g", kinds[kind].name,
-                      rate);
         losses[kind][seed] = train(kind, rate, lab_seed(seed), looks, rises);
         for (int i = 0; i < LOOKS; i++)
             log_curves(by_step, seed, "loss rate validation",
@@ -201,15 +170,14 @@ static void measure(int kind)
 
 static void judge_loss(int here, int there, lab_side side, double threshold)
 {
-    lab_judge((lab_part){NULL, lab_less(losses[here], losses[there]), .side = side,
-                         .threshold = threshold},
+    lab_judge(lab_is(NULL, lab_less(losses[here], losses[there]), side, threshold),
               "validation loss of %d blocks, %s less %s, own rates, nats", get_whole(LAYERS),
               kinds[here].name, kinds[there].name);
 }
 
 static void judge_share(int kind, lab_side side)
 {
-    lab_judge((lab_part){NULL, shares[kind], .side = side, .threshold = 1.0 / 3},
+    lab_judge(lab_is(NULL, shares[kind], side, 1.0 / 3),
               "share of the last third of the blocks in all contributions, %s", kinds[kind].name);
 }
 

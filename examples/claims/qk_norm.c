@@ -1,7 +1,6 @@
 /* The size of attention's logits at high learning rates, with and without norms of queries and
  * keys. */
 #include "lab.h"
-#include <string.h>
 
 enum { WIDTH, LAYERS, STEPS };
 static option sizes[] = {[WIDTH] = {"width", "features", .normal = 32},
@@ -14,17 +13,15 @@ static const lab_experiment experiment = {
     .source = "Henry et al. 2020; Dehghani et al. 2023; Wortsman et al. 2024, figures 1 and 2",
     .claim = "at high learning rates the logits of attention grow until training fails; a norm of "
              "queries and keys limits them and allows higher rates",
-    .method =
-        "Pre-norm transformers of 2 blocks, 32 features and 2 heads learn the characters of\n"
-        "Newton's Opticks in 300 steps of Adam with 30 steps of warm-up, at rates from 1e-3 to\n"
-        "0.128. Measured after training: the largest |q . k| / sqrt(d) of any head, query and\n"
-        "key in a validation batch, and the validation loss. A rate trains if the loss is within\n"
-        "0.3 nats of the lowest that the seed reaches with any kind at any rate. The highest\n"
-        "such rate is compared, seed by seed, with that without QK-norm.\n",
-    .rule =
-        "without a norm the largest logit at the rate 0.032 is over 4 times that at 0.001; with a "
-        "norm it is at 0.032 below 1/4 of that without; and the highest rate that trains is above "
-        "that without",
+    .method = "Pre-norm transformers of 2 blocks, 32 features and 2 heads learn the characters of "
+              "Newton's Opticks in 300 steps of Adam with 30 steps of warm-up, at rates from 1e-3 "
+              "to 0.128. Measured after training: the largest |q . k| / sqrt(d) of any head, query "
+              "and key in a validation batch, and the validation loss. A rate trains if the loss "
+              "is within 0.3 nats of the lowest that the seed reaches with any kind at any rate. "
+              "The highest such rate is compared, seed by seed, with that without QK-norm.",
+    .rule = "without a norm the largest logit at the rate 0.032 is over 4 times that at 0.001; "
+            "with a norm it is at 0.032 below 1/4 of that without; and the highest rate that "
+            "trains is above that without",
     .seeds = 9,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -88,32 +85,23 @@ typedef struct {
 
 static outcome train(int kind, double rate, uint64_t seed)
 {
-    ng_dataset *text, *rest;
-    ng_batch batch;
-    const int vocabulary = lab_text(seed, CONTEXT, 0, &text, &rest), steps = get_whole(STEPS);
-    ng_module *net = ng_transformer_new(vocabulary, .dim = get_whole(WIDTH), .heads = HEADS,
-                                        .layers = get_whole(LAYERS), .length = CONTEXT,
-                                        .qk_norm = kinds[kind].norm);
-    ng_module_init(net, seed);
-    ng_optimizer *adam =
-        ng_adam_new(net, .lr = rate, .beta2 = 0.98, .schedule = NG_SCHEDULE(.warmup = steps / 10));
-    ng_tape *tape = ng_tape_new();
-    const int batches = (int)(ng_dataset_count(text) / BATCH);
-    for (int step = 0; step < steps && still_works(); step++) {
-        if (step % batches == 0) ng_dataset_shuffle(text, seed + (uint64_t)step);
-        ng_dataset_batch(text, tape, step % batches, BATCH, &batch);
-        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
-        if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
-        ng_tape_reset(tape);
-    }
+    lab_run r = {.tape = ng_tape_new()};
     ng_dataset *few, *others;
-    ng_dataset_split_new(rest, 128, seed, &few, &others);
-    outcome o = {ng_evaluate(net, few).loss, 0};
-    ng_dataset_batch(few, tape, 0, 32, &batch);
-    o.logit = largest_logit(net, tape, batch.x);
-    ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
-    ng_dataset_free(text), ng_dataset_free(rest), ng_dataset_free(few), ng_dataset_free(others);
-    still_works();
+    ng_batch batch;
+    const int vocabulary = lab_text(seed, CONTEXT, 0, &r.data, &r.rest), steps = get_whole(STEPS);
+    r.net = ng_transformer_new(vocabulary, .dim = get_whole(WIDTH), .heads = HEADS,
+                               .layers = get_whole(LAYERS), .length = CONTEXT,
+                               .qk_norm = kinds[kind].norm);
+    ng_module_init(r.net, seed);
+    r.optimizer = ng_adam_new(r.net, .lr = rate, .beta2 = 0.98,
+                              .schedule = NG_SCHEDULE(.warmup = steps / 10));
+    for (int step = 0; step < steps; step++) lab_step(&r, BATCH, seed);
+    ng_dataset_split_new(r.rest, 128, seed, &few, &others);
+    outcome o = {ng_evaluate(r.net, few).loss, 0};
+    ng_dataset_batch(few, r.tape, 0, 32, &batch);
+    o.logit = largest_logit(r.net, r.tape, batch.x);
+    ng_dataset_free(few), ng_dataset_free(others);
+    lab_end_run(&r);
     return o;
 }
 
@@ -127,8 +115,6 @@ static void measure(int kind)
     for (int i = 0; i < RATES; i++) {
         losses[kind][i] = lab_numbers(lab_seeds()), logits[kind][i] = lab_numbers(lab_seeds());
         for (int seed = 0; seed < lab_seeds(); seed++) {
-            show_progress((kind * RATES + i) * lab_seeds() + seed, KINDS * RATES * lab_seeds(),
-                          "%s, rate %g, seed %d", kinds[kind].name, rate_at(i), seed + 1);
             const outcome o = train(kind, rate_at(i), lab_seed(seed));
             losses[kind][i][seed] = isnan(o.loss) ? HUGE_VAL : o.loss;
             logits[kind][i][seed] = isnan(o.logit) ? HUGE_VAL : o.logit;
@@ -153,18 +139,17 @@ static void judge(int kind)
 {
     double *highest = lab_numbers(lab_seeds());
     if (kind == 0) {
-        lab_judge((lab_part){NULL, lab_quotients(logits[0][HIGH], logits[0][LOW]),
-                             .side = LAB_ABOVE, .threshold = 4},
+        lab_judge(lab_is(NULL, lab_quotients(logits[0][HIGH], logits[0][LOW]), LAB_ABOVE, 4),
                   "largest logit at rate %g over that at %g, no QK-norm", rate_at(HIGH),
                   rate_at(LOW));
         return;
     }
-    lab_judge((lab_part){kinds[kind].name, lab_quotients(logits[kind][HIGH], logits[0][HIGH]),
-                         .side = LAB_BELOW, .threshold = 0.25},
+    lab_judge(lab_is(kinds[kind].name, lab_quotients(logits[kind][HIGH], logits[0][HIGH]),
+                     LAB_BELOW, 0.25),
               "largest logit at rate %g, as a share of that without QK-norm", rate_at(HIGH));
     for (int seed = 0; seed < lab_seeds(); seed++)
         highest[seed] = highest_rate(kind, seed) / highest_rate(0, seed);
-    lab_judge((lab_part){kinds[kind].name, highest, .side = LAB_ABOVE, .threshold = 1},
+    lab_judge(lab_is(kinds[kind].name, highest, LAB_ABOVE, 1),
               "highest rate that trains, as a multiple of that without QK-norm");
 }
 

@@ -15,15 +15,13 @@ static const lab_experiment experiment = {
     .source = "document 003, benefit 4; Ioffe & Szegedy 2015, section 3.4",
     .claim = "normalization acts as a form of regularization and helps prevent overfitting",
     .method =
-        "200 digits for training, all others for validation; 64-128-128-10, weights as He et al.\n"
-        "2015, 1000 steps of Adam at the rate 0.001. Gap: validation loss less training loss,\n"
-        "both in eval mode. It is taken after the last step, and where the training loss, looked\n"
-        "at every 10 steps, first falls below 0.03. Dropout of 0.5 without a norm is the "
-        "control.\n",
-    .rule =
-        "from the same seed (same images) the gap with a norm is narrower than without by a tenth "
-        "or more, at equal training loss and after equal training: the quotient is below 0.9; "
-        "dropout's is below 1",
+        "200 digits for training, all others for validation; 64-128-128-10, weights as He et al. "
+        "2015, 1000 steps of Adam at the rate 0.001. Gap: validation loss less training loss, both "
+        "in eval mode. It is taken after the last step, and where the training loss, looked at "
+        "every 10 steps, first falls below 0.03. Dropout of 0.5 without a norm is the control.",
+    .rule = "from the same seed (same images) the gap with a norm is narrower than without by a "
+            "tenth or more, at equal training loss and after equal training: the quotient is below "
+            "0.9; dropout's is below 1",
     .seeds = 91,
     .quick_seeds = 1,
     .sizes = sizes};
@@ -49,16 +47,15 @@ static void run(int kind, int index, ng_dataset *train, ng_dataset *validate, cu
     const uint64_t seed = lab_seed(index);
     ng_module *net = lab_network(kind_at(kind), get_whole(WIDTH), 2, seed);
     lab_he_weights(net, seed);
-    ng_optimizer *adam = ng_adam_new(net, .lr = 1e-3);
-    ng_tape *tape = ng_tape_new();
-    ng_tape_seed(tape, seed);
+    lab_run r = {net, ng_adam_new(net, .lr = 1e-3), ng_tape_new(), train, NULL, 0, false};
+    ng_tape_seed(r.tape, seed);
     int64_t looked = 0;
     int level = 0; /* the next level */
     gaps[0][index] = (double)NAN;
-    for (uint64_t epoch = 0; ng_optimizer_steps(adam) < get_whole(STEPS); epoch++) {
-        lab_train_epoch(net, adam, tape, train, get_whole(BATCH), epoch);
-        if (ng_optimizer_steps(adam) < looked + LOOK) continue;
-        looked = ng_optimizer_steps(adam);
+    for (uint64_t epoch = 0; ng_optimizer_steps(r.optimizer) < get_whole(STEPS); epoch++) {
+        lab_epoch(&r, get_whole(BATCH), epoch);
+        if (ng_optimizer_steps(r.optimizer) < looked + LOOK) continue;
+        looked = ng_optimizer_steps(r.optimizer);
         const double loss = ng_evaluate(net, train).loss;
         if (level == LEVELS || !(loss < level_of(level))) continue;
         const double validation = ng_evaluate(net, validate).loss;
@@ -68,7 +65,7 @@ static void run(int kind, int index, ng_dataset *train, ng_dataset *validate, cu
         }
     }
     gaps[1][index] = ng_evaluate(net, validate).loss - ng_evaluate(net, train).loss;
-    ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
+    ng_tape_free(r.tape), ng_optimizer_free(r.optimizer), ng_module_free(net);
 }
 
 int main(int argc, char **argv)
@@ -88,8 +85,6 @@ int main(int argc, char **argv)
         ng_dataset *train, *validate;
         ng_dataset_split_new(all, get_whole(IMAGES), lab_seed(seed), &train, &validate);
         for (int kind = 0; kind < KINDS && still_works(); kind++) {
-            show_progress(seed * KINDS + kind, seeds * KINDS, "seed %d, %s", seed + 1,
-                          kind_at(kind)->name);
             run(kind, seed, train, validate, curves[kind], gaps[kind]);
         }
         ng_dataset_free(train), ng_dataset_free(validate);
@@ -101,8 +96,8 @@ int main(int argc, char **argv)
             const double *share = lab_quotients(gaps[kind][m], gaps[0][m]);
             for (int seed = 0; seed < seeds; seed++)
                 log_curves(shares, seed, "share", kind, share[seed]);
-            lab_judge((lab_part){kind < NORMS ? kind_at(kind)->name : NULL, share,
-                                 .side = LAB_BELOW, .threshold = kind < NORMS ? 0.9 : 1},
+            lab_judge(lab_is(kind < NORMS ? kind_at(kind)->name : NULL, share, LAB_BELOW,
+                             kind < NORMS ? 0.9 : 1),
                       "gap %s, as a share of no norm's%s", measures[m],
                       kind < NORMS ? "" : ", dropout");
         }

@@ -1,9 +1,6 @@
 /* The loss of one training on several instruction sets and numbers of threads, beside PyTorch's
  * trainings of the same network. */
 #include "lab.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { STEPS, BATCH };
 enum { WIDTH = 64, HEADS = 4, LAYERS = 2, CONTEXT = 32 };
@@ -18,14 +15,14 @@ static const lab_experiment experiment = {
     .claim = "a training has the same loss, to the last bit, with AVX-512, AVX2 and NEON and with "
              "one thread and two; PyTorch's losses drift apart",
     .method =
-        "A pre-norm transformer of 2 blocks and 64 features learns the characters of Newton's\n"
-        "Opticks in 100 steps of Adam, in float32. The program runs itself with NORMGRAD_ISA and\n"
-        "--threads set. If it was built for 64-bit ARM as well (make BUILD=build/aarch64\n"
-        "CC=aarch64-linux-gnu-gcc), it takes 4 steps with NEON under qemu. Two threads are used\n"
-        "on batches of 32 and compared with one. Compared otherwise: the loss of each step with\n"
-        "that of the first instruction set and one thread, as a share of it.\n"
-        "PyTorch's network has the same layers, text and optimizer, but draws of its own. ATen,\n"
-        "oneDNN and OpenBLAS were told which instruction set to use; two threads are ATen's.\n",
+        "A pre-norm transformer of 2 blocks and 64 features learns the characters of Newton's "
+        "Opticks in 100 steps of Adam, in float32. The program runs itself with NORMGRAD_ISA and "
+        "--threads set. If it was built for 64-bit ARM as well (make BUILD=build/aarch64 "
+        "CC=aarch64-linux-gnu-gcc), it takes 4 steps with NEON under qemu. Two threads are used on "
+        "batches of 32 and compared with one. Compared otherwise: the loss of each step with that "
+        "of the first instruction set and one thread, as a share of it. PyTorch's network has the "
+        "same layers, text and optimizer, but draws of its own. ATen, oneDNN and OpenBLAS were "
+        "told which instruction set to use; two threads are ATen's.",
     .rule = "the largest difference of a loss is 0; PyTorch's is above 1e-6",
     .seeds = 8,
     .quick_seeds = 1,
@@ -165,7 +162,6 @@ int main(int argc, char **argv)
     FILE *pipes[RUNS];
     for (int which = 0; which < RUNS; which++) pipes[which] = start(which, argv[0]);
     for (int which = 0; which < RUNS; which++) {
-        show_progress(which, RUNS, "%s", runs[which].name);
         own[which] = (run){losses_of(which, pipes[which]), steps_of(which), 1};
         const int with = own[runs[which].with].losses ? runs[which].with : which;
         if (!own[which].losses) {
@@ -174,7 +170,7 @@ int main(int argc, char **argv)
         }
         const double *most = compare(runs[which].name, own[which], own[with], steps_of(which));
         if (which != with)
-            lab_judge((lab_part){NULL, most, .side = LAB_BELOW, .threshold = 1e-30},
+            lab_judge(lab_is(NULL, most, LAB_BELOW, 1e-30),
                       "largest difference of a loss, %s, normgrad", runs[which].name);
     }
     /* PyTorch's: seed, step, AVX-512, AVX2, two threads. */
@@ -187,8 +183,7 @@ int main(int argc, char **argv)
         char name[64];
         snprintf(name, sizeof name, "PyTorch, %s", theirs[i]);
         const run r = {table + AT + 1 + i, TABLE_STEPS * COLUMNS, COLUMNS};
-        lab_judge((lab_part){NULL, compare(name, r, base, get_whole(STEPS)), .side = LAB_ABOVE,
-                             .threshold = 1e-6},
+        lab_judge(lab_is(NULL, compare(name, r, base, get_whole(STEPS)), LAB_ABOVE, 1e-6),
                   "largest difference of a loss, %s, PyTorch 2.6", theirs[i]);
     }
     return lab_end();

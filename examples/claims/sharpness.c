@@ -15,38 +15,28 @@ static const lab_experiment experiment = {
     .claim = "BatchNorm removes the large isolated eigenvalues of the Hessian, LayerNorm and "
              "RMSNorm do not; gradient descent ends at the edge of stability, where the largest is "
              "2 / rate, with each norm and without",
-    .method =
-        "64 - (Linear, norm, ReLU) x 3 - 10 learns 200 digits by gradient descent with all images\n"
-        "in each step, cross-entropy, at the rate 0.1. Where the loss first is below 0.1, the ten\n"
-        "largest eigenvalues of its Hessian are found by power iteration on Hessian-vector\n"
-        "products, each orthogonal to those before it. BatchNorm is in train mode. Then\n"
-        "64 - (Linear, norm, tanh) x 2 - 10 learns squared errors of one-hot labels at the rate\n"
-        "0.12; its largest eigenvalue is found every 25 steps.\n",
-    .rule =
-        "at a loss of 0.1 the largest eigenvalue is below half of that without a norm with "
-        "BatchNorm and above half with the others; the largest is less than 4 times the tenth with "
-        "BatchNorm; the mean of the last quarter of training is within 10 % of 2 / rate",
+    .method = "64 - (Linear, norm, ReLU) x 3 - 10 learns 200 digits by gradient descent with all "
+              "images in each step, cross-entropy, at the rate 0.1. Where the loss first is below "
+              "0.1, the ten largest eigenvalues of its Hessian are found by power iteration on "
+              "Hessian-vector products, each orthogonal to those before it. BatchNorm is in train "
+              "mode. Then 64 - (Linear, norm, tanh) x 2 - 10 learns squared errors of one-hot "
+              "labels at the rate 0.12; its largest eigenvalue is found every 25 steps.",
+    .rule = "at a loss of 0.1 the largest eigenvalue is below half of that without a norm with "
+            "BatchNorm and above half with the others; the largest is less than 4 times the tenth "
+            "with BatchNorm; the mean of the last quarter of training is within 10 % of 2 / rate",
     .seeds = 13,
     .quick_seeds = 1,
     .sizes = sizes};
 
 enum { NORMS = 4, BATCH_NORM = 1, VALUES = 10, LOOK = 25 };
-enum {
-    PARAMETERS = 16,
-    MOST_STEPS = 4000,
-    ITERATIONS = 20,
-    NEXT_ITERATIONS = 10,
-    FIRST_ITERATIONS = 60
-};
+enum { PARAMETERS = 16, MOST_STEPS = 4000 };
+enum { ITERATIONS = 20, NEXT_ITERATIONS = 10, FIRST_ITERATIONS = 60 };
 static const double level = 0.1, level_rate = 0.1, edge_rate = 0.12;
 
 /* ---- One training ---- */
 
 typedef struct {
-    ng_module *net;
-    ng_tape *tape;
-    ng_dataset *data, *rest;
-    ng_optimizer *sgd;
+    lab_run of;
     bool squared; /* errors of one-hot labels, not cross-entropy */
     int parameter_count, vector_count;
     ng_tensor *parameters[PARAMETERS];
@@ -56,11 +46,11 @@ typedef struct {
 static ng_tensor *loss_of(const descent *d)
 {
     ng_batch batch;
-    ng_dataset_batch(d->data, d->tape, 0, ng_dataset_count(d->data), &batch);
-    ng_tensor *y = ng_forward(d->net, d->tape, batch.x);
-    if (!d->squared) return ng_cross_entropy(d->tape, y, batch.y);
-    ng_tensor *error = ng_sub(d->tape, y, ng_one_hot(d->tape, NG_F32, batch.y, 10));
-    return ng_mul_scalar(d->tape, ng_sum(d->tape, ng_square(d->tape, error)),
+    ng_dataset_batch(d->of.data, d->of.tape, 0, ng_dataset_count(d->of.data), &batch);
+    ng_tensor *y = ng_forward(d->of.net, d->of.tape, batch.x);
+    if (!d->squared) return ng_cross_entropy(d->of.tape, y, batch.y);
+    ng_tensor *error = ng_sub(d->of.tape, y, ng_one_hot(d->of.tape, NG_F32, batch.y, 10));
+    return ng_mul_scalar(d->of.tape, ng_sum(d->of.tape, ng_square(d->of.tape, error)),
                          0.5 / (double)batch.size);
 }
 
@@ -68,12 +58,14 @@ static void begin(descent *d, const lab_norm *norm, uint64_t seed, bool squared)
 {
     ng_rng rng = ng_rng_seeded(seed);
     ng_named_tensor p;
-    *d = (descent){.tape = ng_tape_new(), .squared = squared, .vector_count = squared ? 1 : VALUES};
-    d->net = lab_network_of(norm, squared ? ng_tanh_new : ng_relu_new, get_whole(WIDTH),
-                            squared ? 2 : 3, seed);
-    lab_digits(seed, get_whole(IMAGES), &d->data, &d->rest);
-    d->sgd = ng_sgd_new(d->net, .lr = squared ? edge_rate : level_rate);
-    while (d->parameter_count < PARAMETERS && ng_module_parameter(d->net, d->parameter_count, &p))
+    *d = (descent){.squared = squared, .vector_count = squared ? 1 : VALUES};
+    d->of.tape = ng_tape_new();
+    d->of.net = lab_network_of(norm, squared ? ng_tanh_new : ng_relu_new, get_whole(WIDTH),
+                               squared ? 2 : 3, seed);
+    lab_digits(seed, get_whole(IMAGES), &d->of.data, &d->of.rest);
+    d->of.optimizer = ng_sgd_new(d->of.net, .lr = squared ? edge_rate : level_rate);
+    while (d->parameter_count < PARAMETERS &&
+           ng_module_parameter(d->of.net, d->parameter_count, &p))
         d->parameters[d->parameter_count++] = p.tensor;
     for (int k = 0; k < d->vector_count; k++)
         for (int i = 0; i < d->parameter_count; i++)
@@ -86,8 +78,8 @@ static double step_on(descent *d)
 {
     ng_tensor *loss = loss_of(d);
     const double value = ng_item(loss);
-    if (ng_backward(d->tape, loss) || ng_optimizer_step(d->sgd)) still_works();
-    ng_tape_reset(d->tape);
+    if (ng_backward(d->of.tape, loss) || ng_optimizer_step(d->of.optimizer)) still_works();
+    ng_tape_reset(d->of.tape);
     return value;
 }
 
@@ -95,8 +87,7 @@ static void end(descent *d)
 {
     for (int k = 0; k < d->vector_count; k++)
         for (int i = 0; i < d->parameter_count; i++) ng_tensor_free(d->vectors[k][i]);
-    ng_optimizer_free(d->sgd), ng_tape_free(d->tape);
-    ng_module_free(d->net), ng_dataset_free(d->data), ng_dataset_free(d->rest);
+    lab_end_run(&d->of);
 }
 
 /* Returns <v, w> over all parameters. */
@@ -104,7 +95,7 @@ static double product_of(const descent *d, ng_tensor *const *v, ng_tensor *const
 {
     double sum = 0;
     for (int i = 0; i < d->parameter_count; i++)
-        sum += ng_item(ng_sum(d->tape, ng_mul(d->tape, v[i], w[i])));
+        sum += ng_item(ng_sum(d->of.tape, ng_mul(d->of.tape, v[i], w[i])));
     return sum;
 }
 
@@ -116,17 +107,18 @@ static double eigenvalue_of(descent *d, int index, int iterations)
     double size = 1;
     for (int k = 0; k < iterations; k++) {
         ng_tensor *v[PARAMETERS];
-        ng_hvp(d->tape, loss_of(d), d->parameters, d->parameter_count, d->vectors[index], v);
+        ng_hvp(d->of.tape, loss_of(d), d->parameters, d->parameter_count, d->vectors[index], v);
         still_works(); /* ends the program if H v failed, so v is new */
         for (int known = 0; known < index; known++) {
             const double along = product_of(d, v, d->vectors[known]);
             for (int i = 0; i < d->parameter_count; i++)
-                v[i] = ng_sub(d->tape, v[i], ng_mul_scalar(d->tape, d->vectors[known][i], along));
+                v[i] = ng_sub(d->of.tape, v[i],
+                              ng_mul_scalar(d->of.tape, d->vectors[known][i], along));
         }
         size = sqrt(product_of(d, v, v));
         for (int i = 0; i < d->parameter_count; i++)
-            ng_copy_values(d->vectors[index][i], ng_mul_scalar(d->tape, v[i], 1 / size));
-        ng_tape_reset(d->tape);
+            ng_copy_values(d->vectors[index][i], ng_mul_scalar(d->of.tape, v[i], 1 / size));
+        ng_tape_reset(d->of.tape);
         still_works();
     }
     return size;
@@ -143,8 +135,6 @@ static void measure_level(int norm)
     largest[norm] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
         descent d;
-        show_progress(norm * lab_seeds() + seed, 4 * NORMS * lab_seeds(), "%s, loss %g, seed %d",
-                      lab_norms[norm].name, level, seed + 1);
         begin(&d, &lab_norms[norm], lab_seed(seed), false);
         for (int step = 0; step < MOST_STEPS && step_on(&d) > level; step++) continue;
         double values[VALUES], least = HUGE_VAL;
@@ -158,11 +148,11 @@ static void measure_level(int norm)
         end(&d);
     }
     if (norm == BATCH_NORM)
-        lab_judge((lab_part){lab_norms[norm].name, over_tenth, .side = LAB_BELOW, .threshold = 4},
+        lab_judge(lab_is(lab_norms[norm].name, over_tenth, LAB_BELOW, 4),
                   "largest eigenvalue over the tenth, at a loss of %g", level);
     if (norm > 0)
-        lab_judge((lab_part){lab_norms[norm].name, lab_quotients(largest[norm], largest[0]),
-                             .side = norm == BATCH_NORM ? LAB_BELOW : LAB_ABOVE, .threshold = 0.5},
+        lab_judge(lab_is(lab_norms[norm].name, lab_quotients(largest[norm], largest[0]),
+                         norm == BATCH_NORM ? LAB_BELOW : LAB_ABOVE, 0.5),
                   "largest eigenvalue at a loss of %g, as a share of no norm's", level);
 }
 
@@ -175,9 +165,6 @@ static void measure_edge(int norm)
     double *edges = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
         descent d;
-        show_progress(NORMS * lab_seeds() + 3 * (norm * lab_seeds() + seed),
-                      4 * NORMS * lab_seeds(), "%s, rate %g, seed %d", lab_norms[norm].name,
-                      edge_rate, seed + 1);
         begin(&d, &lab_norms[norm], lab_seed(seed), true);
         for (int step = 0; step < get_whole(STEPS); step++) {
             const int look = step / LOOK;
@@ -191,9 +178,8 @@ static void measure_edge(int norm)
         }
         end(&d);
     }
-    lab_judge(
-        (lab_part){lab_norms[norm].name, edges, .side = LAB_WITHIN, .around = 1, .threshold = 0.1},
-        "largest eigenvalue in the last quarter of training over 2 / rate");
+    lab_judge(lab_near(lab_norms[norm].name, edges, 1, 0.1),
+              "largest eigenvalue in the last quarter of training over 2 / rate");
 }
 
 int main(int argc, char **argv)

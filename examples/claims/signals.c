@@ -1,7 +1,6 @@
 /* What a norm does to the signals of a deep network: the size of activations and gradients by
  * layer, the growth of gradients in wide layers, and the saturation of tanh. */
 #include "lab.h"
-#include <stdio.h>
 
 enum { WIDTH, DEPTH, EPOCHS, WIDE, DEEP };
 enum { NORMS = 4, GAINS = 3, TIMES = 2, TANH_DEPTH = 6, SCALES = 4, ASKED = 2, OUTERMOST = 8 };
@@ -22,15 +21,15 @@ static const lab_experiment experiment = {
     .claim = "without a norm activations and gradients grow or shrink from layer to layer, and "
              "tanh saturates; with one all layers receive signals of the same size",
     .method =
-        "64 - (Linear, norm, ReLU) x 24 - 10 on the digits, hidden weights 1/2, 1 and 2 times as\n"
-        "wide as He et al. 2015 have them. Measured on 256 validation images, at the start and\n"
-        "after 10 epochs of gradient descent at one rate: the root mean square of each ReLU's\n"
-        "output, and of the gradient of the loss at each Linear's output. The spread is the\n"
-        "largest of all layers over the smallest. Growth: the same at the start with 40 layers of\n"
-        "512, the squared gradient's fitted growth a layer without the eight outermost layers at\n"
-        "either end; in theory pi / (pi - 1) with BatchNorm and 1 with the others. Saturation:\n"
-        "6 layers of tanh, weights 1 to 8 times Xavier's deviation, 10 epochs, each kind at its\n"
-        "own best rate; the share of values with |tanh| > 0.99.\n",
+        "64 - (Linear, norm, ReLU) x 24 - 10 on the digits, hidden weights 1/2, 1 and 2 times as "
+        "wide as He et al. 2015 have them. Measured on 256 validation images, at the start and "
+        "after 10 epochs of gradient descent at one rate: the root mean square of each ReLU's "
+        "output, and of the gradient of the loss at each Linear's output. The spread is the "
+        "largest of all layers over the smallest. Growth: the same at the start with 40 layers of "
+        "512, the squared gradient's fitted growth a layer without the eight outermost layers at "
+        "either end; in theory pi / (pi - 1) with BatchNorm and 1 with the others. Saturation: 6 "
+        "layers of tanh, weights 1 to 8 times Xavier's deviation, 10 epochs, each kind at its own "
+        "best rate; the share of values with |tanh| > 0.99.",
     .rule =
         "for the worse of weights times 1/2 and 2: the spreads at the start are above 1000 without "
         "a norm; after training that of the activations is below 2 and that of the gradients below "
@@ -73,14 +72,15 @@ typedef struct {
     double activation[MOST_DEPTH], gradient[MOST_DEPTH], saturated;
 } look;
 
-static look look_at(const lab_norm *norm, ng_module *net, int depth, ng_tape *tape,
-                    ng_dataset *data)
+static look look_at(const lab_norm *norm, const lab_run *r, int depth)
 {
+    ng_module *net = r->net;
+    ng_tape *tape = r->tape;
     ng_batch probe;
     ng_tensor *products[MOST_DEPTH], *gradients[MOST_DEPTH];
     const int children = norm->make ? 3 : 2; /* per layer */
     look seen = {0};
-    ng_dataset_batch(data, tape, 0, PROBE, &probe);
+    ng_dataset_batch(r->rest, tape, 0, PROBE, &probe);
     ng_tensor *x = probe.x;
     for (int l = 0; l < depth; l++) {
         products[l] = ng_forward(ng_module_child(net, l * children), tape, x);
@@ -104,17 +104,14 @@ static look look_at(const lab_norm *norm, ng_module *net, int depth, ng_tape *ta
 static double train(const lab_norm *norm, ng_module *net, int depth, double rate, uint64_t seed,
                     look seen[TIMES])
 {
-    ng_dataset *data, *rest;
     double loss = 0;
-    lab_digits(seed, 0, &data, &rest);
-    ng_optimizer *sgd = ng_sgd_new(net, .lr = rate);
-    ng_tape *tape = ng_tape_new();
-    if (seen) seen[0] = look_at(norm, net, depth, tape, rest);
+    lab_run r = lab_begin_run(net, seed);
+    r.optimizer = ng_sgd_new(net, .lr = rate);
+    if (seen) seen[0] = look_at(norm, &r, depth);
     for (int epoch = 0; epoch < get_whole(EPOCHS); epoch++)
-        loss = lab_train_epoch(net, sgd, tape, data, BATCH, (uint64_t)epoch);
-    if (seen) seen[1] = look_at(norm, net, depth, tape, rest);
-    ng_tape_free(tape), ng_optimizer_free(sgd), ng_module_free(net);
-    ng_dataset_free(data), ng_dataset_free(rest);
+        loss = lab_epoch(&r, BATCH, (uint64_t)epoch);
+    if (seen) seen[1] = look_at(norm, &r, depth);
+    lab_end_run(&r);
     return isnan(loss) ? HUGE_VAL : loss;
 }
 
@@ -133,12 +130,12 @@ static double spread_of(const double *at, int depth)
 static void judge_spread(int norm, const double *spread, const char *what)
 {
     const bool none = norm == 0, gradients = what[0] == 'g';
-    lab_judge(
-        (lab_part){none ? NULL : lab_norms[norm].name, spread, .side = none ? LAB_ABOVE : LAB_BELOW,
-                   .threshold = none        ? 1000
-                                : gradients ? 30
-                                            : 2},
-        "spread of the %s over the layers, %s", what, none ? "at the start, no norm" : "trained");
+    lab_judge(lab_is(none ? NULL : lab_norms[norm].name, spread, none ? LAB_ABOVE : LAB_BELOW,
+                     none        ? 1000
+                     : gradients ? 30
+                                 : 2),
+              "spread of the %s over the layers, %s", what,
+              none ? "at the start, no norm" : "trained");
 }
 
 /* The worse spread of small and large weights: the smallest without a norm, else the largest. */
@@ -153,8 +150,6 @@ static void measure_layers(int norm)
                 new_curves("layer", "%s, %g, %s", lab_norms[norm].name, gains[gain], times[time]);
         for (int seed = 0; seed < seeds; seed++) {
             look seen[TIMES];
-            show_progress(norm * GAINS + gain + (double)seed / seeds, 3 * NORMS * GAINS,
-                          "%s, weights times %g", lab_norms[norm].name, gains[gain]);
             ng_module *net = make_network(&lab_norms[norm], ng_relu_new, get_whole(WIDTH), depth, 2,
                                           gains[gain], lab_seed(seed));
             train(&lab_norms[norm], net, depth, RATE, lab_seed(seed), seen);
@@ -187,15 +182,11 @@ static void measure_growth(int norm)
     const double pi = acos(-1), theory = of_batches ? pi / (pi - 1) : 1;
     double *growth = lab_numbers(seeds), layer[MOST_DEPTH], logarithm[MOST_DEPTH];
     curve_set *curves = new_curves("layer", "%s, wide", lab_norms[norm].name);
-    ng_tape *tape = ng_tape_new();
     for (int seed = 0; seed < seeds; seed++) {
-        ng_dataset *data, *rest;
-        lab_digits(lab_seed(seed), 0, &data, &rest);
-        show_progress(NORMS + norm + (double)seed / seeds, 3 * NORMS, "%s, wide layers",
-                      lab_norms[norm].name);
         ng_module *net = make_network(&lab_norms[norm], ng_relu_new, get_whole(WIDE), depth, 2, 1,
                                       lab_seed(seed));
-        const look seen = look_at(&lab_norms[norm], net, depth, tape, rest);
+        lab_run r = lab_begin_run(net, lab_seed(seed));
+        const look seen = look_at(&lab_norms[norm], &r, depth);
         for (int l = 0; l < depth; l++) {
             layer[l] = -l, logarithm[l] = 2 * log(seen.gradient[l]);
             log_curves(curves, seed, "square theory", l + 1,
@@ -204,11 +195,9 @@ static void measure_growth(int norm)
         }
         growth[seed] =
             exp(lab_slope(layer + OUTERMOST, logarithm + OUTERMOST, depth - 2 * OUTERMOST));
-        ng_module_free(net), ng_dataset_free(data), ng_dataset_free(rest);
+        lab_end_run(&r);
     }
-    ng_tape_free(tape);
-    lab_judge((lab_part){lab_norms[norm].name, growth, .side = LAB_WITHIN, .around = theory,
-                         .threshold = of_batches ? 0.02 : 0.05},
+    lab_judge(lab_near(lab_norms[norm].name, growth, theory, of_batches ? 0.02 : 0.05),
               "growth of the squared gradient a layer, wide layers");
 }
 
@@ -242,8 +231,6 @@ static void measure_saturation(int norm)
     asked_loss[norm] = lab_numbers(lab_seeds());
     for (int i = 0; i < SCALES; i++) {
         kind k = {&lab_norms[norm], scales[i]};
-        show_progress(2 * NORMS + norm + (double)i / SCALES, 3 * NORMS,
-                      "%s, tanh, weights times %g", k.norm->name, k.scale);
         const double rate = lab_best_rate(0.1, tuning_loss, &k);
         for (int seed = 0; seed < lab_seeds(); seed++) {
             look seen[TIMES];
@@ -253,13 +240,11 @@ static void measure_saturation(int norm)
                        seen[1].saturated, loss, rate);
         }
     }
-    lab_judge((lab_part){name, share, .side = none ? LAB_ABOVE : LAB_BELOW,
-                         .threshold = none ? 0.2 : 0.05},
+    lab_judge(lab_is(name, share, none ? LAB_ABOVE : LAB_BELOW, none ? 0.2 : 0.05),
               "share of saturated tanh, trained, weights times %g%s", scales[ASKED],
               none ? ", no norm" : "");
     if (!none)
-        lab_judge((lab_part){name, lab_quotients(asked_loss[norm], asked_loss[0]),
-                             .side = LAB_BELOW, .threshold = 1},
+        lab_judge(lab_is(name, lab_quotients(asked_loss[norm], asked_loss[0]), LAB_BELOW, 1),
                   "last loss with tanh, own rates, weights times %g, as a share of no norm's",
                   scales[ASKED]);
 }

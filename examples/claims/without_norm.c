@@ -1,14 +1,13 @@
 /* A small transformer without a norm, and with DynamicTanh and Derf in place of LayerNorm, over the
  * amount of text that it learns. */
 #include "lab.h"
-#include <math.h>
 
 enum { WIDTH, LAYERS, STEPS };
 enum { CONTEXT = 16, BATCH = 8, HELD_OUT = 256, LOOKS = 8, SIZES = 4 };
-static option sizes[] = {[WIDTH] = {"width", "features", .normal = 32, .quick = 16, .multiple = 2},
+static option sizes[] = {[WIDTH] = {"width", "features", .normal = 32, .quick = 16},
                          [LAYERS] = {"layers", "blocks", .normal = 2, .quick = 1},
                          [STEPS] = {"steps", "training steps, a multiple of 8", .normal = 400,
-                                    .quick = 16, .multiple = LOOKS},
+                                    .quick = 16, .least = LOOKS},
                          {0}};
 static const int windows[SIZES] = {128, 256, 512, 5000};
 
@@ -18,12 +17,12 @@ static const lab_experiment experiment = {
     .claim = "a small transformer learns without a norm, if gradients are clipped; DynamicTanh and "
              "Derf in place of LayerNorm learn less, and only overfit later where data are few",
     .method =
-        "Pre-norm transformers of 2 blocks and 32 features learn Newton's Opticks, character by\n"
-        "character, from 128 to 5000 windows of 16 characters, in 400 steps of Adam with batches\n"
-        "of 8, warm-up and gradients clipped to norm 1. Embeddings are drawn from N(0, 1), and\n"
-        "alpha starts at 1. Each kind has the best rate of the largest amount of text, over three\n"
-        "seeds that are not scored. Compared with LayerNorm, from the same text and seed: the\n"
-        "validation loss after the last step, and the lowest of 8 on the way.\n",
+        "Pre-norm transformers of 2 blocks and 32 features learn Newton's Opticks, character by "
+        "character, from 128 to 5000 windows of 16 characters, in 400 steps of Adam with batches "
+        "of 8, warm-up and gradients clipped to norm 1. Embeddings are drawn from N(0, 1), and "
+        "alpha starts at 1. Each kind has the best rate of the largest amount of text, over three "
+        "seeds that are not scored. Compared with LayerNorm, from the same text and seed: the "
+        "validation loss after the last step, and the lowest of 8 on the way.",
     .rule = "with the most text no norm's lowest loss is within 0.1 nats of LayerNorm's, and "
             "DynamicTanh's and Derf's are over 0.05 nats above it; with the least text their last "
             "loss is below LayerNorm's, but the lowest is not: it is above that less 0.05",
@@ -71,35 +70,24 @@ typedef struct {
 static outcome train(cell at, double rate, uint64_t seed)
 {
     const int steps = get_whole(STEPS), warmup = steps / 5;
-    ng_dataset *text, *rest, *held_out, *unused;
-    const int vocabulary = lab_text(seed, CONTEXT, windows[at.size], &text, &rest);
-    ng_dataset_split_new(rest, HELD_OUT, seed, &held_out, &unused);
-    ng_module *net = make_network(at, vocabulary, seed);
-    ng_tape *tape = ng_tape_new();
-    ng_optimizer *adam =
-        ng_adam_new(net, .lr = rate, .beta2 = 0.98,
-                    .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .warmup = warmup,
-                                            .steps = steps - warmup, .floor = 0.1));
-    const int batches = (int)(ng_dataset_count(text) / BATCH);
+    ng_dataset *held_out, *unused;
+    lab_run r = {.tape = ng_tape_new(), .clips = true};
+    const int vocabulary = lab_text(seed, CONTEXT, windows[at.size], &r.data, &r.rest);
+    ng_dataset_split_new(r.rest, HELD_OUT, seed, &held_out, &unused);
+    r.net = make_network(at, vocabulary, seed);
+    r.optimizer = ng_adam_new(r.net, .lr = rate, .beta2 = 0.98,
+                              .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .warmup = warmup,
+                                                      .steps = steps - warmup, .floor = 0.1));
     outcome o = {HUGE_VAL, HUGE_VAL};
-    for (int step = 0; step < steps && still_works(); step++) {
-        ng_batch batch;
-        if (step % batches == 0) ng_dataset_shuffle(text, (uint64_t)step);
-        ng_dataset_batch(text, tape, step % batches, BATCH, &batch);
-        ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch.x), batch.y);
+    for (int step = 0; step < steps; step++) {
         o.last = HUGE_VAL;
-        if (ng_backward(tape, loss) || !isfinite(ng_grad_norm(net))) break;
-        ng_clip_grad_norm(net, 1);
-        if (ng_optimizer_step(adam)) break;
-        ng_tape_reset(tape);
+        if (isnan(lab_step(&r, BATCH, 0))) break;
         if ((step + 1) % (steps / LOOKS) != 0) continue;
-        o.last = ng_evaluate(net, held_out).loss;
+        o.last = ng_evaluate(r.net, held_out).loss;
         o.lowest = fmin(o.lowest, o.last);
     }
-    ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);
-    ng_dataset_free(text), ng_dataset_free(rest);
     ng_dataset_free(held_out), ng_dataset_free(unused);
-    still_works();
+    lab_end_run(&r);
     return o;
 }
 
@@ -115,14 +103,11 @@ static double *last[KINDS][SIZES], *lowest[KINDS][SIZES]; /* by seed */
 static void measure(int kind)
 {
     cell at = {kind, SIZES - 1};
-    show_progress(kind, KINDS, "%s, rates", kinds[kind].name);
     const double rate = lab_best_rate(8e-3, tuning_loss, &at);
     curve_set *curves = new_curves("windows", "%s", kinds[kind].name);
     for (at.size = 0; at.size < SIZES; at.size++) {
         double *of_last = last[kind][at.size] = lab_numbers(lab_seeds());
         double *of_lowest = lowest[kind][at.size] = lab_numbers(lab_seeds());
-        show_progress(kind + (at.size + 1) / ((double)SIZES + 1), KINDS, "%s, rate %g, %d windows",
-                      kinds[kind].name, rate, windows[at.size]);
         for (int seed = 0; seed < lab_seeds(); seed++) {
             const outcome o = train(at, rate, lab_seed(seed));
             of_last[seed] = o.last, of_lowest[seed] = o.lowest;

@@ -12,31 +12,9 @@ static const char placements[] = "pre,post,peri,deepnorm,hybrid,residual,scaled,
 static const char positions[] = "learned,rotary,none";
 static const char feed_forwards[] = "gelu,gelu_tanh,relu,swiglu";
 
-enum {
-    NORM,
-    PLACEMENT,
-    POSITIONS,
-    FEED_FORWARD,
-    QK_NORM,
-    LAYERS,
-    WIDTH,
-    HEADS,
-    CONTEXT,
-    BATCH,
-    STEPS,
-    LR,
-    DROPOUT,
-    SEED,
-    SAMPLE,
-    TEMPERATURE,
-    PROMPT,
-    TEXT,
-    OUT,
-    CHECKPOINT,
-    RESUME,
-    LIVE,
-    WATCH
-};
+enum { NORM, PLACEMENT, POSITIONS, FEED_FORWARD, QK_NORM, LAYERS, WIDTH, HEADS, CONTEXT, BATCH };
+enum { STEPS = BATCH + 1, LR, DROPOUT, SEED, SAMPLE, TEMPERATURE, PROMPT, TEXT, OUT, CHECKPOINT };
+enum { RESUME = CHECKPOINT + 1, LIVE, WATCH };
 static option options[] = {
     [NORM] = {"norm", "some", .text = "layer_norm", .choices = norms, .many = true},
     [PLACEMENT] = {"placement", "some", .text = "pre", .choices = placements, .many = true},

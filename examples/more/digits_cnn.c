@@ -18,7 +18,7 @@ static option options[] = {
     [SEEDS] = {"seeds", "runs of each norm", .normal = 5, .most = 100},
     [EPOCHS] = {"epochs", "passes over the training data", .normal = 10},
     [BATCH] = {"batch", "samples per step", .normal = 64, .least = 2},
-    [WIDTH] = {"width", "channels of the first half", .normal = 16, .least = 4, .multiple = 4},
+    [WIDTH] = {"width", "channels of the first half", .normal = 16, .least = 4},
     [LR] = {"lr", "highest learning rate", .normal = 0.005, .fraction = true},
     [OUT] = {"out", "prefix of the .dat and .svg (build/digits_cnn)", .text = ""},
     {0}};

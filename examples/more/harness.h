@@ -1,18 +1,13 @@
 /* What the programs share: options from a table, errors and the exit status, files, a line of
  * progress, trials of several kinds from several seeds and the file of their curves, text.
  *
- *     enum { STEPS, OUT };
- *     static option options[] = {[STEPS] = {"steps", "training steps", .normal = 1000},
- *                                [OUT] = {"out", "prefix of the .dat and .svg", .text = ""},
- *                                {0}};
- *     int main(int argc, char **argv)
- *     {
- *         begin_program(argc, argv, "usage: learn [options]\n", options, NULL);
- *         const line prefix = choose_prefix(get_text(OUT), "learn");
- *         for (int step = 0; step < get_whole(STEPS); step++) ng_history_log(...);
- *         save_history(history, prefix.text, (ng_plot_options){.log_y = true});
- *         return end_program(EXIT_SUCCESS);
- *     } */
+ *     enum { STEPS };
+ *     static option options[] = {[STEPS] = {"steps", "training steps", .normal = 1000}, {0}};
+ *
+ *     begin_program(argc, argv, "usage: learn [options]\n", options, NULL);
+ *     for (int step = 0; step < get_whole(STEPS); step++) ng_history_log(...);
+ *     save_history(history, "build/learn", (ng_plot_options){.log_y = true});
+ *     return end_program(EXIT_SUCCESS); */
 #ifndef EXAMPLES_HARNESS_H
 #define EXAMPLES_HARNESS_H
 
@@ -104,7 +99,6 @@ typedef struct {
     double normal, quick; /* a number: the default, and that with --quick (0: the same) */
     bool fraction, zero;  /* it need not be whole; it may be 0 */
     double least, most;   /* the range (0: 1, or above 0 for a fraction; 1e9, none for it) */
-    int multiple;         /* it is a multiple of this (0: 1) */
     double value;
 } option;
 
@@ -149,8 +143,6 @@ static inline void read_number(option *o, const char *given)
     if (!whole || o->value < least || o->value > most)
         refuse(o, given,
                line_of("a %snumber from %g to %.10g", o->fraction ? "" : "whole ", least, most));
-    if (o->multiple && (int)o->value % o->multiple)
-        refuse(o, given, line_of("a multiple of %d", o->multiple));
 }
 
 static inline void read_option(option *o, const char *given)
@@ -305,7 +297,7 @@ static struct {
     FILE *file;
     char *bytes;
     size_t size;
-    int blocks;
+    int blocks, seeds;        /* seeds: of all curves; 0: logging shows no progress */
     curve_set *first, **last; /* curves come after the other blocks, in their order */
 } data_file;
 
@@ -357,6 +349,8 @@ static inline void log_values(curve_set *c, int seed, const char *series, double
                               const double *values)
 {
     char name[64];
+    if (data_file.seeds)
+        show_progress(seed, data_file.seeds, "%s, seed %d", c->name.text, seed + 1);
     for (; c->count <= seed; c->count++) c->runs[c->count] = ng_history_new("a run");
     for (int length; *series; series += length + (series[length] == ' ')) {
         length = (int)strcspn(series, " ");

@@ -74,24 +74,12 @@ static void train(const char *norm, ng_dataset *train, ng_dataset *test)
     ng_tape *tape = ng_tape_new();
     for (int epoch = 0; epoch < get_whole(EPOCHS); epoch++) {
         const double began = seconds_now();
-        double sum = 0;
-        int count = 0;
-        ng_batch b;
         ng_dataset_shuffle(train, (uint64_t)epoch);
-        for (; ng_dataset_batch(train, tape, count, get_whole(BATCH), &b, .drop_last = true);
-             count++) {
-            ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
-            if (ng_backward(tape, loss) || ng_optimizer_step(adam)) break;
-            sum += ng_item(loss);
-            ng_tape_reset(tape);
-            show_progress(count, (double)steps / get_whole(EPOCHS), "%s, epoch %d", norm,
-                          epoch + 1);
-        }
-        show_progress(1, 1, "done");
-        if (!is_finite(sum, norm, epoch + 1)) break;
+        const double loss = run_epoch(net, adam, tape, train, get_whole(BATCH), true);
+        if (!is_finite(loss, norm, epoch + 1)) break;
         const double seconds = seconds_now() - began;
-        printf("%-12s epoch %2d  loss %.4f  accuracy %6.2f %%  %.1f s\n", norm, epoch + 1,
-               sum / count, 100 * ng_evaluate(net, test).accuracy, seconds);
+        printf("%-12s epoch %2d  loss %.4f  accuracy %6.2f %%  %.1f s\n", norm, epoch + 1, loss,
+               100 * ng_evaluate(net, test).accuracy, seconds);
         fflush(stdout);
     }
     ng_tape_free(tape), ng_optimizer_free(adam), ng_module_free(net);

@@ -4,15 +4,8 @@
  * --help */
 #include "harness.h"
 
-enum {
-    SIDE = 8,
-    PIXELS = SIDE * SIDE,
-    CLASSES = 10,
-    CODE = 8,
-    WIDTH = 128,
-    BATCH = 64,
-    SHOWN = 12
-};
+enum { SIDE = 8, PIXELS = SIDE * SIDE, CLASSES = 10 };
+enum { CODE = 8, WIDTH = 128, BATCH = 64, SHOWN = 12 };
 
 enum { STEPS, SEED, OUT };
 static option options[] = {

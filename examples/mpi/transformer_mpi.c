@@ -17,7 +17,7 @@ static option options[] = {
     [THREADS] = {"threads", "ranks on threads of one process, without mpirun", .most = BATCH,
                  .zero = true},
     [STEPS] = {"steps", "training steps", .normal = 200},
-    [WIDTH] = {"width", "features; a multiple of 4", .normal = 128, .most = 4096, .multiple = 4},
+    [WIDTH] = {"width", "features; a multiple of 4", .normal = 128, .most = 4096},
     {0}};
 
 /* ---- One rank ---- */

@@ -49,17 +49,12 @@ static inline uint64_t digest_of_number(uint64_t digest, double number)
     return digest_of(digest, word);
 }
 
-static inline uint64_t digest_of_values(uint64_t digest, const ng_tensor *x)
-{
-    for (int64_t i = 0; i < ng_size(x); i++) digest = digest_of_number(digest, ng_get(x, i));
-    return digest;
-}
-
 static inline uint64_t digest_of_parameters(uint64_t digest, ng_module *net)
 {
     ng_named_tensor p;
     for (int i = 0; ng_module_parameter(net, i, &p); i++)
-        digest = digest_of_values(digest, p.tensor);
+        for (int64_t k = 0; k < ng_size(p.tensor); k++)
+            digest = digest_of_number(digest, ng_get(p.tensor, k));
     return digest;
 }
 
