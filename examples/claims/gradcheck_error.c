@@ -47,11 +47,9 @@ static const struct {
 
 /* Cases of op_case. Norms with a detached part are left out: their gradient is not the
  * derivative of their value. */
-static const char *const swept_norms[] = {"layer_norm",   "rms_norm",
-                                          "batch_norm",   "group_norm (N, C)",
-                                          "dynamic_tanh", "channel_norm (N, C)",
-                                          "scale_norm",   "ghost_batch_norm",
-                                          "weight_norm",  "instance_norm (N, C, L)"};
+static const char *const swept_norms[] = {
+    "layer_norm",       "rms_norm",   "batch_norm",       "group_norm_N_C", "dynamic_tanh",
+    "channel_norm_N_C", "scale_norm", "ghost_batch_norm", "weight_norm",    "instance_norm_N_C_L"};
 enum { SWEPT_NORMS = sizeof swept_norms / sizeof *swept_norms };
 
 /* Steps from 1 down to 1e-14, eight per decade. */

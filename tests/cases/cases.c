@@ -3,35 +3,33 @@
 #include <math.h>
 #include <string.h>
 
-/* The case of this index in lists, which end with an empty one. Otherwise subtracts from *index how
- * many they have. */
-static const gradient_case *case_in(const case_list *lists, int *index)
+/* The case of this index in lists, of which the last is NULL. */
+static const gradient_case *case_in(const case_list *const *lists, int index)
 {
-    for (; lists->cases; lists++) {
-        if (*index < lists->count) return &lists->cases[*index];
-        *index -= lists->count;
+    for (; *lists; lists++) {
+        if (index < (*lists)->count) return &(*lists)->cases[index];
+        index -= (*lists)->count;
     }
     return NULL;
 }
 
 const gradient_case *op_case(int index)
 {
-    const gradient_case *found = case_in(ops_lists, &index);
-    if (!found) found = case_in(norm_ops_lists, &index);
-    return found ? found : case_in(fused_lists, &index);
+    static const case_list *const lists[] = {&op_cases, &norm_op_cases, &fused_cases, NULL};
+    return case_in(lists, index);
 }
 
 const gradient_case *layer_case(int index)
 {
-    const gradient_case *found = case_in(nn_lists, &index);
-    return found ? found : case_in(norms_lists, &index);
+    static const case_list *const lists[] = {&nn_cases, &norm_cases, NULL};
+    return case_in(lists, index);
 }
 
 bool case_is_norm(const gradient_case *spec)
 {
+    const case_list *lists[] = {&norm_op_cases, &norm_cases};
     for (int i = 0; i < 2; i++)
-        for (const case_list *list = i ? norms_lists : norm_ops_lists; list->cases; list++)
-            if (spec >= list->cases && spec < list->cases + list->count) return true;
+        if (spec >= lists[i]->cases && spec < lists[i]->cases + lists[i]->count) return true;
     return false;
 }
 

@@ -13,16 +13,16 @@ typedef struct {
     double avoid;     /* keep |value| above this, to stay clear of a kink at 0 */
     bool index;       /* int64 values in low .. high - 1 */
     bool constant;    /* handed on, not differentiated */
+    bool batch;       /* a sample's result depends on the others, or on its place */
 } case_input;
 
 /* An op or a layer, and what it is tried on. */
 enum { CASE_INPUTS = 8 }; /* the most a case may have */
 typedef struct {
-    const char *name;           /* "matmul (transposed b)" */
+    const char *name;           /* "matmul_transposed_b" */
     ng_check_call *call;        /* an op; or */
     ng_module *(*module)(void); /* a layer; the names of inputs are ng_forward's */
     bool eval;                  /* the layer's mode */
-    bool batch;                 /* a sample's result depends on the others, or on its place */
     bool broadcasts;            /* two operands: also tried with each of case_broadcast's shapes */
     case_input inputs[CASE_INPUTS]; /* up to the first without a name */
 } gradient_case;

@@ -1183,7 +1183,7 @@ START_TEST(what_was_not_recorded_counts_where_it_is_detached_and_fails_where_not
 
 START_TEST(modules_that_detach_on_purpose_say_so)
 {
-    static const char *const names[] = {"AdaNorm", "AdaNorm (raw)", "DetachNorm", "BatchRenorm",
+    static const char *const names[] = {"AdaNorm", "AdaNorm_raw", "DetachNorm", "BatchRenorm",
                                         "SpectralNorm"};
     int found = 0;
     const gradient_case *spec;
