@@ -33,6 +33,12 @@ bool case_is_norm(const gradient_case *spec)
     return false;
 }
 
+const gradient_case *large_case(int index)
+{
+    static const case_list *const lists[] = {&large_norm_cases, &large_cases, NULL};
+    return case_in(lists, index);
+}
+
 int case_count(const gradient_case *case_at(int index))
 {
     int count = 0;

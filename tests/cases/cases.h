@@ -32,6 +32,8 @@ const gradient_case *op_case(int index);
 const gradient_case *layer_case(int index);
 /* Whether it is of a norm. */
 bool case_is_norm(const gradient_case *spec);
+/* Ops at sizes around vectors and blocks, to be compared with their definitions. */
+const gradient_case *large_case(int index);
 /* How many there are: case_count(op_case). */
 int case_count(const gradient_case *case_at(int index));
 

@@ -345,12 +345,56 @@ static ng_tensor *lstm_all_result(ng_tape *tape, ng_tensor *const *in)
     X(interpolate_bilinear, (ANY("x", 1, 2, 3, 4)),                                                \
       ng_interpolate(tape, in[0], NG_SHAPE(2, 5), .mode = NG_LINEAR))
 
+/* Sizes around vectors and blocks (large_case). */
+#define HEADS(n, h, t, s, d) ANY("q", n, h, t, d), ANY("k", n, h, s, d), ANY("v", n, h, s, d)
+#define ATTENDED(...) ng_attention(tape, in[0], in[1], in[2], __VA_ARGS__)
+#define STATES(h) ANY("h0", 2, h), INDEX("lengths", 4, 2)
+#define LSTM_STATES(h) ANY("h0", 2, h), ANY("c0", 2, h), INDEX("lengths", 4, 2)
+#define IMAGES(n, c, h, w, out, each, kh, kw)                                                      \
+    ANY("x", n, c, h, w), WEIGHT(out, each, kh, kw), ANY("bias", out)
+#define CONVOLVED(...) ng_conv2d(tape, in[0], in[1], in[2], __VA_ARGS__)
+
+#define LARGE(X)                                                                                   \
+    X(attention_of_one, (HEADS(2, 2, 1, 1, 1)), ATTENDED(NG_NONE, .scale = 2))                     \
+    X(attention_few_queries, (HEADS(2, 2, 3, 5, 67), MASK(2, 5)),                                  \
+      ATTENDED(mask_of(tape, in[3]), .dropout = 0.25))                                             \
+    X(attention_whole_blocks, (HEADS(2, 2, 64, 64, 32)), ATTENDED(NG_NONE, .causal = true))        \
+    X(attention_more_keys, (HEADS(2, 2, 70, 131, 13), MASK(2, 131)),                               \
+      ATTENDED(mask_of(tape, in[3]), .causal = true, .dropout = 0.25))                             \
+    X(attention_more_queries, (HEADS(2, 2, 130, 65, 16), MASK(2, 65)),                             \
+      ATTENDED(mask_of(tape, in[3]), .scale = 0.5))                                                \
+    X(attention_deep_heads, (HEADS(2, 1, 67, 66, 131)), ATTENDED(NG_NONE, .dropout = 0.25))        \
+    X(gru_of_7, (CELL_INPUTS(3, 7), STATES(7)), gru_all_result(tape, in))                          \
+    X(gru_of_33, (CELL_INPUTS(3, 33), STATES(33)), gru_all_result(tape, in))                       \
+    X(lstm_of_17, (CELL_INPUTS(4, 17), LSTM_STATES(17)), lstm_all_result(tape, in))                \
+    X(lstm_of_63, (CELL_INPUTS(4, 63), LSTM_STATES(63)), lstm_all_result(tape, in))                \
+    X(conv2d_many_images, (IMAGES(37, 3, 9, 11, 5, 3, 3, 3)), CONVOLVED(.padding = 1))             \
+    X(conv2d_large_images, (IMAGES(3, 16, 33, 35, 48, 16, 3, 3)), CONVOLVED(.padding = 1))         \
+    X(conv2d_many_points, (IMAGES(20, 24, 6, 6, 32, 24, 1, 1)), CONVOLVED(.groups = 1))            \
+    X(conv2d_strides_and_edges, (IMAGES(5, 2, 31, 30, 3, 2, 5, 4)),                                \
+      CONVOLVED(.stride = 3, .padding = 2))                                                        \
+    X(conv2d_small_images, (IMAGES(75, 3, 4, 5, 7, 3, 3, 3)), CONVOLVED(.padding = 1))             \
+    X(conv2d_small_points, (IMAGES(64, 5, 3, 3, 4, 5, 1, 1)), CONVOLVED(.groups = 1))              \
+    X(depthwise_many_channels, (IMAGES(1, 17, 7, 9, 17, 1, 3, 3)),                                 \
+      CONVOLVED(.padding = 1, .groups = 17))                                                       \
+    X(depthwise_stride, (IMAGES(3, 2, 8, 35, 2, 1, 2, 3)), CONVOLVED(.stride = 2, .groups = 2))    \
+    X(depthwise_dilation, (IMAGES(3, 2, 9, 11, 2, 1, 3, 2)),                                       \
+      CONVOLVED(.dilation = 2, .dilation_w = 4, .groups = 2))                                      \
+    X(depthwise_stride_and_edges, (IMAGES(1, 17, 5, 40, 17, 1, 4, 5)),                             \
+      CONVOLVED(.stride = 2, .padding = 2, .groups = 17))                                          \
+    X(depthwise_low_and_wide, (IMAGES(3, 2, 3, 500, 2, 1, 2, 3)),                                  \
+      CONVOLVED(.padding = 1, .dilation_h = 2, .groups = 2))                                       \
+    X(depthwise_wide_edges, (IMAGES(3, 2, 5, 5, 2, 1, 5, 5)),                                      \
+      CONVOLVED(.padding = 4, .dilation = 2, .groups = 2))
+LARGE(OP_CALL)
+static const gradient_case large[] = {LARGE(OP_ROW)};
+const case_list large_cases = LIST(large);
+
+/* clang-format off */
 #define ALL(X)                                                                                     \
-    ACTIVATIONS(X)                                                                                 \
-    SOFTMAX(X)                                                                                     \
-    SWIGLU(X)                                                                                      \
-    LIKELIHOODS(X) LOSSES(X) MARGINS(X) DROPOUT(X) ROTARY(X) ATTENTION(X) RECURRENT(X) CONV2D(X)   \
-        CONV_TRANSPOSE(X) IMAGE(X) ADAPTIVE_POOL(X) UPSAMPLE(X)
+    ACTIVATIONS(X) SOFTMAX(X) SWIGLU(X) LIKELIHOODS(X) LOSSES(X) MARGINS(X) DROPOUT(X) ROTARY(X)   \
+    ATTENTION(X) RECURRENT(X) CONV2D(X) CONV_TRANSPOSE(X) IMAGE(X) ADAPTIVE_POOL(X) UPSAMPLE(X)
+/* clang-format on */
 
 ALL(OP_CALL)
 

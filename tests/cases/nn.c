@@ -187,12 +187,12 @@ static ng_module *standardize_made(void)
     X(AdaptiveResidual, (ANY("x", 2, 3, 4), ANY("condition", 2, 1, 3)),                            \
       ng_adaptive_residual_new(ng_linear_new(4, 4), .dim = 4, .condition = 3))
 
+/* clang-format off */
 #define ALL(X)                                                                                     \
-    SEQUENTIAL(X)                                                                                  \
-    RESIDUAL(X)                                                                                    \
-    LINEAR(X)                                                                                      \
-    STANDARDIZE(X) ACTIVATIONS(X) DROPOUT(X) EMBEDDING(X) FEED_FORWARD(X) ATTENTION(X)             \
-        TRANSFORMER(X) RECURRENT(X) CONV2D(X) POOLING(X) ADAPTIVE_RESIDUAL(X)
+    SEQUENTIAL(X) RESIDUAL(X) LINEAR(X) STANDARDIZE(X) ACTIVATIONS(X) DROPOUT(X) EMBEDDING(X)      \
+    FEED_FORWARD(X) ATTENTION(X) TRANSFORMER(X) RECURRENT(X) CONV2D(X) POOLING(X)                  \
+    ADAPTIVE_RESIDUAL(X)
+/* clang-format on */
 #define ALL_EVALUATED(X) DROPOUT_EVALUATED(X) ATTENTION_EVALUATED(X)
 
 ALL(LAYER_MAKER)

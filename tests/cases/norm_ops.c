@@ -162,9 +162,52 @@
       (POSITIVE("w", 2, 2, 1, 2), POSITIVE_CONSTANT("u", 2), POSITIVE_CONSTANT("v", 4)),           \
       ng_spectral_norm(tape, in[0], in[1], in[2]))
 
+/* Sizes around vectors and blocks (large_case), and of gradients that are recorded. */
+#define ROWS(n, f) ANY("x", n, f), ANY("gamma", f), ANY("beta", f)
+#define CHANNELS(c, ...) ANY("x", __VA_ARGS__), ANY("gamma", c), ANY("beta", c)
+#define LAYER(...) ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-5, __VA_ARGS__)
+#define BATCH ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .training = true)
+#define GROUP(n) ng_group_norm(tape, in[0], in[1], in[2], .groups = n)
+#define SLOPE(y) ng_gradient(tape, y, in[0], .cotangent = in[3], .record = true)
+
+#define LARGE(X)                                                                                   \
+    X(layer_norm_of_7, (ROWS(3, 7)), LAYER(.rms = false))                                          \
+    X(layer_norm_of_17, (ROWS(3, 17)), LAYER(.unbiased = true))                                    \
+    X(layer_norm_of_33, (ROWS(700, 33)), LAYER(.rms = false))                                      \
+    X(layer_norm_of_65, (ROWS(21, 65)), LAYER(.rms = false))                                       \
+    X(layer_norm_of_1023, (ROWS(3, 1023)), LAYER(.rms = false))                                    \
+    X(layer_norm_of_4097, (ROWS(3, 4097)), LAYER(.unbiased = true))                                \
+    X(rms_norm_of_31, (ROWS(3, 31)), LAYER(.rms = true))                                           \
+    X(rms_norm_of_63, (ROWS(21, 63)), LAYER(.rms = true))                                          \
+    X(rms_norm_of_1037, (ROWS(70, 1037)), LAYER(.rms = true))                                      \
+    X(rms_norm_of_3585, (ROWS(3, 3585)), LAYER(.rms = true))                                       \
+    X(slope_of_layer_norm_of_17, (ROWS(3, 17), ANY("dy", 3, 17)), SLOPE(LAYER(.rms = false)))      \
+    X(slope_of_layer_norm_of_1000, (ROWS(3, 1000), ANY("dy", 3, 1000)),                            \
+      SLOPE(LAYER(.unbiased = true)))                                                              \
+    X(slope_of_rms_norm_of_65, (ROWS(3, 65), ANY("dy", 3, 65)), SLOPE(LAYER(.rms = true)))         \
+    X(batch_norm_of_7, (CHANNELS(7, 7, 7)), BATCH)                                                 \
+    X(batch_norm_of_33, (CHANNELS(33, 7, 33)), BATCH)                                              \
+    X(batch_norm_of_long_columns, (CHANNELS(37, 773, 37)), BATCH)                                  \
+    X(batch_norm_of_few_columns, (CHANNELS(3, 1023, 3)), BATCH)                                    \
+    X(batch_norm_of_images, (CHANNELS(5, 3, 5, 65)), BATCH)                                        \
+    X(batch_norm_of_many_images, (CHANNELS(3, 40, 3, 33)), BATCH)                                  \
+    X(slope_of_batch_norm_of_65, (CHANNELS(65, 7, 65), ANY("dy", 7, 65)), SLOPE(BATCH))            \
+    X(slope_of_batch_norm_of_images, (CHANNELS(3, 2, 3, 63), ANY("dy", 2, 3, 63)), SLOPE(BATCH))   \
+    X(group_norm_of_33, (CHANNELS(6, 3, 6, 33)), GROUP(2))                                         \
+    X(group_norm_of_features, (CHANNELS(24, 40, 24)), GROUP(3))                                    \
+    X(group_norm_of_one_group, (CHANNELS(65, 5, 65)), GROUP(1))                                    \
+    X(group_norm_of_many_images, (CHANNELS(12, 20, 12, 17)), GROUP(3))                             \
+    X(channel_norm_of_33, (CHANNELS(5, 3, 5, 33)),                                                 \
+      ng_channel_norm(tape, in[0], in[1], in[2], .eps = 1e-5))
+LARGE(OP_CALL)
+static const gradient_case large[] = {LARGE(OP_ROW)};
+const case_list large_norm_cases = LIST(large);
+
+/* clang-format off */
 #define ALL(X)                                                                                     \
-    ROW_NORM(X)                                                                                    \
-    BATCH_NORM(X) SUB_BATCH(X) GROUP_NORM(X) CHANNEL_NORM(X) SIMPLE_NORMS(X) WEIGHT_NORM(X)
+    ROW_NORM(X) BATCH_NORM(X) SUB_BATCH(X) GROUP_NORM(X) CHANNEL_NORM(X) SIMPLE_NORMS(X)           \
+    WEIGHT_NORM(X)
+/* clang-format on */
 
 ALL(OP_CALL)
 

@@ -193,14 +193,14 @@ static ng_module *spectral_norm_made(void)
     X(SpectralNorm_Conv2d, (ANY("x", 2, 2, 3, 3)), ng_spectral_norm_new(ng_conv2d_new(2, 3, 2)))
 #define SPECTRAL_NORM_EVALUATED(X) X(SpectralNorm_eval, (ANY("x", 3, 4)), spectral_norm_made())
 
+/* clang-format off */
 #define ALL(X)                                                                                     \
-    LAYER_NORM(X)                                                                                  \
-    RMS_NORM(X)                                                                                    \
-    GATED_RMS_NORM(X)                                                                              \
-    ADAPTIVE_LAYER_NORM(X) BATCH_NORM(X) BATCH_RENORM(X) GROUP_NORM(X) INSTANCE_NORM(X)            \
-        FILTER_RESPONSE_NORM(X) GLOBAL_RESPONSE_NORM(X) EVO_NORM(X) SCALE_NORM(X) L2_NORM(X)       \
-            DETACH_NORM(X) DYNAMIC_TANH(X) DERF(X) LOCAL_RESPONSE_NORM(X) FILM(X) WEIGHT_NORM(X)   \
-                WEIGHT_STANDARDIZATION(X) SPECTRAL_NORM(X)
+    LAYER_NORM(X) RMS_NORM(X) GATED_RMS_NORM(X) ADAPTIVE_LAYER_NORM(X) BATCH_NORM(X)               \
+    BATCH_RENORM(X) GROUP_NORM(X) INSTANCE_NORM(X) FILTER_RESPONSE_NORM(X)                         \
+    GLOBAL_RESPONSE_NORM(X) EVO_NORM(X) SCALE_NORM(X) L2_NORM(X) DETACH_NORM(X) DYNAMIC_TANH(X)    \
+    DERF(X) LOCAL_RESPONSE_NORM(X) FILM(X) WEIGHT_NORM(X) WEIGHT_STANDARDIZATION(X)                \
+    SPECTRAL_NORM(X)
+/* clang-format on */
 #define ALL_EVALUATED(X)                                                                           \
     BATCH_NORM_EVALUATED(X)                                                                        \
     BATCH_RENORM_EVALUATED(X)                                                                      \

@@ -243,10 +243,11 @@ static ng_tensor *hvp_result(ng_tape *tape, ng_tensor *const *in)
     X(jvp, (ANY("x", 3, 2), ANY("w", 2, 2), ANY("vx", 3, 2), ANY("vw", 2, 2)),                     \
       ng_jvp(tape, curved(tape, in), in, 2, in + 2, .record = true))
 
+/* clang-format off */
 #define ALL(X)                                                                                     \
-    ELEMENTWISE(X)                                                                                 \
-    ARITHMETIC(X)                                                                                  \
-    COMBINE(X) REDUCE(X) LAYOUT(X) PARTS(X) SELECT(X) ORDER(X) PRODUCTS(X) MATMUL(X) DERIVATIVES(X)
+    ELEMENTWISE(X) ARITHMETIC(X) COMBINE(X) REDUCE(X) LAYOUT(X) PARTS(X) SELECT(X) ORDER(X)        \
+    PRODUCTS(X) MATMUL(X) DERIVATIVES(X)
+/* clang-format on */
 #define ALL_BROADCASTING(X) ARITHMETIC_BROADCASTING(X)
 
 ALL(OP_CALL)

@@ -16,7 +16,8 @@ typedef struct {
     const gradient_case *cases;
     int count;
 } case_list;
-extern const case_list op_cases, norm_op_cases, fused_cases, nn_cases, norm_cases;
+extern const case_list op_cases, norm_op_cases, fused_cases, large_norm_cases, large_cases,
+    nn_cases, norm_cases;
 #define LIST(cases)                                                                                \
     {                                                                                              \
         cases, (int)(sizeof(cases) / sizeof((cases)[0]))                                           \
@@ -53,9 +54,9 @@ extern const case_list op_cases, norm_op_cases, fused_cases, nn_cases, norm_case
         .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .dim = { __VA_ARGS__ }  \
     }
 
-/* Inputs by name and shape: normal values, the same for a case of a whole
- * batch, or away from 0, values in [0.5, 2) or between two
- * numbers, indices from 0 to below a number; and constants, normal ones or in [0.5, 2). */
+/* Inputs by name and shape: normal values, the same for a case of a whole batch, or away from 0,
+ * values in [0.5, 2) or between two numbers, indices from 0 to below a number; and constants,
+ * normal ones or in [0.5, 2). */
 #define ANY(label, ...)                                                                            \
     {                                                                                              \
         .name = label, .shape = SHAPE(__VA_ARGS__)                                                 \

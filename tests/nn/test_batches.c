@@ -1,5 +1,5 @@
 /* A row has the same bits in any batch: output and gradient to x of every layer that does not mix
- * samples, in evaluation; and of every op along rows and every norm, for rows of many lengths. */
+ * samples, in evaluation. */
 #include "support/fixture.h"
 #include "support/support.h"
 #include <string.h>
@@ -147,121 +147,10 @@ START_TEST(a_row_has_the_same_bits_in_any_batch)
     tape = kept;
 }
 
-/* ---- Ops along rows, and norms --------------------------------------------------------------- */
-
-#define LAST .axes = NG_AXES(-1)
-#define AS(...) ng_reshape(tape, x, NG_SHAPE(__VA_ARGS__))
-#define LAYER(made) ng_forward(layer_as(x, made), tape, AS(rows, 1, n, 1))
-
-/* X(name, y): of x (rows, n), y having the row for its first dimension. */
-#define OPS(X)                                                                                     \
-    X("sum", ng_sum(tape, x, LAST))                                                                \
-    X("mean", ng_mean(tape, x, LAST))                                                              \
-    X("sum over two axes", ng_sum(tape, AS(rows, 1, n, 1), .axes = NG_AXES(1, 2)))                 \
-    X("sum_squares", ng_sum_squares(tape, x, LAST))                                                \
-    X("variance", ng_variance(tape, x, LAST, .keepdim = true))                                     \
-    X("norm", ng_norm(tape, x, LAST))                                                              \
-    X("norm of order 3", ng_norm(tape, x, LAST, .order = 3))                                       \
-    X("max", ng_max(tape, x, LAST))                                                                \
-    X("logsumexp", ng_logsumexp(tape, x, LAST))                                                    \
-    X("softmax", ng_softmax(tape, x, LAST))                                                        \
-    X("log_softmax", ng_log_softmax(tape, x, LAST))                                                \
-    X("cumsum", ng_cumsum(tape, x, LAST))                                                          \
-    X("cosine_similarity", ng_cosine_similarity(tape, x, ng_square(tape, x)))                      \
-    X("product with a matrix",                                                                     \
-      ng_matmul(tape, x, ng_full(tape, ng_dtype_of(x), NG_SHAPE(n, 2), 3)))                        \
-    X("layer_norm", ng_layer_norm(tape, x, NG_NONE, NG_NONE))                                      \
-    X("rms_norm", ng_rms_norm(tape, x, NG_NONE))                                                   \
-    X("group_norm", ng_group_norm(tape, AS(rows, 1, n), NG_NONE, NG_NONE, .groups = 1))            \
-    X("group_norm of channels of one element",                                                     \
-      ng_group_norm(tape, x, NG_NONE, NG_NONE, .groups = 1))                                       \
-    X("channel_norm", ng_channel_norm(tape, x, NG_NONE, NG_NONE))                                  \
-    X("scale_norm", ng_scale_norm(tape, x, ng_full(tape, ng_dtype_of(x), NG_SHAPE(1), 1)))         \
-    X("detach_norm", ng_detach_norm(tape, x))                                                      \
-    X("weight_norm", ng_weight_norm(tape, x, ng_full(tape, ng_dtype_of(x), NG_SHAPE(rows), 1)))    \
-    X("L2Norm", ng_forward(layer_as(x, ng_l2_norm_new(n)), tape, x))                               \
-    X("InstanceNorm", n == 1 ? x : LAYER(ng_instance_norm_new(1, .no_affine = true)))              \
-    X("FilterResponseNorm", LAYER(ng_filter_response_norm_new(1)))                                 \
-    X("EvoNorm", LAYER(ng_evo_norm_new(1, .groups = 1)))                                           \
-    X("GlobalResponseNorm", LAYER(ng_global_response_norm_new(1)))                                 \
-    X("GlobalAvgPool", LAYER(ng_global_avg_pool_new()))                                            \
-    X("cross_entropy", ng_cross_entropy(tape, x, labels_of(rows), .reduction = NG_EACH))
-
-/* The module in x's dtype. */
-static ng_module *layer_as(const ng_tensor *x, ng_module *made)
-{
-    assert_ok(ng_module_to(made, ng_dtype_of(x)));
-    return own(made);
-}
-
-static ng_tensor *labels_of(int64_t rows) { return own(ng_zeros_new(NG_I64, NG_SHAPE(rows))); }
-
-static const char *const op_names[] = {
-#define X(name, ...) name,
-    OPS(X)
-#undef X
-};
-
-static ng_tensor *op_of(int i, ng_tensor *x)
-{
-    const int64_t rows = ng_shape_of(x).dim[0], n = ng_shape_of(x).dim[1];
-    int k = 0;
-#define X(name, ...)                                                                               \
-    if (k++ == i) return __VA_ARGS__;
-    OPS(X)
-#undef X
-    return NULL;
-}
-
-static passes run_op(int i, ng_tensor *x, ng_tensor **dy)
-{
-    ng_tensor *y = op_of(i, ng_require_grad(x));
-    if (y && !*dy) *dy = like(y, 4);
-    const passes done = {y, ng_gradient(tape, y, x, .cotangent = *dy)};
-    assert_ok(done.dx);
-    return done;
-}
-
-enum { BATCH = 3, OPS_COUNT = sizeof op_names / sizeof *op_names };
-
-/* Each row alone, and two that two threads share. */
-START_TEST(a_row_of_an_op_has_the_same_bits_alone_and_among_others)
-{
-    static const int64_t lengths[] = {1,   2,   3,    5,    8,    9,    16,   17,    31,
-                                      100, 256, 1000, 4096, 4097, 5003, 8192, 16385, 100000};
-    static const struct {
-        int64_t first, count;
-    } parts[] = {{0, 1}, {1, 1}, {2, 1}, {1, 2}};
-    static const int64_t order[] = {0, 1, 2};
-    const int op = _i / 2;
-    ng_tape *const kept = tape;
-    tape = ng_tape_new();
-    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
-        ng_rng rng = ng_rng_seeded(l + 1);
-        const ng_shape shape = NG_SHAPE(BATCH, lengths[l]);
-        ng_tensor *x = ng_normal_new(_i % 2 ? NG_F32 : NG_F64, shape, 0.3, 2, &rng), *dy = NULL;
-        const passes all = run_op(op, x, &dy);
-        for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
-            const int64_t *rows = order + parts[p].first, count = parts[p].count;
-            ng_set_threads((int)count);
-            ng_tensor *some = rows_of(x, rows, count), *part = rows_of(dy, rows, count);
-            const passes of_some = run_op(op, some, &part);
-            assert_same_rows(op_names[op], "y", all.y, of_some.y, rows, count);
-            assert_same_rows(op_names[op], "dx", all.dx, of_some.dx, rows, count);
-            ng_tensor_free(some), ng_tensor_free(part);
-        }
-        ng_tape_reset(tape);
-        ng_tensor_free(x);
-    }
-    ng_tape_free(tape);
-    tape = kept;
-}
-
 Suite *batches_suite(void)
 {
     Suite *suite = suite_create("batches");
     TCase *tests = add_case(suite, set_up, tear_down);
     add_loops(tests, sizeof names / sizeof *names, a_row_has_the_same_bits_in_any_batch);
-    add_loops(tests, 2 * OPS_COUNT, a_row_of_an_op_has_the_same_bits_alone_and_among_others);
     return suite;
 }

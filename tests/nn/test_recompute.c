@@ -157,23 +157,6 @@ START_TEST(without_memory_nothing_is_lost)
 
 /* ---- The checker ----------------------------------------------------------------------------- */
 
-static ng_tensor *two_layers(ng_tape *on, ng_tensor *const *in, void *net)
-{
-    ng_tensor *x = ng_forward(ng_module_child(net, 0), on, in[0]);
-    return ng_recompute(ng_module_child(net, 1), on, x);
-}
-
-/* The second layer runs again with its own detached values, not with those of the first. */
-START_TEST(the_checker_passes_detached_values_before_a_recomputation)
-{
-    ng_module *net = own(ng_sequential_new(ng_spectral_norm_new(ng_linear_new(DIM, DIM)),
-                                           ng_spectral_norm_new(ng_linear_new(DIM, DIM))));
-    assert_ok(ng_module_to(net, NG_F64));
-    ng_tensor *x = normal(NG_F64, NG_SHAPE(5, DIM), 1);
-    const ng_check_report report = ng_check_function(two_layers, &x, 1, .context = net);
-    ck_assert_msg(report.passed, "%s", report.message);
-}
-
 /* ---- Depth ----------------------------------------------------------------------------------- */
 
 START_TEST(sixty_calls_may_be_nested_and_seventy_are_an_error)
@@ -222,8 +205,7 @@ Suite *recompute_suite(void)
     TCase *tests = add_case(suite, set_up, tear_down);
     add_tests(tests, other_tensors_may_replace_the_parameters,
               it_is_ng_forward_where_nothing_is_recorded, a_failure_in_either_run_is_an_error,
-              without_memory_nothing_is_lost,
-              the_checker_passes_detached_values_before_a_recomputation,
-              sixty_calls_may_be_nested_and_seventy_are_an_error, memory_is_given_back);
+              without_memory_nothing_is_lost, sixty_calls_may_be_nested_and_seventy_are_an_error,
+              memory_is_given_back);
     return suite;
 }

@@ -56,23 +56,6 @@ START_TEST(rows_of_double_keep_the_digits_that_their_elements_have)
         apply(LAYER, DOUBLES(NG_SHAPE(3), 0, 1, 3), NG_NONE, NG_NONE), 1e-14);
 }
 
-/* gamma of 0, and at the ends of the range in which rstd gamma is a float. */
-START_TEST(long_columns_of_unusual_scales)
-{
-    static const double scales[] = {0, -1, 1e-36, 1e30};
-    for (int extreme = 0; extreme < 2; extreme++) {
-        ng_tensor *x = normal_with(NG_F32, NG_SHAPE(260, 19), 3, 2, 7);
-        ng_tensor *gamma = own(ng_ones_new(NG_F32, NG_SHAPE(19)));
-        for (int64_t c = 0; c < 19; c++) ng_set(gamma, c, scales[c % (extreme ? 4 : 2)]);
-        ng_tensor *scaled = apply(BATCH, x, gamma, own(ng_zeros_new(NG_F32, NG_SHAPE(19))));
-        ng_tensor *plain = apply(BATCH, x, NG_NONE, NG_NONE);
-        for (int64_t i = 0; i < ng_size(x); i++) {
-            const double expected = ng_get(plain, i) * ng_get(gamma, i % 19);
-            assert_near(ng_get(scaled, i), expected, 1e-6 * fabs(expected) + 1e-44);
-        }
-    }
-}
-
 START_TEST(nan_stays_in_its_channel)
 {
     const int64_t rows = _i ? 300 : 8, channels = 21; /* long columns, and short ones */
@@ -101,20 +84,6 @@ START_TEST(one_feature_gives_beta_and_no_gradient)
 }
 
 /* ---- Gradients that overflow on the way ------------------------------------------------------ */
-
-/* Elements beyond the share have no part in the statistics: their xhat may be Inf; dx is rstd. */
-START_TEST(gradients_beyond_the_share_are_finite)
-{
-    const int64_t n = 1024;
-    ng_tensor *x = normal_with(NG_F32, NG_SHAPE(n), 0, 1e-3, 1);
-    double square = 0;
-    for (int64_t i = 0; i < n / 2; i++) square += pow(ng_get(x, i), 2);
-    for (int64_t i = n / 2; i < n; i++) ng_set(x, i, 1e37);
-    backward(ng_row_norm(tape, x, NG_NONE, NG_NONE, .eps = 1e-5, .rms = true, .partial = 0.5),
-             own(ng_ones_new(NG_F32, NG_SHAPE(n))));
-    for (int64_t i = n / 2; i < n; i++)
-        assert_close(ng_get(ng_grad(x), i), 1 / sqrt(square / (double)(n / 2) + 1e-5), 1e-6);
-}
 
 START_TEST(gradients_of_fixed_statistics_are_finite)
 {
@@ -226,32 +195,6 @@ START_TEST(an_empty_batch_gives_gradients_of_zero)
     }
 }
 
-/* z and norm(z) have cotangents of their own: the gradient is the sum of that of the norm alone and
- * dz, which does not change. */
-static void check_residual(int kind, ng_dtype dtype, ng_shape shape, double scale)
-{
-    ng_tensor *x = normal_with(dtype, shape, 0, scale, 1), *dy = normal(dtype, shape, 2);
-    ng_tensor *dz = normal_with(dtype, shape, 0, 1 / scale, 3),
-              *before = own(ng_copy_new(dz, dtype));
-    ng_tensor *z = ng_mul_scalar(tape, x, 2), *y = apply(kind, z, NG_NONE, NG_NONE);
-    ng_tensor *outputs[] = {y, z}, *cotangents[] = {dy, dz}, *both, *alone;
-    assert_ok(ng_gradients(tape, outputs, 2, &z, 1, &both, .cotangents = cotangents));
-    assert_ok(ng_gradients(tape, &y, 1, &z, 1, &alone, .cotangents = &dy));
-    assert_tensors_close(both, ng_add(tape, alone, dz), dtype == NG_F64 ? 1e-12 : 2e-5);
-    assert_same_bits(dz, before);
-    ng_tape_reset(tape);
-}
-
-START_TEST(gradient_of_a_norm_is_added_to_that_of_its_residual)
-{
-    for (int i = 0; i < 4; i++) {
-        const ng_dtype dtype = i % 2 ? NG_F64 : NG_F32;
-        check_residual(_i, dtype, NG_SHAPE(3, 5), i / 2 ? 1e30 : 1);
-        check_residual(_i, dtype, NG_SHAPE(70, 48), i / 2 ? 1e30 : 1);
-        if (_i > RMS) check_residual(_i, dtype, NG_SHAPE(3, 8, 37), i / 2 ? 1e30 : 1);
-    }
-}
-
 /* ---- Running statistics ---------------------------------------------------------------------- */
 
 static ng_tensor *train_on(ng_tensor *x, ng_tensor *mean, ng_tensor *var, double momentum)
@@ -312,8 +255,7 @@ Suite *norm_ops_suite(void)
     TCase *tests = add_case(suite, set_up, tear_down);
     add_tests(tests, rows_span_the_dimensions_of_gamma,
               rows_of_double_keep_the_digits_that_their_elements_have,
-              one_feature_gives_beta_and_no_gradient, long_columns_of_unusual_scales,
-              gradients_beyond_the_share_are_finite, large_gradients_of_rms_norm_are_finite,
+              one_feature_gives_beta_and_no_gradient, large_gradients_of_rms_norm_are_finite,
               a_column_has_the_same_bits_wherever_it_stands, an_empty_batch_gives_gradients_of_zero,
               running_statistics_are_optional_and_stay_while_the_checker_moves_inputs,
               statistics_changed_before_backward_are_noticed, running_statistics_are_pytorchs);
@@ -321,6 +263,5 @@ Suite *norm_ops_suite(void)
               gradients_of_fixed_statistics_are_finite);
     add_loops(tests, KINDS * SHARED, any_number_of_threads_gives_the_same_bits);
     add_loops(tests, GROUP, gradients_reach_only_what_requires_them);
-    add_loops(tests, KINDS, gradient_of_a_norm_is_added_to_that_of_its_residual);
     return suite;
 }

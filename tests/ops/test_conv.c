@@ -160,35 +160,6 @@ START_TEST(flatten_keeps_the_samples_apart)
 
 /* ---- Large images, many images --------------------------------------------------------------- */
 
-/* Shapes of which images, or blocks of the matrix product, are shared by threads, and 1 x 1
- * kernels: each against its definition. */
-static const struct {
-    ng_shape x, weight;
-    int64_t stride, padding;
-} sizes[] = {
-    {{4, {37, 3, 9, 11}}, {4, {5, 3, 3, 3}}, 1, 1},
-    {{4, {3, 16, 33, 35}}, {4, {48, 16, 3, 3}}, 1, 1},
-    {{4, {20, 24, 6, 6}}, {4, {32, 24, 1, 1}}, 1, 0},
-    {{4, {5, 2, 31, 30}}, {4, {3, 2, 5, 4}}, 3, 2},
-    {{4, {75, 3, 4, 5}}, {4, {7, 3, 3, 3}}, 1, 1},
-    {{4, {64, 5, 3, 3}}, {4, {4, 5, 1, 1}}, 1, 0},
-};
-#define N_SIZES ((int)(sizeof sizes / sizeof sizes[0]))
-
-START_TEST(fused_convolution_is_its_definition)
-{
-    ng_tensor *in[] = {normal(NG_F64, sizes[_i].x, 1), normal(NG_F64, sizes[_i].weight, 2),
-                       normal(NG_F64, NG_SHAPE(sizes[_i].weight.dim[0]), 3)};
-    ng_tensor *y = ng_conv2d(tape, in[0], in[1], in[2], .stride = sizes[_i].stride,
-                             .padding = sizes[_i].padding);
-    ng_tensor *composed = ng_node_of(y)->op->definition(tape, ng_node_of(y));
-    assert_tensors_close(y, composed, 1e-12);
-    ng_tensor *dy = normal(NG_F64, ng_shape_of(y), 4), *fused[3], *expected[3];
-    assert_ok(ng_gradients(tape, &y, 1, in, 3, fused, .cotangents = &dy));
-    assert_ok(ng_gradients(tape, &composed, 1, in, 3, expected, .cotangents = &dy));
-    for (int i = 0; i < 3; i++) assert_tensors_close(fused[i], expected[i], 1e-11);
-}
-
 /* Convolution, pooling, unfold and fold, forward and backward, with this many threads and
  * groups. */
 static void run_network(ng_dtype dtype, int64_t groups, int threads, ng_tensor **kept)
@@ -409,7 +380,6 @@ Suite *conv_suite(void)
               pooling_and_folding_say_what_is_wrong, a_layer_describes_its_window,
               weights_are_drawn_within_their_bound, a_layer_is_its_op,
               layers_refuse_options_without_sense);
-    add_loops(tests, N_SIZES, fused_convolution_is_its_definition);
     add_loops(tests, 4, same_bits_for_any_number_of_threads);
     return suite;
 }

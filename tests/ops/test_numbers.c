@@ -68,7 +68,8 @@ enum { N_NORMS = sizeof norms / sizeof *norms, NOT_DETACHED = N_NORMS - 3 };
 typedef struct {
     int64_t n, c, l;
 } place;
-static const place sizes[] = {{4, 6, 5}, {2, 4, 300}, {300, 20, 8}, {3, 300, 8}, {1, 6, 768}};
+static const place sizes[] = {{4, 6, 5},   {2, 4, 300},  {300, 20, 8}, {3, 300, 8},
+                              {1, 6, 768}, {2, 4, 2049}, {7, 4, 65},   {2, 4, 1037}};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static ng_tensor *affine_of(int norm, place size, double mean, uint64_t seed)
