@@ -354,6 +354,8 @@ static ng_tensor *lstm_all_result(ng_tape *tape, ng_tensor *const *in)
     ANY("x", n, c, h, w), WEIGHT(out, each, kh, kw), ANY("bias", out)
 #define CONVOLVED(...) ng_conv2d(tape, in[0], in[1], in[2], __VA_ARGS__)
 
+#define ANY_LOGITS(...) BETWEEN("logits", -9, 9, __VA_ARGS__)
+
 #define LARGE(X)                                                                                   \
     X(attention_of_one, (HEADS(2, 2, 1, 1, 1)), ATTENDED(NG_NONE, .scale = 2))                     \
     X(attention_few_queries, (HEADS(2, 2, 3, 5, 67), MASK(2, 5)),                                  \
@@ -364,6 +366,21 @@ static ng_tensor *lstm_all_result(ng_tape *tape, ng_tensor *const *in)
     X(attention_more_queries, (HEADS(2, 2, 130, 65, 16), MASK(2, 65)),                             \
       ATTENDED(mask_of(tape, in[3]), .scale = 0.5))                                                \
     X(attention_deep_heads, (HEADS(2, 1, 67, 66, 131)), ATTENDED(NG_NONE, .dropout = 0.25))        \
+    X(softmax_of_1, (ANY_LOGITS(3, 1)), ng_softmax(tape, in[0]))                                   \
+    X(softmax_of_65, (ANY_LOGITS(3, 65)), ng_softmax(tape, in[0]))                                 \
+    X(softmax_of_1000, (ANY_LOGITS(3, 1000)), ng_softmax(tape, in[0]))                             \
+    X(softmax_of_columns, (ANY_LOGITS(2, 5, 33)), ng_softmax(tape, in[0], .axes = NG_AXES(1)))     \
+    X(softmax_of_many_columns, (ANY_LOGITS(2, 99, 70)),                                            \
+      ng_softmax(tape, in[0], .axes = NG_AXES(1)))                                                 \
+    X(cross_entropy_of_7, (ANY_LOGITS(4, 7), INDEX("labels", 7, 4)),                               \
+      ng_cross_entropy(tape, in[0], in[1], .smoothing = 0.1))                                      \
+    X(cross_entropy_of_65, (ANY_LOGITS(4, 65), INDEX("labels", 65, 4)),                            \
+      ng_cross_entropy(tape, in[0], in[1], .reduction = NG_SUM))                                   \
+    X(cross_entropy_of_1023, (ANY_LOGITS(9, 1023), INDEX("labels", 3, 9)),                         \
+      ng_cross_entropy(tape, in[0], in[1], .reduction = NG_EACH, .smoothing = 0.1, .ignore = true, \
+                       .ignored = 2))                                                              \
+    X(swiglu_of_17, (BETWEEN("x", -6, 6, 3, 34)), ng_swiglu(tape, in[0]))                          \
+    X(swiglu_of_1023, (BETWEEN("x", -6, 6, 3, 2046)), ng_swiglu(tape, in[0]))                      \
     X(gru_of_7, (CELL_INPUTS(3, 7), STATES(7)), gru_all_result(tape, in))                          \
     X(gru_of_33, (CELL_INPUTS(3, 33), STATES(33)), gru_all_result(tape, in))                       \
     X(lstm_of_17, (CELL_INPUTS(4, 17), LSTM_STATES(17)), lstm_all_result(tape, in))                \

@@ -166,7 +166,7 @@
 #define ROWS(n, f) ANY("x", n, f), ANY("gamma", f), ANY("beta", f)
 #define CHANNELS(c, ...) ANY("x", __VA_ARGS__), ANY("gamma", c), ANY("beta", c)
 #define LAYER(...) ng_row_norm(tape, in[0], in[1], in[2], .eps = 1e-5, __VA_ARGS__)
-#define BATCH ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .training = true)
+#define BATCH_NORMED ng_batch_norm(tape, in[0], in[1], in[2], NG_NONE, NG_NONE, .training = true)
 #define GROUP(n) ng_group_norm(tape, in[0], in[1], in[2], .groups = n)
 #define SLOPE(y) ng_gradient(tape, y, in[0], .cotangent = in[3], .record = true)
 
@@ -185,14 +185,15 @@
     X(slope_of_layer_norm_of_1000, (ROWS(3, 1000), ANY("dy", 3, 1000)),                            \
       SLOPE(LAYER(.unbiased = true)))                                                              \
     X(slope_of_rms_norm_of_65, (ROWS(3, 65), ANY("dy", 3, 65)), SLOPE(LAYER(.rms = true)))         \
-    X(batch_norm_of_7, (CHANNELS(7, 7, 7)), BATCH)                                                 \
-    X(batch_norm_of_33, (CHANNELS(33, 7, 33)), BATCH)                                              \
-    X(batch_norm_of_long_columns, (CHANNELS(37, 773, 37)), BATCH)                                  \
-    X(batch_norm_of_few_columns, (CHANNELS(3, 1023, 3)), BATCH)                                    \
-    X(batch_norm_of_images, (CHANNELS(5, 3, 5, 65)), BATCH)                                        \
-    X(batch_norm_of_many_images, (CHANNELS(3, 40, 3, 33)), BATCH)                                  \
-    X(slope_of_batch_norm_of_65, (CHANNELS(65, 7, 65), ANY("dy", 7, 65)), SLOPE(BATCH))            \
-    X(slope_of_batch_norm_of_images, (CHANNELS(3, 2, 3, 63), ANY("dy", 2, 3, 63)), SLOPE(BATCH))   \
+    X(batch_norm_of_7, (CHANNELS(7, 7, 7)), BATCH_NORMED)                                          \
+    X(batch_norm_of_33, (CHANNELS(33, 7, 33)), BATCH_NORMED)                                       \
+    X(batch_norm_of_long_columns, (CHANNELS(37, 773, 37)), BATCH_NORMED)                           \
+    X(batch_norm_of_few_columns, (CHANNELS(3, 1023, 3)), BATCH_NORMED)                             \
+    X(batch_norm_of_images, (CHANNELS(5, 3, 5, 65)), BATCH_NORMED)                                 \
+    X(batch_norm_of_many_images, (CHANNELS(3, 40, 3, 33)), BATCH_NORMED)                           \
+    X(slope_of_batch_norm_of_65, (CHANNELS(65, 7, 65), ANY("dy", 7, 65)), SLOPE(BATCH_NORMED))     \
+    X(slope_of_batch_norm_of_images, (CHANNELS(3, 2, 3, 63), ANY("dy", 2, 3, 63)),                 \
+      SLOPE(BATCH_NORMED))                                                                         \
     X(group_norm_of_33, (CHANNELS(6, 3, 6, 33)), GROUP(2))                                         \
     X(group_norm_of_features, (CHANNELS(24, 40, 24)), GROUP(3))                                    \
     X(group_norm_of_one_group, (CHANNELS(65, 5, 65)), GROUP(1))                                    \

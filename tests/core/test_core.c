@@ -287,24 +287,6 @@ START_TEST(distributions_have_their_moments)
         assert_near((double)counts[i], (double)N / 7.0, 5 * sqrt((double)N * 6.0 / 49));
 }
 
-START_TEST(whole_numbers_of_a_wide_range_have_all_their_bits)
-{
-    ng_rng rng = ng_rng_seeded(5);
-    const double high[] = {0x1p60, 0x1p63}, low[] = {0, -0x1p63};
-    for (int k = 0; k < 2; k++) {
-        ng_tensor *x = own(ng_uniform_new(NG_I64, NG_SHAPE(1000), low[k], high[k], &rng));
-        int odd = 0, upper = 0;
-        for (int i = 0; i < 1000; i++) {
-            const int64_t drawn = ng_data_i64(x)[i];
-            ck_assert((double)drawn >= low[k] && (k == 1 || drawn < INT64_C(1) << 60));
-            odd += drawn & 1;
-            upper += k == 0 ? drawn >= INT64_C(1) << 59 : drawn >= 0;
-        }
-        ck_assert(odd > 420 && odd < 580);
-        ck_assert(upper > 420 && upper < 580);
-    }
-}
-
 START_TEST(an_array_is_read_by_its_type)
 {
     const double doubles[] = {1.5, -2, 3};
@@ -424,8 +406,7 @@ Suite *core_suite(void)
         broadcasting_follows_numpy, impossible_shapes_are_refused, tensors_hold_the_given_values,
         wrong_access_is_an_error, integers_are_rounded_and_saturate, data_is_aligned_to_cache_lines,
         tensors_print_readably, generator_is_xoshiro256plusplus_and_seeds_differ,
-        distributions_have_their_moments, whole_numbers_of_a_wide_range_have_all_their_bits,
-        an_array_is_read_by_its_type, an_array_may_hold_arrays,
+        distributions_have_their_moments, an_array_is_read_by_its_type, an_array_may_hold_arrays,
         the_length_of_an_array_is_that_of_the_shape, numbers_below_a_large_bound_are_fair,
         sizes_that_overflow_are_out_of_memory, a_tensor_without_memory_leaks_nothing);
 }

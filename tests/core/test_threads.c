@@ -487,37 +487,6 @@ START_TEST(a_child_of_a_busy_parent_trains)
     pthread_join(thread, NULL);
 }
 
-static void *set_threads_until(void *stop)
-{
-    while (!atomic_load((atomic_bool *)stop)) ng_set_threads(2);
-    return NULL;
-}
-
-/* The pool has no thread yet, and another thread may hold it at the fork. An alarm ends a child
- * that waits for it for ever. */
-START_TEST(a_child_has_a_free_pool_whatever_held_it_at_the_fork)
-{
-    atomic_bool stop = false;
-    pthread_t thread;
-    ck_assert_int_eq(pthread_create(&thread, NULL, set_threads_until, &stop), 0);
-    for (int i = 0; i < 300; i++) {
-        const pid_t child = fork();
-        ck_assert_int_ge(child, 0);
-        if (child == 0) {
-            signal(SIGALRM, SIG_DFL);
-            alarm(60);
-            ng_set_threads(2);
-            memset((void *)times, 0, sizeof times);
-            const shared_loop loop = {100, 1};
-            ng_share(count_units, &loop, 100, 1, INT64_MAX);
-            _exit(running() == 2 ? EXIT_SUCCESS : EXIT_FAILURE);
-        }
-        expect_success(child);
-    }
-    atomic_store(&stop, true);
-    pthread_join(thread, NULL);
-}
-
 Suite *threads_suite(void)
 {
     Suite *suite = suite_create("threads");
@@ -539,7 +508,6 @@ Suite *threads_suite(void)
     add_loops(tests, 8, a_product_without_memory_for_packing_has_the_same_bits);
     tests = add_case(suite, NULL, NULL);
     tcase_set_tags(tests, "fork");
-    add_tests(tests, a_child_of_a_busy_parent_trains,
-              a_child_has_a_free_pool_whatever_held_it_at_the_fork);
+    add_tests(tests, a_child_of_a_busy_parent_trains);
     return suite;
 }

@@ -451,20 +451,6 @@ START_TEST(a_damaged_network_is_refused_without_harm)
     read_damaged(in_folder("it.safetensors"), "damaged", 1, load_damaged);
 }
 
-START_TEST(memory_is_bounded_by_the_files_size)
-{
-    ng_module *net = own(keeper_new("x", NG_SHAPE(1)));
-    char bytes[64] = {0};
-    for (int i = 0; i < 8; i++) {
-        memset(bytes, 0, sizeof bytes);
-        bytes[i] = 0x7f;
-        const int64_t made = allocations_made();
-        ck_assert_int_eq(ng_module_load(net, put_file("big", bytes, sizeof bytes)), NG_EPARSE);
-        ck_assert_int_le(allocations_made() - made, 2);
-        ng_clear_error();
-    }
-}
-
 START_TEST(a_digest_is_wanted_where_it_is_asked_for)
 {
     ng_module *net = own(in_double(keeper_new("f16", NG_SHAPE(12))));
@@ -501,7 +487,7 @@ Suite *files_suite(void)
     add_loops(tests, sizeof kind_names / sizeof kind_names[0],
               every_dtype_is_read_as_what_pytorch_reads);
     tests = add_case(suite, make_test_folder, remove_test_folder);
-    add_tests(tests, a_damaged_network_is_refused_without_harm, memory_is_bounded_by_the_files_size,
+    add_tests(tests, a_damaged_network_is_refused_without_harm,
               a_digest_is_wanted_where_it_is_asked_for);
     add_loops(tests, HEADERS, a_header_is_read_strictly);
     return suite;

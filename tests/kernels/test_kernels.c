@@ -254,31 +254,6 @@ START_TEST(functions_in_double_have_the_edges_of_the_c_library)
     }
 }
 
-/* Of numbers of any size down to the smallest, and next to the zeros of sine and cosine. */
-START_TEST(functions_in_double_keep_the_digits_of_small_results)
-{
-    enum { N = 3000 };
-    if (!use_table(_i) || in_float || !reference_is_wider()) return;
-    double *small = doubles(N), *angle = doubles(N), *y = doubles(N);
-    for (int i = 0; i < N; i++) {
-        small[i] = ldexp(1 + ng_rng_uniform(&rng), -i / 3) * (i % 2 ? -1 : 1);
-        angle[i] = (double)(i * 201) * M_PI_2;
-    }
-    for (int f = 0; f < LIBRARY; f++) {
-        const int map = library_functions[f].map;
-        const bool sine = map == NG_MAP_SIN || map == NG_MAP_COS;
-        for (int of_angle = 0; of_angle <= sine; of_angle++) {
-            const double *x = of_angle ? angle : small;
-            k->map((ng_mapping){.kind = (ng_map)map}, x, y, N);
-            for (int i = 0; i < N; i++)
-                if (x[i] > 0 || !only_positive(map))
-                    expect("value", y, i, map_value(map, (long double)x[i], 0, 0),
-                           library_functions[f].units, 0x1p-1021);
-        }
-    }
-    release();
-}
-
 /* x^y in both dtypes, for all pairs of numbers at the edges of a rule or a range. */
 START_TEST(powers_have_the_edges_of_the_c_library)
 {
@@ -572,48 +547,6 @@ static void compare_gather_and_scatter(void)
     }
 }
 
-static long double log_sum_exp(const char *x, int64_t first, int64_t n)
-{
-    long double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += expl((long double)get(x, first + i));
-    return logl(sum);
-}
-
-/* Over the middle of x (outer, n, inner). */
-static void check_softmaxes(int64_t outer, int64_t n, int64_t inner)
-{
-    const int64_t size = outer * n * inner;
-    const char *x = uniform(size, -9, 9), *dy = uniform(size, -1, 1);
-    char *p = make(size), *dp = make(size), *dp_onto = constant(size, 1);
-    k->softmax(x, p, outer, n, inner);
-    k->softmax_backward(p, dy, dp, outer, n, inner, false);
-    k->softmax_backward(p, dy, dp_onto, outer, n, inner, true);
-    for (int64_t row = 0; row < outer * inner; row++) {
-        const int64_t first = row / inner * n * inner + row % inner, end = first + n * inner;
-        long double mean = 0, exps = 0;
-        for (int64_t i = first; i < end; i += inner) exps += expl((long double)get(x, i));
-        const long double lse = logl(exps);
-        for (int64_t i = first; i < end; i += inner) mean += expl(get(x, i) - lse) * get(dy, i);
-        for (int64_t i = first; i < end; i += inner) {
-            /* e^x has condition |x - max| <= 18 */
-            const long double e = expl(get(x, i) - lse);
-            expect("softmax", p, i, e, 40, 0);
-            expect("softmax gradient", dp, i, e * (get(dy, i) - mean), 60, (double)e);
-            expect("onto", dp_onto, i, 1 + e * (get(dy, i) - mean), 60, 1);
-        }
-    }
-    release();
-}
-
-static void compare_softmaxes(void)
-{
-    for (int s = 0; s < SIZES; s++) {
-        check_softmaxes(3, sizes[s], 1);
-        check_softmaxes(2, 5, sizes[s]);
-        if (sizes[s] < 100) check_softmaxes(2, 3 * sizes[s], 70);
-    }
-}
-
 START_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row)
 {
     if (!use_table(_i)) return;
@@ -633,40 +566,6 @@ START_TEST(softmax_takes_huge_logits_and_passes_nan_on_in_its_row)
         else
             expect("softmax", y, i, i % 19 ? 1 / 3.0L : i < 38 ? 1 / 2.0L : 0, 2, 0);
     release();
-}
-
-static void compare_cross_entropies(void)
-{
-    enum { ROWS = 4 };
-    for (int s = 0; s < SIZES; s++)
-        for (int mode = 0; mode < 8; mode++) {
-            const int64_t n = sizes[s], labels[ROWS] = {0, n - 1, -100, n / 2};
-            const double smoothing = mode & 1 ? 0.1 : 0;
-            const bool each = mode & 2, add = mode & 4;
-            const char *x = uniform(ROWS * n, -9, 9), *dloss = uniform(ROWS, 0.5, 1);
-            char *loss = make(ROWS), *dx = constant(ROWS * n, 1);
-            double kept[2 * ROWS];
-            const ng_cross_entropy_shape shape = {ROWS, n, smoothing, true, -100};
-            k->cross_entropy(&shape, x, labels, loss, kept);
-            k->cross_entropy_backward(&shape, x, labels, kept, (ng_loss_slopes){dloss, each, 0.5},
-                                      dx, add);
-            for (int64_t row = 0; row < ROWS; row++) {
-                const bool ignored = labels[row] == -100;
-                const long double sum = log_sum_exp(x, row * n, n),
-                                  g = 0.5L * get(dloss, each ? row : 0);
-                long double expected = 0;
-                for (int64_t i = 0; i < n; i++) {
-                    const long double v = get(x, row * n + i);
-                    const double hot = i == labels[row] ? 1 - smoothing : 0;
-                    const long double q = (long double)(hot + smoothing / (double)n);
-                    expected += q * (sum - v);
-                    const long double slope = ignored ? 0 : g * (expl(v - sum) - q);
-                    expect("gradient", dx, row * n + i, slope + add, 40, 1);
-                }
-                expect("loss", loss, row, ignored ? 0 : expected, 20, 1);
-            }
-            release();
-        }
 }
 
 /* ---- Optimizers --------------------------------------------------------------------------- */
@@ -861,7 +760,7 @@ START_TEST(matrix_products_pass_nan_on)
     }
 }
 
-/* ---- Scales and shifts, DynamicTanh, SwiGLU ------------------------------------------------- */
+/* ---- Scales and shifts, matrices turned ------------------------------------------------------ */
 
 static void compare_move_toward(void)
 {
@@ -899,30 +798,6 @@ static void compare_channel_affine(void)
             const long double g = gamma ? get(gamma, w) : 1, b = beta ? get(beta, w) : 0;
             expect("y", y, i, get(x, i) * g + b, 1, 3);
             expect("in place", in_place, i, get(x, i) * g + b, 1, 3);
-        }
-        release();
-    }
-}
-
-static void compare_swiglu(void)
-{
-    for (int s = 0; s < SIZES; s++) {
-        const int64_t n = sizes[s], rows = 3;
-        char *x = uniform(2 * rows * n, -6, 6), *dy = uniform(rows * n, -1, 1);
-        for (int64_t i = 0; i < n; i += 3) put(x, i, i % 2 ? 900 : -900); /* beyond e^-x */
-        char *y = make(rows * n), *dx = make(2 * rows * n), *onto = constant(2 * rows * n, 1);
-        k->swiglu(x, y, rows, n);
-        k->swiglu_backward(x, dy, dx, rows, n, false);
-        k->swiglu_backward(x, dy, onto, rows, n, true);
-        for (int64_t i = 0; i < rows * n; i++) {
-            const int64_t at = i / n * 2 * n + i % n;
-            const long double a = get(x, at), b = get(x, at + n), d = get(dy, i);
-            const long double half = 1 / (1 + expl(-a)), slope = half * (1 + a * (1 - half));
-            expect("y", y, i, a * half * b, 16, 1);
-            expect("da", dx, at, d * b * slope, 16, 6);
-            expect("db", dx, at + n, d * a * half, 16, 1);
-            expect("da onto", onto, at, 1 + d * b * slope, 16, 6);
-            expect("db onto", onto, at + n, 1 + d * a * half, 16, 1);
         }
         release();
     }
@@ -1172,13 +1047,10 @@ static const struct {
     {"where fill add_to axpy weighted_sum dot", compare_small_pointwise, false},
     {"sum sum_to_f64 max argmax cumsum first_outside", compare_reductions, false},
     {"gather_rows scatter_add_rows", compare_gather_and_scatter, false},
-    {"softmax softmax_backward", compare_softmaxes, false},
-    {"cross_entropy cross_entropy_backward", compare_cross_entropies, false},
     {"column_norm", compare_channel_affine, false},
     {"move_toward", compare_move_toward, false},
     {"sgd adam rmsprop lion", compare_optimizers, false},
     {"gemm", compare_products, false},
-    {"swiglu swiglu_backward", compare_swiglu, false},
     {"transpose", compare_transpose, false},
     {"unfold fold", compare_unfold, false},
     {"max_pool max_pool_backward", compare_max_pool, false},
@@ -1189,7 +1061,8 @@ static const struct {
 static const char by_definition[] =
     "attention attention_backward depthwise step_cell step_cell_backward row_norm "
     "row_norm_backward "
-    "row_norm_second column_statistics column_norm_backward column_norm_second group_norm_backward";
+    "row_norm_second column_statistics column_norm_backward column_norm_second group_norm_backward "
+    "softmax softmax_backward cross_entropy cross_entropy_backward swiglu swiglu_backward";
 enum { COMPARISONS = sizeof comparisons / sizeof *comparisons };
 
 /* Processors with fused multiply-add give the same bits. */
@@ -1313,80 +1186,6 @@ START_TEST(copies_follow_permuted_and_broadcast_strides)
 
 /* ---- Threads and tables ------------------------------------------------------------------- */
 
-enum { LARGE_ROWS = 517, LARGE = LARGE_ROWS * 301 };
-
-enum { OUTPUTS = 25 };
-
-/* Runs large work of every kind into y (OUTPUTS, LARGE). */
-static void run_all(const char *x, const char *z, const int64_t *labels, char *y)
-{
-    static double mean[LARGE_ROWS], rstd[LARGE_ROWS], kept[2 * LARGE_ROWS], columns[4 * 301];
-    static double scratch[2 * 301 * 64];
-    const size_t step = (size_t)LARGE * ng_dtype_bytes(dtype);
-    const int64_t rows = LARGE_ROWS, n = 301;
-    const ng_row_norm_shape row = {rows, n, 1e-5, true, false};
-    ck_assert_int_le(ng_row_norm_scratch(&row), 2 * 301 * 64);
-#define NEXT (y += step)
-    k->map((ng_mapping){.kind = NG_MAP_GELU}, x, y, LARGE - 5);
-    k->map_backward((ng_mapping){.kind = NG_MAP_GELU_TANH}, x, z, z, NEXT, LARGE - 5, false);
-    const ng_walk walk = ng_walk_broadcast(NG_SHAPE(rows, n), NG_SHAPE(rows, n), NG_SHAPE(n));
-    k->binary(NG_BINARY_POW, &walk, z, x, NEXT);
-    put(NEXT, 0, k->dot(x, z, LARGE));
-    k->sum(x, NEXT, 1, LARGE, 1, 1, false);
-    k->sum(x, NEXT, 1, rows, n, 1, false);
-    k->sum(x, NEXT, rows, n, 1, 1, false);
-    k->softmax(x, NEXT, rows, n, 1);
-    k->softmax(x, NEXT, 11, 47, n);
-    k->softmax_backward(x, z, NEXT, 11, 47, n, false);
-    const ng_cross_entropy_shape classes = {.rows = rows, .n = n, .smoothing = 0.1};
-    k->cross_entropy(&classes, x, labels, NEXT, kept);
-    k->cross_entropy_backward(&classes, x, labels, kept, (ng_loss_slopes){z, true, 1}, NEXT, false);
-    k->row_norm(&row, x, z, z, NEXT, (ng_statistics){.mean = mean, .rstd = rstd});
-    ng_norm_gradients to = {.dx.data = NEXT};
-    to.dgamma.data = NEXT;
-    to.dbeta.data = NEXT;
-    k->row_norm_backward(&row, x, z, (ng_statistics){.mean = mean, .rstd = rstd}, z, to, scratch);
-    for (int inner = 1; inner < 8; inner += 6) { /* 301 channels, then 43 of 7 */
-        const ng_column_norm_shape column = {rows, n / inner, inner, 0};
-        const ng_statistics statistics = {columns, columns + 301, columns + 2 * 301};
-        k->column_statistics(&column, x, statistics, columns + 3 * 301);
-        k->column_norm(&column, x, statistics, NULL, NULL, NEXT);
-        k->column_norm_backward(&column, x, NULL, statistics, z, false,
-                                (ng_norm_gradients){.dx.data = NEXT});
-    }
-    ng_product p = {rows, rows / 2, n, {x, n, false}, {z, n, true}, .c_row = rows / 2};
-    p.c = NEXT;
-    k->gemm(&p);
-    p = (ng_product){n, 120, rows, {x, n, true}, {z, n, false}, .c_row = 120};
-    p.c = NEXT;
-    k->gemm(&p);
-    static int64_t order[LARGE_ROWS + 301 + 2];
-    const ng_scatter_shape scatter = {rows, 301, n};
-    k->scatter_add_rows(&scatter, x, labels, NEXT, false, order);
-#undef NEXT
-}
-
-START_TEST(one_and_two_threads_give_the_same_bits)
-{
-    if (!use_table(_i)) return;
-    int64_t labels[LARGE_ROWS];
-    for (int i = 0; i < LARGE_ROWS; i++) labels[i] = ng_rng_below(&rng, 301);
-    const char *x = uniform(LARGE, -2, 2), *z = uniform(LARGE, 0.5, 1);
-    char *one = constant(OUTPUTS * LARGE, 0), *two = constant(OUTPUTS * LARGE, 0);
-    ng_set_threads(1);
-    run_all(x, z, labels, one);
-    ng_set_threads(2);
-    run_all(x, z, labels, two);
-    ng_set_threads(0);
-    for (int i = 0; i < OUTPUTS; i++) {
-        const size_t at = (size_t)i * LARGE * ng_dtype_bytes(dtype);
-        char which[24];
-        snprintf(which, sizeof which, "output %d", i);
-        expect_bits(which, one + at, two + at, LARGE);
-    }
-    release();
-}
-
 /* Two arrays of floats large enough to be stored past the caches, and as large ones with wider
  * rows, whose columns are in blocks of other lengths. */
 enum { PAST_ROWS = 4100, PAST_COLUMNS = 1024, PAST = PAST_ROWS * PAST_COLUMNS, PAST_KINDS = 14 };
@@ -1492,11 +1291,10 @@ Suite *kernels_suite(void)
               softmax_takes_huge_logits_and_passes_nan_on_in_its_row,
               states_of_what_gets_no_gradient_end_at_zero,
               a_variance_of_gradients_that_is_below_zero_is_zero, large_products_match_plain_loops,
-              matrix_products_pass_nan_on, one_and_two_threads_give_the_same_bits,
+              matrix_products_pass_nan_on,
               what_is_stored_past_the_caches_has_the_bits_of_what_is_not,
               an_element_has_the_same_bits_in_any_place,
               functions_in_double_have_the_edges_of_the_c_library,
-              functions_in_double_keep_the_digits_of_small_results,
               powers_have_the_edges_of_the_c_library);
     add_loops(tests, 2 * COMPARISONS,
               every_kernel_matches_long_double_with_the_same_bits_in_every_table);

@@ -58,29 +58,6 @@ START_TEST(parameters_are_named_by_path_in_order_of_registration)
     assert_refused(ng_module_find(net, "3.inner.gamma"));
 }
 
-START_TEST(names_live_as_long_as_the_module)
-{
-    ng_module *layer = ng_linear_new(2, 2);
-    ng_named_tensor first, second, third;
-    ck_assert(ng_module_parameter(layer, 1, &first));
-    ng_module *residual = ng_residual_new(layer);
-    ck_assert(ng_module_parameter(residual, 1, &second));
-    ng_module *net = own(ng_sequential_new(ng_relu_new(), residual));
-    ck_assert(ng_module_parameter(net, 1, &third));
-    ck_assert_str_eq(first.name, "bias");
-    ck_assert_str_eq(second.name, "inner.bias");
-    ck_assert_str_eq(third.name, "1.inner.bias");
-}
-
-START_TEST(what_is_added_deep_in_a_tree_has_its_whole_path)
-{
-    ng_module *inner = ng_sequential_new(ng_relu_new());
-    ng_module *net = own(ng_sequential_new(ng_residual_new(inner)));
-    assert_ok(ng_sequential_add(inner, ng_residual_new(ng_layer_norm_new(2))));
-    assert_ok(ng_module_find(net, "0.inner.1.inner.bias"));
-    assert_ok(ng_module_find(inner, "1.inner.bias"));
-}
-
 /* ---- Summary ------------------------------------------------------------------------------- */
 
 START_TEST(summary_is_an_aligned_table)
@@ -576,13 +553,6 @@ START_TEST(a_class_whose_forward_drops_inputs_is_refused)
     ng_module_free(accepted);
 }
 
-START_TEST(a_module_that_was_built_before_fails_for_what_is_added_since)
-{
-    ng_module *self = shift_norm_new(2);
-    ck_assert_ptr_null(ng_module_add_child(self, "head", ng_linear_new(0, 2)));
-    assert_refused(ng_module_built(self), "ng_linear_new");
-}
-
 /* ---- Wrong use ----------------------------------------------------------------------------- */
 
 START_TEST(modules_nested_too_deep_are_an_error_and_leak_nothing)
@@ -820,12 +790,10 @@ Suite *nn_suite(void)
     Suite *suite = suite_create("nn");
     TCase *tests = add_case(suite, set_up, tear_down);
     add_tests(
-        tests, parameters_are_named_by_path_in_order_of_registration,
-        names_live_as_long_as_the_module, what_is_added_deep_in_a_tree_has_its_whole_path,
-        summary_is_an_aligned_table, initial_weights_have_the_stated_moments,
-        init_draws_tensors_of_any_rank, weights_depend_on_seed_and_path_only,
-        weights_are_drawn_once, init_puts_buffers_back, train_and_eval_reach_the_whole_tree,
-        dropout_drops_in_training_and_passes_in_eval,
+        tests, parameters_are_named_by_path_in_order_of_registration, summary_is_an_aligned_table,
+        initial_weights_have_the_stated_moments, init_draws_tensors_of_any_rank,
+        weights_depend_on_seed_and_path_only, weights_are_drawn_once, init_puts_buffers_back,
+        train_and_eval_reach_the_whole_tree, dropout_drops_in_training_and_passes_in_eval,
         freezing_takes_parameters_out_and_unfreezing_brings_them_back,
         ng_train_does_not_unfreeze_a_frozen_batch_norm,
         without_running_statistics_eval_uses_the_batch, a_batch_that_fails_is_not_counted,
@@ -836,7 +804,6 @@ Suite *nn_suite(void)
         a_layer_that_is_added_keeps_its_modes, a_parameter_that_a_frozen_module_gets_is_frozen_too,
         a_constructor_that_failed_is_cleaned_up_at_its_end, a_class_needs_a_name_and_a_size,
         a_class_whose_forward_drops_inputs_is_refused,
-        a_module_that_was_built_before_fails_for_what_is_added_since,
         modules_nested_too_deep_are_an_error_and_leak_nothing, an_error_inside_a_network_says_where,
         an_error_of_dtypes_says_how_to_convert, a_failed_child_fails_its_parents_and_leaks_nothing,
         a_module_has_one_parent, options_without_sense_are_refused,

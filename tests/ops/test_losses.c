@@ -196,17 +196,6 @@ START_TEST(what_has_no_weight_counts_for_nothing)
                   0, 0);
 }
 
-/* A logit of minus infinity gives its class probability 0. */
-START_TEST(a_class_may_be_ruled_out)
-{
-    ng_tensor *x = LEAF(NG_F64, NG_SHAPE(1, 3), 0, 0, -(double)INFINITY);
-    ng_tensor *loss = ng_cross_entropy(tape, x, LABELS(0));
-    assert_values(loss, 1e-15, log(2));
-    assert_values(ng_gradient(tape, loss, x), 1e-15, -0.5, 0.5, 0);
-    ng_tensor *shares = VALUES(NG_F64, NG_SHAPE(1, 3), 0.5, 0.5, 0);
-    assert_values(ng_cross_entropy(tape, x, shares), 1e-15, log(2));
-}
-
 START_TEST(labels_may_have_any_leading_shape)
 {
     ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 3, 4), 1);
@@ -280,8 +269,8 @@ Suite *losses_suite(void)
               losses_say_what_is_wrong, an_ignored_row_may_hold_anything,
               a_mean_over_no_row_is_nan_and_has_the_gradient_0_recorded_or_not,
               ignored_label_may_be_a_class, what_has_no_weight_counts_for_nothing,
-              a_class_may_be_ruled_out, labels_may_have_any_leading_shape,
-              changed_labels_are_noticed, dropout_drops_its_share_and_scales_the_rest,
+              labels_may_have_any_leading_shape, changed_labels_are_noticed,
+              dropout_drops_its_share_and_scales_the_rest,
               dropout_draws_from_the_stream_of_the_tape,
               dropout_of_nothing_changes_nothing_and_draws_nothing);
     add_loops(tests, 2, softmax_is_finite_at_extremes,

@@ -100,19 +100,6 @@ static bool svg_has(const char *path, const char *text)
     return has;
 }
 
-/* The time that processors have worked for the test and for gnuplot. */
-static double seconds(void)
-{
-    double sum = 0;
-    for (int i = 0; i < 2; i++) {
-        struct rusage usage;
-        getrusage(i == 0 ? RUSAGE_SELF : RUSAGE_CHILDREN, &usage);
-        sum += (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
-        sum += 1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-    }
-    return sum;
-}
-
 /* How many files of live figures there are. */
 static int count_figures(void)
 {
@@ -220,24 +207,6 @@ START_TEST(summary_counts_nan_as_the_worst)
         "4         NaN           NaN           NaN           NaN           NaN           1\n"));
     ng_history_free(sum);
     for (int i = 0; i < 5; i++) ng_history_free(runs[i]);
-}
-
-/* Names are never cut: those of two series that begin with the same 300 letters differ. */
-START_TEST(summary_takes_long_names)
-{
-    char name[2][400];
-    for (int i = 0; i < 2; i++) {
-        memset(name[i], 'a', 300);
-        snprintf(name[i] + 300, 100, "%d", i);
-        ng_history_log(history, name[i], 0, i);
-    }
-    ng_history *sum = ng_history_summary_new(&history, 1);
-    assert_ok(ng_history_write(sum, in_folder("s.dat")));
-    for (int i = 0; i < 2; i++) {
-        strcat(name[i], "_max ");
-        ck_assert(file_has(in_folder("s.dat"), name[i]));
-    }
-    ng_history_free(sum);
 }
 
 /* A history that is logged in any order is that logged in order, and takes no longer. */
@@ -532,49 +501,6 @@ START_TEST(every_pair_of_numbers_is_drawn)
                           .log_x = log & 2));
 }
 
-/* The commands of 10,000 random pairs are made in no time; gnuplot draws the last of them. */
-START_TEST(random_pairs_have_axes)
-{
-    enum { PAIRS = 10000, PANELS = 200 };
-    ng_rng rng = ng_rng_seeded(1);
-    char *path = strdup(getenv("PATH"));
-    const double begin = seconds();
-    setenv("PATH", in_folder(""), 1);
-    for (int i = 0; i < PAIRS / PANELS; i++) {
-        ng_history_free(history), history = ng_history_new("pairs");
-        for (int k = 0; k < 2 * PANELS; k++) {
-            union {
-                uint64_t bits;
-                double value;
-            } number = {.bits = ng_rng_next(&rng) & ~(UINT64_C(1) << 63)};
-            char name[16];
-            snprintf(name, sizeof name, "s%d", k / 2);
-            if (!isfinite(number.value)) number.value = 1;
-            ng_history_log(history, name, k % 2, i % 2 ? -number.value : number.value);
-        }
-        assert_fails(ng_plot(history, in_folder("a.svg"), .panels = true, .log_y = i % 2 == 0),
-                     NG_EIO);
-    }
-    setenv("PATH", path, 1);
-    free(path);
-    ck_assert_msg(seconds() - begin < 10, "%g s", seconds() - begin);
-    if (has_gnuplot()) assert_ok(ng_plot(history, in_folder("a.svg"), .panels = true));
-}
-
-START_TEST(many_series_are_drawn_in_a_second)
-{
-    if (!has_gnuplot()) return;
-    for (int k = 0; k < 1000; k++) {
-        char name[16];
-        snprintf(name, sizeof name, "s%d", k);
-        for (int step = 0; step < 300; step++)
-            ng_history_log(history, name, step, sin(0.01 * step + k));
-    }
-    const double begin = seconds();
-    assert_ok(ng_plot(history, in_folder("a.svg")));
-    ck_assert_msg(seconds() - begin < 5, "%g s", seconds() - begin); /* 1 s on a free machine */
-}
-
 /* Of many points the extremes stay: one of a million, and the gap. */
 START_TEST(many_points_are_thinned_out)
 {
@@ -656,18 +582,6 @@ START_TEST(plot_as_text_goes_to_standard_output)
     char *text = get_file(in_folder("out"), &size);
     ck_assert(text[size - 1] == '\n');
     free(text);
-}
-
-/* A program that ignores SIGCHLD gets no state of its processes. */
-START_TEST(plot_where_sigchld_is_ignored)
-{
-    if (!has_gnuplot()) return;
-    log_loss();
-    signal(SIGCHLD, SIG_IGN);
-    const ng_status status = ng_plot(history, in_folder("a.svg"));
-    signal(SIGCHLD, SIG_DFL);
-    assert_ok(status);
-    ck_assert(file_has(in_folder("a.svg"), "</svg>"));
 }
 
 START_TEST(plot_says_what_is_wrong_with_the_data)
@@ -959,33 +873,6 @@ START_TEST(two_networks_need_two_blocks)
     assert_ok(ng_watch(net[1], history, 0));
 }
 
-static ng_tensor *twice(ng_module *self, ng_tape *on, ng_tensor *x)
-{
-    (void)self;
-    return ng_add(on, x, x);
-}
-
-/* Classes are not known by their names: another Tanh has no range. */
-START_TEST(watch_knows_its_own_classes)
-{
-    static const ng_module_class tanh = {.name = "Tanh",
-                                         .size = sizeof(ng_module),
-                                         .forward = twice},
-                                 sequential = {.name = "Sequential",
-                                               .size = sizeof(ng_module),
-                                               .forward = twice};
-    for (int i = 0; i < 2; i++) {
-        ng_module *net = own(ng_module_built(ng_module_new(i == 0 ? &tanh : &sequential)));
-        ng_tensor *x = own(ng_ones_new(NG_F32, NG_SHAPE(1, 2)));
-        assert_ok(ng_watch(net, history, 2));
-        ng_forward(net, tape, x);
-        assert_ok(ng_watch(net, history, 3));
-        ck_assert(logged(i == 0 ? "Tanh/saturated" : "Sequential/saturated") == 0);
-        ng_history_free(history);
-        history = ng_history_new("the next");
-    }
-}
-
 /* Outputs whose tape was reset or freed are gone; a network of one layer has its type's name. */
 START_TEST(watch_forgets_what_the_tape_forgets)
 {
@@ -1048,20 +935,19 @@ Suite *plot_suite(void)
     return suite_of(
         "plot", begin, end, log_at_keeps_every_digit_of_x, log_at_refuses_what_is_no_place,
         summary_has_median_quartiles_and_extremes, summary_counts_nan_as_the_worst,
-        summary_takes_long_names, steps_in_any_order, summary_without_memory_gives_all_back,
-        plot_draws_each_kind_of_file, texts_are_drawn_as_they_are,
-        texts_that_are_no_text_are_replaced, long_texts_fit_into_the_figure,
-        no_name_vanishes_from_the_key, kept_script_draws_the_same_figure, every_series_is_drawn,
+        steps_in_any_order, summary_without_memory_gives_all_back, plot_draws_each_kind_of_file,
+        texts_are_drawn_as_they_are, texts_that_are_no_text_are_replaced,
+        long_texts_fit_into_the_figure, no_name_vanishes_from_the_key,
+        kept_script_draws_the_same_figure, every_series_is_drawn,
         statistics_of_a_summary_are_no_curves, each_history_has_a_name, tics_can_be_told_apart,
-        diverged_runs_are_named, every_pair_of_numbers_is_drawn, random_pairs_have_axes,
-        many_series_are_drawn_in_a_second, many_points_are_thinned_out, smooth_is_a_running_mean,
-        nan_interrupts_line_and_band, plot_as_text_goes_to_standard_output,
-        plot_where_sigchld_is_ignored, plot_says_what_is_wrong_with_the_data,
+        diverged_runs_are_named, every_pair_of_numbers_is_drawn, many_points_are_thinned_out,
+        smooth_is_a_running_mean, nan_interrupts_line_and_band,
+        plot_as_text_goes_to_standard_output, plot_says_what_is_wrong_with_the_data,
         plot_says_what_is_wrong_with_the_system, plot_without_memory_leaves_the_old_figure,
         plot_without_the_system_leaves_the_old_figure, live_shows_the_last_state,
         live_notices_that_gnuplot_has_died, live_ends_with_the_program,
         watch_logs_what_the_layers_compute, watched_series_are_no_curves,
         watched_norms_have_the_range_of_floats, two_networks_need_two_blocks,
-        watch_knows_its_own_classes, watch_forgets_what_the_tape_forgets, watching_changes_no_bit,
+        watch_forgets_what_the_tape_forgets, watching_changes_no_bit,
         watch_without_memory_gives_all_back);
 }
