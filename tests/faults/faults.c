@@ -120,13 +120,14 @@ static bool check_right(int count)
         const gradient_case *spec = lists[list](place - list * cases[0]);
         const ng_check_report report = check_case(
             spec, (ng_check_options){.mode = NG_CHECK_FAST, .seed = (uint64_t)(i - place)});
-        const bool is_unknown = strstr(report.message, "cannot be told from rounding");
+        /* Of a transformer's derivatives of 1e-8; of a hardtanh that is flat at all its inputs. */
+        const bool is_unknown = strstr(report.message, "cannot be told from rounding") ||
+                                strstr(report.message, "nothing was tested");
         unknown += is_unknown;
         alarms += !report.passed && !is_unknown;
         if (!report.passed && !is_unknown) ng_check_print(stdout, spec->name, &report);
     }
-    printf("%d right checks: %d alarms, %d that cannot be told from rounding\n", count, alarms,
-           unknown);
+    printf("%d right checks: %d alarms, %d that say nothing is known\n", count, alarms, unknown);
     return alarms == 0;
 }
 
