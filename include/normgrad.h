@@ -16,8 +16,8 @@
  *     tape.h          recording, gradients, an operation of your own
  *     ops.h           differentiable operations: elementwise.h, reductions.h, shapes.h, losses.h,
  *                     norm_ops.h, images.h, sequences.h
- *     nn.h            layers and networks: module.h, layers.h, norms.h, attention.h, recurrent.h,
- *                     custom.h
+ *     nn.h            layers and networks: module.h, layers.h, norms.h, channel_norms.h,
+ *                     attention.h, recurrent.h, custom.h
  *     optim.h         optimizers, schedules, clipping
  *     data.h          data sets, batches, NumPy's files
  *     training.h      a training that can be stopped and resumed

@@ -4,7 +4,7 @@ DIST = $(BUILD)/dist
 # In the order in which they are to be read. dist.awk refuses a list that lacks one.
 DIST_HEADERS = $(addprefix include/normgrad/,core.h settings.h tensor.h tape.h group.h \
     elementwise.h reductions.h shapes.h losses.h norm_ops.h images.h sequences.h ops.h \
-    derivatives.h module.h layers.h norms.h \
+    derivatives.h module.h layers.h channel_norms.h norms.h \
     attention.h recurrent.h custom.h nn.h optim.h \
     parallel.h gradcheck.h data.h evaluate.h history.h plot.h training.h)
 

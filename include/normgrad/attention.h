@@ -89,6 +89,8 @@ typedef struct {
     bool rotary;            /* rotary positions for q and k; Su et al. 2021 */
     double rotary_base;     /* default 10000 */
     ng_norm_maker *qk_norm; /* norm of each head of q and k; Dehghani et al. 2023 */
+    bool qk_norm_whole;     /* qk_norm is over all heads of q, and of k, together; OLMo 2. A norm
+                               that makes RMSNorm with .groups then has a weight for each head */
     ng_norm_maker *v_norm;  /* norm of each head of v */
     double qk_temperature; /* q and k of each head are divided by their lengths, and the weights are
                               softmax(g q k^T). g is a learned number that starts at this value,
@@ -160,8 +162,15 @@ typedef enum {
                         norm(x + f(x)) and d + f(x); the head takes x + norm(d); Xie et al. 2023 */
     NG_NORM_SCALED,  /* LayerNorm scaling: x + f(norm(x) / sqrt(layer)), with the first layer 1; Sun
                         et al. 2025 */
-    NG_NORM_MIX      /* Mix-LN: the first blocks are post-norm, the others pre-norm; in
+    NG_NORM_MIX,     /* Mix-LN: the first blocks are post-norm, the others pre-norm; in
                         ng_transformer_new only; Li et al. 2024 */
+    NG_NORM_OLMO2,   /* x + norm(f(x)); OLMo 2, Walsh et al. 2025, with .norm = ng_norm_rms,
+                        .qk_norm = ng_norm_rms and .qk_norm_whole = true */
+    NG_NORM_HYPER    /* manifold-constrained hyper-connections of n streams, which begin as copies
+                        of the embedding; the head takes the norm of their sum:
+                        x'_o = sum_i R[o, i] x_i + 2 sigmoid(b)[o] f(norm(sum_i sigmoid(a)[i] x_i)),
+                        R = ng_sinkhorn(c), and a, b, c are alpha W xhat + bias of all streams, with
+                        xhat their RMSNorm; Xie et al. 2025 (arXiv 2512.24880), Zhu et al. 2024 */
 } ng_norm_placement;
 
 /* The most layers of a Transformer. More is NG_EVALUE. */
@@ -171,17 +180,23 @@ typedef enum {
  *     ng_transformer_block_new(128, 4, .norm = ng_norm_rms, .placement = NG_NORM_PERI)
  * Children: attention, attention_norm, feed_forward, feed_forward_norm (not with NG_NORM_HYBRID),
  * attention_after and feed_forward_after for the second norms of NG_NORM_PERI, attention_dropout
- * and feed_forward_dropout. With NG_NORM_DUAL x is (N, T, 2 dim), the two streams side by side. */
+ * and feed_forward_dropout. With NG_NORM_DUAL x is (N, T, 2 dim), the two streams side by side.
+ * With NG_NORM_HYPER it is (N, T, streams dim), and the children attention_connection and
+ * feed_forward_connection make the coefficients: weight (2 n + n^2, n dim), bias and alpha (3),
+ * with rows for sigmoid(a), sigmoid(b) and R. alpha starts at 0.01, and bias so that the block
+ * begins as pre-norm's: sigmoid(a) = 1 / n, 2 sigmoid(b) = 1, R the unit matrix but for e^-8. */
 typedef struct {
     int64_t hidden;              /* of the feed-forward */
     ng_norm_maker *norm;         /* default ng_norm_layer */
     ng_norm_placement placement; /* default NG_NORM_PRE */
     int64_t layers;              /* of the whole stack, for NG_NORM_DEEP; default 1 */
-    int64_t layer; /* this block's place in it, from 1, for NG_NORM_SCALED; default 1 */
+    int64_t layer;   /* this block's place in it, from 1, for NG_NORM_SCALED; default 1 */
+    int64_t streams; /* of NG_NORM_HYPER, 2 or more; default 4 */
     ng_feed_forward_activation activation; /* of the feed-forward */
     double dropout;               /* of the attention weights, and of what each branch adds */
     bool causal, rotary, no_bias; /* as in ng_multi_head_attention_new */
     ng_norm_maker *qk_norm;       /* the same */
+    bool qk_norm_whole;           /* the same */
     double qk_temperature;        /* the same */
     int64_t kv_heads;             /* the same */
     int64_t heads;                /* divides dim */
@@ -209,12 +224,14 @@ typedef struct {
     ng_norm_placement placement;        /* default NG_NORM_PRE */
     double post_share;                  /* share of post-norm blocks in NG_NORM_MIX, rounded down;
                                            there must be one. Default 0.25 */
+    int64_t streams;                    /* of NG_NORM_HYPER; default 4 */
     ng_positions positions;             /* default NG_POSITIONS_LEARNED */
     ng_feed_forward_activation activation; /* of the feed-forward */
     double dropout;                        /* of the embedded ids, and in the blocks */
     bool bidirectional;                    /* every position sees every other */
     bool no_bias;                          /* in attention and feed-forward */
     ng_norm_maker *qk_norm;                /* of each head of q and k */
+    bool qk_norm_whole;                    /* over all heads together */
     double qk_temperature;                 /* as in ng_multi_head_attention_new */
     int64_t kv_heads;                      /* of keys and values; default heads */
     int64_t vocabulary;                    /* ids are 0 .. vocabulary - 1 */

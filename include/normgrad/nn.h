@@ -9,7 +9,7 @@
  *     module.h      what all modules share: forward, modes, parameters by name, files, copies
  *     layers.h      Linear, activations, dropout, containers, convolutions, pooling,
  *                   norms of weights
- *     norms.h       the normalization layers
+ *     norms.h       the normalization layers; those of channels are in channel_norms.h
  *     attention.h   attention, embeddings, transformers; norms to choose from
  *     recurrent.h   RNN, GRU, LSTM, with norms in the cell
  *     custom.h      layers of your own

@@ -19,6 +19,7 @@
  *     ng_detach_norm(tape, x)                        xhat, statistics constant in the gradient
  *     ng_dynamic_tanh(tape, x, alpha, gamma, beta)   gamma tanh(alpha x) + beta
  *     ng_local_response_norm(tape, x, size)          x / (k + alpha mean_j x_j^2)^beta
+ *     ng_sinkhorn(tape, x)                           e^x with rows and columns that sum to 1
  *     ng_weight_norm(tape, v, g)                     g v / |v|
  *     ng_spectral_norm(tape, w, u, v)                w / (u^T W v)
  *
@@ -219,6 +220,17 @@ typedef struct {
                                 NG_NAMED(ng_local_response_norm_options, size, __VA_ARGS__))
 NG_API ng_tensor *ng_local_response_norm_with(ng_tape *tape, ng_tensor *x,
                                               ng_local_response_norm_options options);
+
+/* A matrix with rows and columns that sum to 1, from x (..., n, n): e^x, of which first each
+ * column, then each row is divided by its sum, so many times. Rows then sum to 1, columns nearly;
+ * how near depends on x. It is composed of other ops. Sinkhorn & Knopp 1967; Xie et al. 2025 for
+ * hyper-connections, with 20 steps. */
+typedef struct {
+    int64_t steps; /* default 20 */
+    ng_tensor *x;
+} ng_sinkhorn_options;
+#define ng_sinkhorn(tape, ...) ng_sinkhorn_with(tape, NG_NAMED(ng_sinkhorn_options, x, __VA_ARGS__))
+NG_API ng_tensor *ng_sinkhorn_with(ng_tape *tape, ng_sinkhorn_options options);
 
 /* ---- Norms of weights --------------------------------------------------------------------- */
 

@@ -41,12 +41,10 @@ typedef struct {
 
 static int64_t head_dim(const attention_layer *layer) { return layer->dim / layer->options.heads; }
 
-/* q, k or v (N, T, heads D) with the norm of each head, if the layer has one. */
-static ng_tensor *heads_normed(const attention_layer *layer, ng_tape *tape, ng_tensor *x,
-                               ng_module *norm)
+/* q, k or v (N, T, heads D) with the norm of each `head` features, if the layer has one. */
+static ng_tensor *heads_normed(ng_tape *tape, ng_tensor *x, ng_module *norm, int64_t head)
 {
     if (!norm || !x) return x;
-    const int64_t head = head_dim(layer);
     const ng_shape shape = x->shape;
     x = ng_reshape(tape, x, NG_SHAPE(shape.dim[0], shape.dim[1], shape.dim[2] / head, head));
     return ng_reshape(tape, ng_forward(norm, tape, x), shape);
@@ -56,7 +54,7 @@ static ng_tensor *heads_normed(const attention_layer *layer, ng_tape *tape, ng_t
 static ng_tensor *normed_and_rotated(const attention_layer *layer, ng_tape *tape, ng_tensor *x,
                                      ng_module *norm)
 {
-    x = heads_normed(layer, tape, x, norm);
+    x = heads_normed(tape, x, norm, layer->options.qk_norm_whole ? ng_dim(x, -1) : head_dim(layer));
     if (!layer->options.rotary) return x;
     return ng_rotary(tape, x, .dim = head_dim(layer), .base = layer->options.rotary_base);
 }
@@ -68,7 +66,7 @@ static ng_tensor *attention_attend(const attention_layer *layer, ng_tape *tape,
     const ng_multi_head_attention_new_options *o = &layer->options;
     ng_tensor *q = normed_and_rotated(layer, tape, qkv[0], layer->q_norm);
     ng_tensor *k = normed_and_rotated(layer, tape, qkv[1], layer->k_norm);
-    ng_tensor *v = heads_normed(layer, tape, qkv[2], layer->v_norm);
+    ng_tensor *v = heads_normed(tape, qkv[2], layer->v_norm, head_dim(layer));
     return ng_attention(tape, q, k, v, in->mask, .heads = o->heads, .kv_heads = o->kv_heads,
                         .scale = has_temperature(layer) ? 1 : 0, .causal = o->causal,
                         .dropout = layer->base.training ? o->dropout : 0, .weights = in->weights);
@@ -238,6 +236,7 @@ static const ng_setting attention_settings[] = {
      .quiet = true},
     {NG_OPTION(attention_layer, qk_norm), NG_IS_POINTER, .excludes = "qk_temperature",
      .hidden = true},
+    {NG_OPTION(attention_layer, qk_norm_whole), NG_IS_FLAG, .needs = "qk_norm", .quiet = true},
     {NG_OPTION(attention_layer, qk_temperature), NG_IS_FINITE, .quiet = true},
     {NG_OPTION(attention_layer, dropout), NG_IS_PROBABILITY, .quiet = true},
     {NG_OPTION(attention_layer, no_bias), NG_IS_FLAG},
@@ -287,8 +286,10 @@ ng_module *ng_multi_head_attention_new_with(int64_t dim,
     self->out_bias =
         ng_module_add_parameter(base, "out_bias", NG_SHAPE(dim), .left_out = options.no_bias);
     if (options.qk_norm) {
-        self->q_norm = ng_module_add_child(base, "q_norm", options.qk_norm(head));
-        self->k_norm = ng_module_add_child(base, "k_norm", options.qk_norm(head));
+        const int64_t of_q = options.qk_norm_whole ? dim : head;
+        const int64_t of_k = options.qk_norm_whole ? self->kv_dim : head;
+        self->q_norm = ng_module_add_child(base, "q_norm", options.qk_norm(of_q));
+        self->k_norm = ng_module_add_child(base, "k_norm", options.qk_norm(of_k));
     } else if (has_temperature(self)) {
         self->q_norm = ng_module_add_child(
             base, "q_norm", ng_scale_norm_new(head, .length = options.qk_temperature));

@@ -1,6 +1,6 @@
 /* TransformerBlock: attention and feed-forward with norms. Transformer: a stack of blocks from ids
  * to logits. */
-#include "nn/module.h"
+#include "nn/hyper_connection.h"
 #include <math.h>
 
 /* ---- The block: two branches, each with its residual and its norms ----------------------------
@@ -24,13 +24,23 @@ static const norm_places norms_of[] = {
     [NG_NORM_HYBRID] = {OF_QKV | SUM, 0, true},
     [NG_NORM_DUAL] = {SUM, SUM, true},
     [NG_NORM_SCALED] = {BEFORE, BEFORE, true},
-    [NG_NORM_MIX] = {0, 0, true}}; /* its blocks are post or pre */
-static const char *const placement_names[] = {
-    "pre",    "post", "Peri-LN", "DeepNorm", "HybridNorm", "ResiDual", "LayerNorm scaling",
-    "Mix-LN", NULL};
+    [NG_NORM_MIX] = {0, 0, true}, /* its blocks are post or pre */
+    [NG_NORM_OLMO2] = {AFTER, AFTER, true},
+    [NG_NORM_HYPER] = {BEFORE, BEFORE, true}};
+static const char *const placement_names[] = {"pre",
+                                              "post",
+                                              "Peri-LN",
+                                              "DeepNorm",
+                                              "HybridNorm",
+                                              "ResiDual",
+                                              "LayerNorm scaling",
+                                              "Mix-LN",
+                                              "OLMo 2",
+                                              "hyper-connections",
+                                              NULL};
 
 typedef struct {
-    ng_module *before, *f, *after, *dropout, *sum; /* NULL: not there, but for f */
+    ng_module *before, *f, *after, *dropout, *sum, *connection; /* NULL: not there, but for f */
 } branch;
 
 typedef struct {
@@ -51,13 +61,24 @@ static ng_tensor *times(ng_tape *tape, ng_tensor *x, double factor)
     return factor == 1 ? x : ng_mul_scalar(tape, x, factor);
 }
 
+static ng_tensor *added_by(const transformer_block *layer, const branch *b, ng_tape *tape,
+                           ng_tensor *x, const ng_inputs *in)
+{
+    ng_tensor *y = times(tape, normed(b->before, tape, x, in), layer->scale);
+    y = normed(b->after, tape, ng_forward_child(b->f, tape, y, in), in);
+    return b->dropout ? ng_forward(b->dropout, tape, y) : y;
+}
+
 /* Adds y to the second stream too, if there is one. */
 static ng_tensor *run_branch(const transformer_block *layer, const branch *b, ng_tape *tape,
                              ng_tensor *x, const ng_inputs *in, ng_tensor **second)
 {
-    ng_tensor *y = times(tape, normed(b->before, tape, x, in), layer->scale);
-    y = normed(b->after, tape, ng_forward_child(b->f, tape, y, in), in);
-    if (b->dropout) y = ng_forward(b->dropout, tape, y);
+    if (b->connection) {
+        ng_hyper_streams rest;
+        ng_tensor *own = ng_hyper_read(b->connection, tape, x, &rest);
+        return own ? ng_hyper_write(&rest, tape, added_by(layer, b, tape, own, in)) : NULL;
+    }
+    ng_tensor *y = added_by(layer, b, tape, x, in);
     if (*second) *second = ng_add(tape, *second, y);
     return normed(b->sum, tape, ng_add(tape, times(tape, x, layer->alpha), y), in);
 }
@@ -100,6 +121,8 @@ static const ng_setting block_settings[] = {
      .needs = "placement", .when = 1 << NG_NORM_DEEP},
     {NG_OPTION(transformer_block, layer), NG_IS_COUNT, .standard = 1, .unit = "layers",
      .needs = "placement", .when = 1 << NG_NORM_SCALED},
+    {NG_OPTION(transformer_block, streams), NG_IS_COUNT, .standard = 4, .unit = "streams",
+     .needs = "placement", .when = 1 << NG_NORM_HYPER},
     {0}};
 
 /* Whether the placement is one of a block, and leaves the norms of q and k to the caller. */
@@ -114,7 +137,7 @@ static bool placement_ok(const char *function, const ng_transformer_block_new_op
                 function);
         return false;
     }
-    return ng_option_idle(function, "qk_norm", hybrid && o->qk_norm, where) &&
+    return ng_option_idle(function, "qk_norm", hybrid && (o->qk_norm || o->qk_norm_whole), where) &&
            ng_option_idle(function, "qk_temperature", hybrid && ng_option_given(o->qk_temperature),
                           where);
 }
@@ -136,6 +159,10 @@ static branch branch_around(transformer_block *self, const char *name, ng_module
     if (places & AFTER) b.after = ng_module_add_child(base, label, o->norm(self->dim));
     snprintf(label, sizeof label, "%s_dropout", name);
     if (o->dropout > 0) b.dropout = ng_module_add_child(base, label, ng_dropout_new(o->dropout));
+    snprintf(label, sizeof label, "%s_connection", name);
+    if (o->placement == NG_NORM_HYPER)
+        b.connection =
+            ng_module_add_child(base, label, ng_hyper_connection_new(self->dim, o->streams));
     return b;
 }
 
@@ -158,8 +185,9 @@ ng_module *ng_transformer_block_new_with(int64_t dim, ng_transformer_block_new_o
         ng_multi_head_attention_new(
             dim, options.heads, .kv_heads = options.kv_heads, .causal = options.causal,
             .rotary = options.rotary, .qk_norm = of_qkv ? options.norm : options.qk_norm,
-            .v_norm = of_qkv ? options.norm : NULL, .qk_temperature = options.qk_temperature,
-            .dropout = options.dropout, .no_bias = options.no_bias, .gain = gain),
+            .qk_norm_whole = options.qk_norm_whole, .v_norm = of_qkv ? options.norm : NULL,
+            .qk_temperature = options.qk_temperature, .dropout = options.dropout,
+            .no_bias = options.no_bias, .gain = gain),
         places->attention);
     self->feed_forward = branch_around(
         self, "feed_forward",
@@ -191,17 +219,29 @@ static bool ids_fit(const transformer *net, const ng_tensor *ids)
     return false;
 }
 
+/* The sum over the streams of x (N, T, streams dim). */
+static ng_tensor *sum_of_streams(ng_tape *tape, ng_tensor *x, int64_t dim)
+{
+    if (!x) return NULL;
+    const ng_shape s = x->shape;
+    x = ng_reshape(tape, x, NG_SHAPE(s.dim[0], s.dim[1], s.dim[2] / dim, dim));
+    return ng_sum(tape, x, .axes = NG_AXES(2));
+}
+
 static ng_tensor *transformer_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
     const transformer *net = (const transformer *)self;
     const bool dual = net->options.placement == NG_NORM_DUAL;
+    const bool hyper = net->options.placement == NG_NORM_HYPER;
     if (!ids_fit(net, in->x)) return NULL;
     ng_tensor *x = ng_forward(net->embedding, tape, in->x);
     if (net->positions) x = ng_forward(net->positions, tape, x);
     if (net->dropout) x = ng_forward(net->dropout, tape, x);
     if (!dual) {
-        x = normed(net->norm, tape, ng_forward_child(net->blocks, tape, x, in), in);
-        return ng_forward(net->head, tape, x);
+        if (hyper) x = ng_repeat(tape, x, NG_SHAPE(1, 1, net->options.streams));
+        x = ng_forward_child(net->blocks, tape, x, in);
+        if (hyper) x = sum_of_streams(tape, x, net->options.dim);
+        return ng_forward(net->head, tape, normed(net->norm, tape, x, in));
     }
     x = ng_forward_child(net->blocks, tape, both_streams(tape, x, x), in);
     ng_tensor *second = normed(net->norm, tape, stream(tape, x, net->options.dim, 1), in);
@@ -226,7 +266,9 @@ static ng_module *transformer_blocks(const ng_transformer_new_options *o)
         if (placement == NG_NORM_MIX) placement = i < post_blocks(o) ? NG_NORM_POST : NG_NORM_PRE;
         ng_module *added = ng_transformer_block_new(
             o->dim, o->heads, .kv_heads = o->kv_heads, .hidden = o->hidden, .norm = o->norm,
-            .qk_norm = o->qk_norm, .qk_temperature = o->qk_temperature, .placement = placement,
+            .qk_norm = o->qk_norm, .qk_norm_whole = o->qk_norm_whole,
+            .qk_temperature = o->qk_temperature, .placement = placement,
+            .streams = placement == NG_NORM_HYPER ? o->streams : 0,
             .layers = placement == NG_NORM_DEEP ? o->layers : 0,
             .layer = placement == NG_NORM_SCALED ? i + 1 : 0, .activation = o->activation,
             .dropout = o->dropout, .causal = !o->bidirectional,
@@ -249,6 +291,8 @@ static const ng_setting transformer_settings[] = {
      .choices = placement_names, .bare = true},
     {NG_OPTION(transformer, post_share), NG_IS_PROBABILITY, .standard = 0.25, .needs = "placement",
      .when = 1 << NG_NORM_MIX},
+    {NG_OPTION(transformer, streams), NG_IS_COUNT, .standard = 4, .unit = "streams",
+     .needs = "placement", .when = 1 << NG_NORM_HYPER, .hidden = true},
     {NG_OPTION(transformer, dim), NG_IS_COUNT, .standard = 128, .unit = "features", .hidden = true},
     {NG_OPTION(transformer, heads), NG_IS_COUNT, .standard = 4, .unit = "heads", .hidden = true},
     {NG_OPTION(transformer, layers), NG_IS_COUNT, .standard = 4, .most = NG_MAX_LAYERS,

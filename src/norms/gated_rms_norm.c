@@ -1,24 +1,12 @@
 /* Gated RMSNorm: y = norm(x silu(z)) gamma, or norm(x) gamma silu(z), z being the input .gate. */
 #include "nn/module.h"
+#include "ops/norm.h"
 
 typedef struct {
     ng_module base;
     ng_gated_rms_norm_new_options options;
     ng_tensor *gamma; /* (dim) */
 } gated_rms_norm;
-
-/* x (..., dim) normalized in groups of neighbouring features, times gamma. */
-static ng_tensor *norm_of_groups(const gated_rms_norm *layer, ng_tape *tape, ng_tensor *x)
-{
-    const ng_gated_rms_norm_new_options *options = &layer->options;
-    ng_tensor *gamma = ng_parameter_value(tape, layer->gamma);
-    if (options->groups == 1 || !x) return ng_rms_norm(tape, x, gamma, .eps = options->eps);
-    const ng_shape shape = x->shape;
-    const int64_t n = options->dim / options->groups;
-    ng_tensor *parts = ng_reshape(tape, x, NG_SHAPE(ng_size(x) / n, n));
-    parts = ng_rms_norm(tape, parts, NG_NONE, .eps = options->eps);
-    return ng_mul(tape, ng_reshape(tape, parts, shape), gamma);
-}
 
 static ng_tensor *gated_rms_norm_forward(ng_module *self, ng_tape *tape, const ng_inputs *in)
 {
@@ -27,9 +15,11 @@ static ng_tensor *gated_rms_norm_forward(ng_module *self, ng_tape *tape, const n
     if (!ng_features_fit(self, x, layer->options.dim) ||
         !ng_has_shape("GatedRMSNorm", "gate", in->gate, x->shape))
         return NULL;
-    ng_tensor *gate = ng_silu(tape, in->gate);
-    if (layer->options.norm_first) return ng_mul(tape, norm_of_groups(layer, tape, x), gate);
-    return norm_of_groups(layer, tape, ng_mul(tape, x, gate));
+    const ng_gated_rms_norm_new_options *o = &layer->options;
+    ng_tensor *gate = ng_silu(tape, in->gate), *gamma = ng_parameter_value(tape, layer->gamma);
+    if (!o->norm_first) x = ng_mul(tape, x, gate);
+    ng_tensor *y = ng_rms_norm_of_groups(tape, x, gamma, o->groups, o->eps);
+    return o->norm_first ? ng_mul(tape, y, gate) : y;
 }
 
 static const ng_module_class gated_rms_norm_class = {.name = "GatedRMSNorm",

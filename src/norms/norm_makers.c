@@ -87,6 +87,14 @@ static ng_module *norm_detach(int64_t dim) { return ng_detach_norm_new(dim); }
 
 static ng_module *norm_l2(int64_t dim) { return ng_l2_norm_new(dim); }
 
+static ng_module *norm_simple(int64_t dim) { return ng_rms_norm_new(dim, .by_deviation = true); }
+
+static ng_module *norm_poly(int64_t dim) { return ng_poly_norm_new(dim); }
+
+static ng_module *norm_bhyt(int64_t dim) { return ng_bhyt_new(dim); }
+
+static ng_module *norm_seed(int64_t dim) { return ng_seed_norm_new(dim); }
+
 #define NAMED_NORMS(X)                                                                             \
     X(none, ng_norm_none)                                                                          \
     X(layer_norm, ng_norm_layer)                                                                   \
@@ -99,7 +107,11 @@ static ng_module *norm_l2(int64_t dim) { return ng_l2_norm_new(dim); }
     X(l2_norm, norm_l2)                                                                            \
     X(scale_norm, ng_norm_scale)                                                                   \
     X(dynamic_tanh, ng_norm_dynamic_tanh)                                                          \
-    X(derf, ng_norm_derf)
+    X(derf, ng_norm_derf)                                                                          \
+    X(simple_norm, norm_simple)                                                                    \
+    X(poly_norm, norm_poly)                                                                        \
+    X(bhyt, norm_bhyt)                                                                             \
+    X(seed_norm, norm_seed)
 #define X(name, maker) #name,
 static const char *const norm_names[] = {NAMED_NORMS(X) NULL};
 #undef X

@@ -119,3 +119,13 @@ ng_tensor *ng_composed_output(ng_tape *tape, ng_composed_norm norm, ng_tensor *g
     ng_tensor *y = ng_reshape(tape, ng_mul(tape, norm.centred, norm.rstd), x->shape);
     return ng_affine_composed(tape, y, gamma, beta);
 }
+
+ng_tensor *ng_rms_norm_of_groups(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, int64_t groups,
+                                 double eps)
+{
+    if (groups == 1 || !x) return ng_rms_norm(tape, x, gamma, .eps = eps);
+    const int64_t n = ng_dim(x, -1) / groups;
+    ng_tensor *parts = ng_reshape(tape, x, NG_SHAPE(ng_size(x) / n, n));
+    ng_tensor *y = ng_reshape(tape, ng_rms_norm(tape, parts, NG_NONE, .eps = eps), x->shape);
+    return ng_is_none(gamma) ? y : ng_mul(tape, y, gamma);
+}

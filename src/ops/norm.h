@@ -60,6 +60,10 @@ ng_composed_norm ng_compose_norm(ng_tape *tape, ng_tensor *x, ng_axes axes, ng_d
 /* y (N, C, ...) scaled and shifted per channel; gamma and beta may be NG_NONE. */
 ng_tensor *ng_affine_composed(ng_tape *tape, ng_tensor *y, ng_tensor *gamma, ng_tensor *beta);
 
+/* RMSNorm of each group of neighbouring features, times gamma (features) or NG_NONE. */
+ng_tensor *ng_rms_norm_of_groups(ng_tape *tape, ng_tensor *x, ng_tensor *gamma, int64_t groups,
+                                 double eps);
+
 /* centred rstd, scaled and shifted per channel, in the shape of x (N, C, ...). */
 ng_tensor *ng_composed_output(ng_tape *tape, ng_composed_norm norm, ng_tensor *gamma,
                               ng_tensor *beta, const ng_tensor *x);

@@ -1,4 +1,4 @@
-/* ScaleNorm, DetachNorm, LocalResponseNorm and DynamicTanh, composed of other ops. */
+/* ScaleNorm, DetachNorm, LocalResponseNorm, DynamicTanh and Sinkhorn, composed of other ops. */
 #include "ops/norm.h"
 #include <math.h>
 
@@ -103,4 +103,23 @@ ng_tensor *ng_dynamic_tanh(ng_tape *tape, ng_tensor *x, ng_tensor *alpha, ng_ten
     ng_tensor *y = ng_tanh(tape, ng_mul(tape, x, ng_reshape(tape, alpha, NG_SCALAR)));
     if (gamma != NG_NONE) y = ng_mul(tape, y, gamma);
     return beta != NG_NONE ? ng_add(tape, y, beta) : y;
+}
+
+/* ---- Sinkhorn: e^x with columns, then rows, divided by their sums. Sinkhorn & Knopp 1967 ---- */
+
+/* ln y changes in place of y, so that no e^x is out of range. */
+ng_tensor *ng_sinkhorn_with(ng_tape *tape, ng_sinkhorn_options options)
+{
+    static const char name[] = "ng_sinkhorn";
+    ng_tensor *y = options.x;
+    const int64_t steps = options.steps ? options.steps : 20;
+    if (!ng_accepts(name, tape, 1, &y) || !ng_option_positive(name, "steps", steps, "steps") ||
+        !ng_expect_shape(y->shape.rank >= 2 && ng_dim(y, -1) == ng_dim(y, -2) && ng_dim(y, -1) > 0,
+                         name, "x", y, "(..., n, n)"))
+        return NULL;
+    for (int64_t i = 0; i < 2 * steps; i++) {
+        const ng_axes axes = i % 2 == 0 ? NG_AXES(-2) : NG_AXES(-1);
+        y = ng_sub(tape, y, ng_logsumexp(tape, y, .axes = axes, .keepdim = true));
+    }
+    return ng_exp(tape, y);
 }

@@ -97,6 +97,19 @@ static ng_module *standardize_made(void)
     ng_transformer_new(5, .dim = 4, .heads = n, .layers = 2, .length = 4, .hidden = 3,             \
                        .placement = __VA_ARGS__)
 
+/* alpha is 1, so that the coefficients depend on the streams. */
+static ng_module *hyper_made(void)
+{
+    ng_module *net = PLACED(2, NG_NORM_HYPER, .streams = 2);
+    for (int i = 0; net && i < 4; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "blocks.%d.%s_connection.alpha", i / 2,
+                 i % 2 ? "feed_forward" : "attention");
+        if (ng_fill(ng_module_find(net, name), 1)) return NULL;
+    }
+    return net;
+}
+
 #define TRANSFORMER(X)                                                                             \
     X(TransformerBlock_pre, (ANY("x", 2, 3, 4)),                                                   \
       ng_transformer_block_new(4, 2, .hidden = 3, .norm = ng_norm_rms, .causal = true,             \
@@ -119,10 +132,19 @@ static ng_module *standardize_made(void)
       ng_transformer_block_new(4, 2, .hidden = 3, .norm = ng_norm_derf))                           \
     X(TransformerBlock_BatchNorm, (BATCH("x", 2, 3, 4)),                                           \
       ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_batch))                          \
+    X(TransformerBlock_OLMo_2, (ANY("x", 2, 3, 4)),                                                \
+      ng_transformer_block_new(4, 2, .kv_heads = 1, .hidden = 3, .placement = NG_NORM_OLMO2,       \
+                               .norm = ng_norm_rms, .qk_norm = ng_norm_rms,                        \
+                               .qk_norm_whole = true))                                             \
+    X(TransformerBlock_hyper_connections, (BATCH("x", 2, 2, 8)),                                   \
+      ng_transformer_block_new(4, 2, .hidden = 3, .placement = NG_NORM_HYPER, .streams = 2,        \
+                               .dropout = 0.2))                                                    \
     X(TransformerBlock_no_norm, (ANY("x", 2, 2, 4)),                                               \
       ng_transformer_block_new(4, 1, .hidden = 3, .norm = ng_norm_none))                           \
     X(Transformer, (INDEX("ids", 5, 2, 3)),                                                        \
       ng_transformer_new(5, .dim = 4, .heads = 2, .layers = 2, .length = 4, .hidden = 3))          \
+    X(Transformer_OLMo_2, (INDEX("ids", 5, 2, 3)), PLACED(2, NG_NORM_OLMO2))                       \
+    X(Transformer_hyper_connections, (INDEX("ids", 5, 2, 3)), hyper_made())                        \
     X(Transformer_Peri_LN, (INDEX("ids", 5, 2, 3)), PLACED(2, NG_NORM_PERI))                       \
     X(Transformer_HybridNorm, (INDEX("ids", 5, 2, 3)),                                             \
       PLACED(1, NG_NORM_HYBRID, .norm = ng_norm_rms))                                              \

@@ -147,6 +147,8 @@
       ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, in[2]))                                         \
     X(dynamic_tanh_no_affine, (ANY("x", 3, 4), ANY("alpha", 1)),                                   \
       ng_dynamic_tanh(tape, in[0], in[1], NG_NONE, NG_NONE))                                       \
+    X(sinkhorn, (ANY("x", 2, 3, 3)), ng_sinkhorn(tape, in[0]))                                     \
+    X(sinkhorn_2_steps, (ANY("x", 4, 4)), ng_sinkhorn(tape, in[0], .steps = 2))                    \
     X(local_response_norm, (ANY("x", 2, 5, 2, 2)),                                                 \
       ng_local_response_norm(tape, in[0], 3, .alpha = 0.7, .k = 0.8))                              \
     X(local_response_norm_even_N_C_L, (ANY("x", 2, 3, 2)),                                         \

@@ -16,6 +16,9 @@
     X(RMSNorm, (ANY("x", 3, 5)), ng_rms_norm_new(5))                                               \
     X(RMSNorm_no_affine, (ANY("x", 3, 5)), ng_rms_norm_new(5, .no_affine = true))                  \
     X(RMSNorm_partial, (ANY("x", 3, 5)), ng_rms_norm_new(5, .partial = 0.6))                       \
+    X(RMSNorm_groups, (ANY("x", 3, 6)), ng_rms_norm_new(6, .groups = 2))                           \
+    X(RMSNorm_by_deviation, (ANY("x", 3, 5)), ng_rms_norm_new(5, .by_deviation = true))            \
+    X(RMSNorm_channels_first, (ANY("x", 2, 3, 2, 2)), ng_rms_norm_new(3, .channels_first = true))  \
     X(RMSNorm_unit_offset, (ANY("x", 3, 5)), ng_rms_norm_new(5, .unit_offset = true))              \
     X(RMSNorm_conditional, (ANY("x", 2, 3, 5), ANY("condition", 2, 1, 2)),                         \
       ng_rms_norm_new(5, .condition = 2))
@@ -128,6 +131,10 @@ static ng_module *batch_renorm_seen_made(void)
 
 #define EVO_NORM(X)                                                                                \
     X(EvoNormB0, (BATCH("x", 2, 3, 2, 2)), ng_evo_norm_new(3))                                     \
+    X(EvoNormB1, (BATCH("x", 2, 3, 2, 2)), ng_evo_norm_new(3, .kind = NG_EVO_1))                   \
+    X(EvoNormB2, (BATCH("x", 2, 3, 2, 2)), ng_evo_norm_new(3, .kind = NG_EVO_2))                   \
+    X(EvoNormS1, (ANY("x", 2, 4, 2, 2)), ng_evo_norm_new(4, .groups = 2, .kind = NG_EVO_1))        \
+    X(EvoNormS2, (ANY("x", 2, 4, 2, 2)), ng_evo_norm_new(4, .groups = 2, .kind = NG_EVO_2))        \
     X(EvoNormS0, (ANY("x", 2, 4, 2, 2)), ng_evo_norm_new(4, .groups = 2))
 #define EVO_NORM_EVALUATED(X) X(EvoNormB0_eval, (ANY("x", 2, 3, 4)), ng_evo_norm_new(3))
 
@@ -151,6 +158,13 @@ static ng_module *batch_renorm_seen_made(void)
 #define DERF(X)                                                                                    \
     X(Derf, (ANY("x", 3, 5)), ng_derf_new(5))                                                      \
     X(Derf_no_affine, (ANY("x", 3, 5)), ng_derf_new(5, .alpha = 0.8, .no_affine = true))
+
+#define BHYT(X)                                                                                    \
+    X(BHyT, (ANY("x", 3, 5)), ng_bhyt_new(5))                                                      \
+    X(BHyT_steep, (ANY("x", 2, 2, 5)), ng_bhyt_new(5, .lambda = 3, .kappa = 2, .eps = 0.1))
+
+#define SEED_NORM(X) X(SeeDNorm, (ANY("x", 3, 5)), ng_seed_norm_new(5))
+#define POLY_NORM(X) X(PolyNorm, (ANY("x", 3, 5)), ng_poly_norm_new(5))
 
 #define LOCAL_RESPONSE_NORM(X)                                                                     \
     X(LocalResponseNorm, (ANY("x", 2, 5, 2, 2)),                                                   \
@@ -198,7 +212,8 @@ static ng_module *spectral_norm_made(void)
     LAYER_NORM(X) RMS_NORM(X) GATED_RMS_NORM(X) ADAPTIVE_LAYER_NORM(X) BATCH_NORM(X)               \
     BATCH_RENORM(X) GROUP_NORM(X) INSTANCE_NORM(X) FILTER_RESPONSE_NORM(X)                         \
     GLOBAL_RESPONSE_NORM(X) EVO_NORM(X) SCALE_NORM(X) L2_NORM(X) DETACH_NORM(X) DYNAMIC_TANH(X)    \
-    DERF(X) LOCAL_RESPONSE_NORM(X) FILM(X) WEIGHT_NORM(X) WEIGHT_STANDARDIZATION(X)                \
+    DERF(X) BHYT(X) SEED_NORM(X) POLY_NORM(X)                                                      \
+    LOCAL_RESPONSE_NORM(X) FILM(X) WEIGHT_NORM(X) WEIGHT_STANDARDIZATION(X)                        \
     SPECTRAL_NORM(X)
 /* clang-format on */
 #define ALL_EVALUATED(X)                                                                           \

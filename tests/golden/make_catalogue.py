@@ -314,3 +314,90 @@ def grn(x, p):
 
 
 case("grn", grn, normal(2, 4, 3, 2), weight=normal(4), bias=normal(4))
+
+# ---- RMSNorm of heads with a gamma for each (x-transformers' MultiheadRMSNorm, without its + 1) ------
+
+case("rms_norm_heads",
+     lambda x, p: (rms(x.reshape(4, 3, 2), 1e-6) * p["weight"].reshape(3, 2)).reshape(4, 6),
+     normal(4, 6), weight=gamma_like(6))
+
+# ---- timm 1.0: simple_norm of fast_norm.py, whose torch.var divides by n - 1 -------------------------
+
+def simple(x):
+    return x * torch.rsqrt(torch.var(x, dim=-1, keepdim=True) + 1e-6)
+
+
+case("simple_norm", lambda x, p: simple(x) * p["weight"], normal(4, 6, mean=0.7), weight=gamma_like(6))
+case("simple_norm_2d",
+     lambda x, p: (simple(x.permute(0, 2, 3, 1)) * p["weight"]).permute(0, 3, 1, 2),
+     normal(2, 4, 3, 2, mean=0.7), weight=gamma_like(4))
+
+# ---- Liu et al. 2020, EvoNorm B1, B2, S1 and S2, as timm has them ------------------------------------
+
+def evo_b(kind, training):
+    def function(x, p):
+        n = x.numel() / x.shape[1]
+        if training:
+            var = ((x - x.mean([0, 2, 3], keepdim=True)) ** 2).mean([0, 2, 3])
+        else:
+            var = p["running_var"]
+        rms_of_sample = torch.sqrt((x ** 2).mean([2, 3], keepdim=True) + 1e-5)
+        bound = (x + 1) * rms_of_sample if kind == 1 else rms_of_sample - x
+        y = x / torch.maximum(torch.sqrt(wide(var, x) + 1e-5), bound)
+        after = p["running_var"]
+        if training:
+            after = 0.9 * after + 0.1 * var * n / (n - 1)
+        return y * wide(p["weight"], x) + wide(p["bias"], x), {"running_var": after}
+    return function
+
+
+for name, kind, training in [("evo_b1", 1, True), ("evo_b2", 2, True), ("evo_b2_eval", 2, False)]:
+    case(name, evo_b(kind, training), normal(3, 4, 3, 2, deviation=1.5), weight=gamma_like(4),
+         bias=normal(4), buffers={"running_var": torch.rand(4) + 0.5})
+
+
+def evo_s(kind):
+    def function(x, p):
+        parts = x.reshape(x.shape[0], 2, -1)
+        if kind == 1:
+            parts = parts - parts.mean(-1, keepdim=True)
+        spread = torch.sqrt((parts ** 2).mean(-1, keepdim=True) + 1e-5)
+        y = ((x * torch.sigmoid(x)).reshape(parts.shape) / spread).reshape(x.shape)
+        return y * wide(p["weight"], x) + wide(p["bias"], x)
+    return function
+
+
+for kind in (1, 2):
+    case("evo_s%d" % kind, evo_s(kind), normal(3, 4, 3, 2, deviation=1.5), weight=gamma_like(4),
+         bias=normal(4))
+
+# ---- BHyT, Byun et al. 2025: tanh of lambda x / (kappa rms), kappa = 10 ------------------------------
+
+for name, kappa in [("bhyt", 10), ("bhyt_kappa", 3)]:
+    case(name, lambda x, p: p["weight"] * torch.tanh(p["lambda"] * rms(x, 1e-6) / kappa),
+         normal(3, 5, deviation=2.0), **{"lambda": normal(1, mean=2.0)}, weight=gamma_like(5))
+
+# ---- SeeDNorm, Cai et al. 2025: (tanh(x beta^T) alpha + gamma) x / rms(x) ----------------------------
+
+case("seed_norm",
+     lambda x, p: (torch.tanh((x * p["beta"]).sum(-1, keepdim=True)) * p["alpha"] + p["weight"])
+     * rms(x, 1e-6), normal(3, 5), weight=gamma_like(5), alpha=gamma_like(5),
+     beta=normal(5, deviation=0.5))
+
+# ---- PolyNorm, Zhuo et al. 2024 ----------------------------------------------------------------------
+
+case("poly_norm",
+     lambda x, p: p["weight"][0] * rms(x ** 3, 1e-6) + p["weight"][1] * rms(x ** 2, 1e-6)
+     + p["weight"][2] * rms(x, 1e-6) + p["bias"], normal(3, 5), weight=normal(3), bias=normal(1))
+
+# ---- Xie et al. 2025, eq. (9): M_0 = exp(x), M_t = rows(columns(M_t-1)), 20 times --------------------
+
+def sinkhorn(x, steps=20):
+    m = torch.exp(x)
+    for _ in range(steps):
+        m = m / m.sum(-2, keepdim=True)
+        m = m / m.sum(-1, keepdim=True)
+    return m
+
+
+case("sinkhorn", lambda x, p: sinkhorn(x), normal(2, 3, 3, deviation=2.0))

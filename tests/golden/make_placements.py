@@ -57,16 +57,26 @@ class Net:
         return F.linear(x, self.get(name + "weight", rows, x.shape[-1]),
                         self.get(name + "bias", rows))
 
-    def attention(self, name, x, qkv_norm=False):
+    def attention(self, name, x, qkv_norm=False, whole=False, per_head=False):
         q, k, v = [part.reshape(N, T, HEADS, -1).transpose(1, 2)
                    for part in self.linear(name + ".in_", x, 3 * DIM).chunk(3, -1)]
         if qkv_norm:
             q, k, v = [self.rms(name + of, part)
                        for of, part in ((".q_norm", q), (".k_norm", k), (".v_norm", v))]
+        if whole or per_head:
+            q, k = [self.qk_rms(name + of, part, per_head)
+                    for of, part in ((".q_norm", q), (".k_norm", k))]
         scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
         later = torch.triu(torch.ones(T, T, dtype=torch.bool), 1)
         y = scores.masked_fill(later, -torch.inf).softmax(-1) @ v
         return self.linear(name + ".out_", y.transpose(1, 2).reshape(N, T, DIM), DIM)
+
+    def qk_rms(self, name, heads, per_head):
+        """heads (N, HEADS, T, D): normed over all heads together, or each, with a weight for each."""
+        x = heads.transpose(1, 2)
+        over = (-1,) if per_head else (-2, -1)
+        y = x / torch.sqrt((x ** 2).mean(over, keepdim=True) + 1e-6)
+        return (y * self.get(name + ".weight", DIM).reshape(HEADS, -1)).transpose(1, 2)
 
     def feed_forward(self, name, x):
         return self.linear(name + ".out_", F.gelu(self.linear(name + ".in_", x, HIDDEN)), DIM)
@@ -144,7 +154,50 @@ def derf(net, x):
     return net.derf("norm", x)
 
 
-for stack in (peri, hybrid, dual, scaled, mix, derf):
+# Walsh et al. 2025 (OLMo 2): x + RMSNorm(f(x)), and RMSNorms of q and k over all heads
+def olmo2(net, x):
+    for i in range(LAYERS):
+        name = "blocks.%d." % i
+        x = x + net.rms(name + "attention_after", net.attention(name + "attention", x, whole=True))
+        x = x + net.rms(name + "feed_forward_after", net.feed_forward(name + "feed_forward", x))
+    return net.rms("norm", x)
+
+
+# x-transformers' MultiheadRMSNorm of q and k, with a gamma for each head, in a pre-norm block
+def per_head(net, x):
+    for i in range(LAYERS):
+        name = "blocks.%d." % i
+        own = net.rms(name + "attention_norm", x)
+        x = x + net.attention(name + "attention", own, per_head=True)
+        own = net.rms(name + "feed_forward_norm", x)
+        x = x + net.feed_forward(name + "feed_forward", own)
+    return net.rms("norm", x)
+
+
+# Xie et al. 2025, section 4.2: coefficients of each branch from the RMS-normalized streams; three
+# streams, which begin as copies and end as a sum (Zhu et al. 2024)
+def hyper(net, x, n=3):
+    streams = torch.stack([x] * n, -2)
+    for i in range(LAYERS):
+        for f, name in branches(net, i):
+            flat = streams.reshape(N, T, n * DIM)
+            flat = flat / torch.sqrt((flat ** 2).mean(-1, keepdim=True) + 1e-6)
+            phi = net.get(name + "_connection.weight", 2 * n + n * n, n * DIM)
+            b = net.get(name + "_connection.bias", 2 * n + n * n)
+            alpha = net.get(name + "_connection.alpha", 3)
+            pre = torch.sigmoid(alpha[0] * (flat @ phi[:n].T) + b[:n])
+            post = 2 * torch.sigmoid(alpha[1] * (flat @ phi[n:2 * n].T) + b[n:2 * n])
+            res = torch.exp(alpha[2] * (flat @ phi[2 * n:].T) + b[2 * n:]).reshape(N, T, n, n)
+            for _ in range(20):
+                res = res / res.sum(-2, keepdim=True)
+                res = res / res.sum(-1, keepdim=True)
+            y = f(net.rms(name + "_norm", (pre.unsqueeze(-1) * streams).sum(-2)))
+            streams = torch.einsum("ntoi,ntic->ntoc", res, streams) \
+                + post.unsqueeze(-1) * y.unsqueeze(-2)
+    return net.rms("norm", streams.sum(-2))
+
+
+for stack in (peri, hybrid, dual, scaled, mix, derf, olmo2, per_head, hyper):
     net = Net()
     ids = torch.randint(0, VOCABULARY, (N, T))
     x = F.embedding(ids, net.get("embedding.weight", VOCABULARY, DIM))

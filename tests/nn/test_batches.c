@@ -30,6 +30,10 @@ enum { ROWS = 70, DIM = 24, STEPS = 5, SIDE = 6, CHANNELS = 8 };
     X("DetachNorm", ng_detach_norm_new(DIM), FLAT)                                                 \
     X("DynamicTanh", ng_dynamic_tanh_new(DIM), FLAT)                                               \
     X("Derf", ng_derf_new(DIM), FLAT)                                                              \
+    X("BHyT", ng_bhyt_new(DIM), FLAT)                                                              \
+    X("SeeDNorm", ng_seed_norm_new(DIM), FLAT)                                                     \
+    X("PolyNorm", ng_poly_norm_new(DIM), FLAT)                                                     \
+    X("SimpleNorm", ng_rms_norm_new(DIM, .by_deviation = true), FLAT)                              \
     X("WeightNorm", ng_weight_norm_new(ng_linear_new(DIM, 17)), FLAT)                              \
     X("SpectralNorm", ng_spectral_norm_new(ng_linear_new(DIM, 17)), FLAT)                          \
     X("Tanh", ng_tanh_new(), FLAT)                                                                 \

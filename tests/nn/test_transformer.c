@@ -280,8 +280,13 @@ typedef struct {
     const char *name;
     ng_norm_placement placement;
     double post_share;
-    ng_norm_maker *norm;
+    ng_norm_maker *norm, *qk_norm;
+    bool whole;
+    int64_t streams;
 } placed_row;
+
+/* Heads of three features, each with a weight of its own. */
+static ng_module *of_three(int64_t dim) { return ng_rms_norm_new(dim, .groups = dim / 3); }
 
 static const placed_row placed[] = {
     {.name = "peri", .placement = NG_NORM_PERI},
@@ -289,6 +294,13 @@ static const placed_row placed[] = {
     {.name = "dual", .placement = NG_NORM_DUAL},
     {.name = "scaled", .placement = NG_NORM_SCALED},
     {.name = "mix", .placement = NG_NORM_MIX, .post_share = 0.34},
+    {.name = "olmo2",
+     .placement = NG_NORM_OLMO2,
+     .norm = ng_norm_rms,
+     .qk_norm = ng_norm_rms,
+     .whole = true},
+    {.name = "per_head", .norm = ng_norm_rms, .qk_norm = of_three, .whole = true},
+    {.name = "hyper", .placement = NG_NORM_HYPER, .norm = ng_norm_rms, .streams = 3},
     {.name = "derf", .norm = ng_norm_derf}};
 #define PLACED ((int)(sizeof placed / sizeof placed[0]))
 
@@ -296,9 +308,11 @@ START_TEST(each_placement_is_the_formula_of_its_paper)
 {
     const char *name = placed[_i].name;
     ng_tensor *ids = own(ng_copy_new(golden("%s/ids", name), NG_I64));
-    ng_module *net = ng_transformer_new(
-        5, .dim = 6, .heads = 2, .layers = 3, .length = 4, .hidden = 5, .norm = placed[_i].norm,
-        .placement = placed[_i].placement, .post_share = placed[_i].post_share);
+    ng_module *net =
+        ng_transformer_new(5, .dim = 6, .heads = 2, .layers = 3, .length = 4, .hidden = 5,
+                           .norm = placed[_i].norm, .placement = placed[_i].placement,
+                           .post_share = placed[_i].post_share, .qk_norm = placed[_i].qk_norm,
+                           .qk_norm_whole = placed[_i].whole, .streams = placed[_i].streams);
     expect_pytorchs(name, net, ids, NG_NONE);
 }
 
@@ -558,7 +572,7 @@ START_TEST(options_without_sense_are_refused)
     assert_refused(ng_transformer_new(0));
     assert_refused(ng_transformer_new(65, .length = -1));
     assert_refused(ng_transformer_new(65, .dim = 4, .layers = INT64_C(1) << 40));
-    assert_refused(ng_transformer_new(65, .placement = (ng_norm_placement)9));
+    assert_refused(ng_transformer_new(65, .placement = (ng_norm_placement)10));
     assert_refused(ng_transformer_new(65, .dropout = 1));
     assert_refused(ng_feed_forward_new(4, .activation = (ng_feed_forward_activation)7));
     assert_refused(ng_embedding_new(0, 4));

@@ -19,6 +19,11 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(evaluating(ng_evo_norm_new(4)), "catalogue", "evo_b0_eval");
     assert_pytorch(ng_evo_norm_new(4, .groups = 1), "catalogue", "evo_s0_1");
     assert_pytorch(ng_evo_norm_new(4, .groups = 2), "catalogue", "evo_s0_2");
+    assert_pytorch(ng_evo_norm_new(4, .kind = NG_EVO_1), "catalogue", "evo_b1");
+    assert_pytorch(ng_evo_norm_new(4, .kind = NG_EVO_2), "catalogue", "evo_b2");
+    assert_pytorch(evaluating(ng_evo_norm_new(4, .kind = NG_EVO_2)), "catalogue", "evo_b2_eval");
+    assert_pytorch(ng_evo_norm_new(4, .groups = 2, .kind = NG_EVO_1), "catalogue", "evo_s1");
+    assert_pytorch(ng_evo_norm_new(4, .groups = 2, .kind = NG_EVO_2), "catalogue", "evo_s2");
 }
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
@@ -37,6 +42,7 @@ START_TEST(bad_settings_are_refused)
 {
     assert_refused(ng_evo_norm_new(0));
     assert_refused(ng_evo_norm_new(4, .groups = 3));
+    assert_refused(ng_evo_norm_new(4, .kind = (ng_evo_norm_kind)3));
     assert_refused(ng_evo_norm_new(4, .groups = 2, .momentum = 0.2));
 }
 

@@ -34,6 +34,10 @@ static ng_tensor *layer(ng_module *made, ng_tensor *x)
       layer(ng_batch_renorm_new(OUT, .r_max = 1, .d_max = NG_ZERO, .eps = NG_ZERO), a))            \
     X(DynamicTanh, "000000", layer(ng_dynamic_tanh_new(OUT), a))                                   \
     X(Derf, "000000", layer(ng_derf_new(OUT), a))                                                  \
+    X(BHyT, "100101", layer(ng_bhyt_new(OUT, .eps = NG_ZERO), a))                                  \
+    X(SeeDNorm, "100101", layer(ng_seed_norm_new(OUT, .eps = NG_ZERO), a)) /* beta is 0 */         \
+    X(PolyNorm, "100101", layer(ng_poly_norm_new(OUT, .eps = NG_ZERO), a))                         \
+    X(SimpleNorm, "100101", layer(ng_rms_norm_new(OUT, .by_deviation = true, .eps = NG_ZERO), a))  \
     X(L2Norm, "100101", layer(ng_l2_norm_new(OUT, .eps = NG_ZERO), a))                             \
     X(Nothing, "000000", a)
 

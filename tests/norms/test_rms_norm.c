@@ -53,6 +53,10 @@ START_TEST(value_and_gradients_are_pytorchs)
     assert_pytorch(ng_rms_norm_new(6, .unit_offset = true), "catalogue", "rms_norm_offset");
     assert_pytorch(ng_rms_norm_new(6, .condition = 3), "catalogue", "rms_norm_conditional",
                    "condition");
+    assert_pytorch(ng_rms_norm_new(6, .groups = 3), "catalogue", "rms_norm_heads");
+    assert_pytorch(ng_rms_norm_new(6, .by_deviation = true), "catalogue", "simple_norm");
+    assert_pytorch(ng_rms_norm_new(4, .by_deviation = true, .channels_first = true), "catalogue",
+                   "simple_norm_2d");
 }
 
 /* ---- Invariances and relations --------------------------------------------------------------- */
@@ -87,6 +91,10 @@ START_TEST(bad_settings_are_refused)
 {
     assert_refused(ng_rms_norm_new(0));
     assert_refused(ng_rms_norm_new(5, .eps = -1));
+    assert_refused(ng_rms_norm_new(6, .groups = 4));
+    assert_refused(ng_rms_norm_new(6, .groups = 2, .by_deviation = true));
+    assert_refused(ng_rms_norm_new(6, .partial = 0.5, .by_deviation = true));
+    assert_refused(ng_rms_norm_new(6, .condition = 2, .channels_first = true));
     assert_refused(ng_rms_norm_new(5, .partial = 2));
     assert_fails(ng_forward(drawn(ng_rms_norm_new(4)), tape, normal(NG_F64, NG_SHAPE(3, 5), 1)),
                  NG_ESHAPE, "RMSNorm");
