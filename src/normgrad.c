@@ -116,6 +116,7 @@
 #include "nn/recompute.c"
 #include "nn/parameters.c"
 #include "nn/summary.c"
+#include "nn/fold.c"
 #include "nn/sequential.c"
 #include "nn/residual.c"
 #include "nn/linear.c"

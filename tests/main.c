@@ -14,7 +14,7 @@
     X(recompute) X(recurrent) X(reparameterized) X(rms_norm) X(rows) X(scale_norm) X(settings)     \
     X(spectral_norm) X(statistics) X(tape) X(threads) X(training) X(transformer)                   \
     X(user_functions) X(weight_norm) X(weight_standardization)                                     \
-    X(bhyt) X(poly_norm) X(seed_norm) X(sinkhorn)
+    X(bhyt) X(fold) X(poly_norm) X(seed_norm) X(sinkhorn)
 /* clang-format on */
 
 #define X(name) Suite *name##_suite(void);

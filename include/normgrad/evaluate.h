@@ -10,6 +10,7 @@
  *     ng_evaluate(net, data)          the mean loss and the accuracy over a data set
  *     ng_standardize_new(features)    a first layer: mean 0 and deviation 1
  *     ng_batch_norm_recompute(net, data, batch)   new running statistics
+ *     ng_module_fold(net)             merges norms into the layers beside them
  *
  * A program that uses the saved network makes the same layers, the first by ng_standardize_new(64),
  * loads them with ng_module_load, and calls ng_eval. Then ng_forward(net, tape, x) takes samples as
@@ -82,6 +83,21 @@ NG_API ng_module *ng_standardize_new_with(ng_standardize_new_options options);
  * NG_ESHAPE for fewer than two values per channel. After an error nothing has changed. */
 NG_API NG_MUST_CHECK ng_status ng_batch_norm_recompute(ng_module *net, ng_dataset *dataset,
                                                        int64_t batch);
+
+/* Merges norms into the layers beside them in a Sequential, for a network that is only used: a
+ * BatchNorm in evaluation into the Linear, Conv1d or Conv2d before it, of which it is then what
+ * ng_norm_none makes; weight and bias of a LayerNorm or RMSNorm into the Linear after it, so that
+ * it is as with .no_affine. Other names stay; a layer without bias gets one.
+ *
+ *     ng_eval(net);
+ *     if (ng_module_fold(net)) fprintf(stderr, "%s\n", ng_error_text());
+ *
+ * Outputs change by rounding: each by at most 4 units in the last place of the sum of the absolute
+ * values of the terms that it is made of. NG_EVALUE with the path of the first BatchNorm, LayerNorm
+ * or RMSNorm in the tree that cannot be folded, by its place, its settings, its mode or a tied
+ * parameter; then nothing has changed. x of a Linear before a BatchNorm is (N, features). Reset
+ * tapes that have recorded a pass before; what was folded is freed. */
+NG_API NG_MUST_CHECK ng_status ng_module_fold(ng_module *net);
 
 NG_END_C
 

@@ -1,6 +1,6 @@
 /* Convolutions: y = weight * x + bias over images (N, in, H, W) and lines (N, in, L); transposed
  * ones. */
-#include "nn/module.h"
+#include "nn/fold.h"
 #include "nn/window.h"
 #include "ops/conv.h"
 #include <math.h>
@@ -71,6 +71,17 @@ static const conv_class transposed2d_class =
     CONV_CLASS("ConvTranspose2d", "ng_conv_transpose2d", 2, true);
 static const conv_class transposed1d_class =
     CONV_CLASS("ConvTranspose1d", "ng_conv_transpose1d", 1, true);
+
+bool ng_conv_part(ng_module *module, ng_fold_part *part)
+{
+    conv *layer = (conv *)module;
+    if (module->type != &conv2d_class.base && module->type != &conv1d_class.base) return false;
+    *part = (ng_fold_part){.weight = &layer->weight,
+                           .bias = &layer->bias,
+                           .left_out = &layer->no_bias,
+                           .features = layer->out};
+    return true;
+}
 
 /* ---- Constructors --------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* Linear: y = x weight^T + bias. */
-#include "nn/module.h"
+#include "nn/fold.h"
 #include <math.h>
 
 typedef struct {
@@ -29,6 +29,17 @@ static void linear_init(ng_module *self, ng_rng *rng)
 
 static const ng_module_class linear_class = {
     .name = "Linear", .size = sizeof(linear), .forward = linear_forward, .init = linear_init};
+
+bool ng_linear_part(ng_module *module, ng_fold_part *part)
+{
+    linear *layer = (linear *)module;
+    if (module->type != &linear_class) return false;
+    *part = (ng_fold_part){.weight = &layer->weight,
+                           .bias = &layer->bias,
+                           .left_out = &layer->options.no_bias,
+                           .features = layer->options.out};
+    return true;
+}
 
 static const char *const init_names[] = {
     "default",       "kaiming_uniform", "kaiming_normal", "xavier_uniform",

@@ -160,6 +160,14 @@ ng_entry *ng_module_add_tensor(const char *function, ng_module *self, const char
     return entry;
 }
 
+void ng_module_drop_last(ng_module *self)
+{
+    ng_entry *entry = &self->registry->entries[--self->registry->count];
+    ng_tensor_destroy(entry->tensor);
+    path_free(entry->path);
+    ng_module_restructured(self, entry->kind == NG_ENTRY_PARAMETER ? -1 : 0);
+}
+
 bool ng_module_take_parameter(const char *function, ng_module *self, const char *name,
                               ng_tensor *tensor)
 {

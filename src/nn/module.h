@@ -127,6 +127,9 @@ static inline ng_tensor *ng_untied(ng_tensor *x)
  */
 void ng_module_restructured(ng_module *self, int64_t more);
 
+/* Takes the entry that was registered last, a tensor, off the module and frees it. */
+void ng_module_drop_last(ng_module *self);
+
 /* Registers a tensor of the caller's as a parameter; false with an error. */
 bool ng_module_take_parameter(const char *function, ng_module *self, const char *name,
                               ng_tensor *tensor);

@@ -1,4 +1,5 @@
 /* BatchNorm: each channel normalized over the batch, or by running statistics. */
+#include "nn/fold.h"
 #include "norms/batch_state.h"
 #include "norms/film.h"
 
@@ -54,6 +55,24 @@ ng_batch_state *ng_batch_norm_state(const ng_module *module)
         layer->options.frozen)
         return NULL;
     return &layer->state;
+}
+
+bool ng_batch_norm_part(ng_module *module, ng_fold_part *part)
+{
+    batch_norm *layer = (batch_norm *)module;
+    ng_batch_norm_new_options *o = &layer->options;
+    if (module->type != &batch_norm_class) return false;
+    *part = (ng_fold_part){.weight = &layer->state.gamma,
+                           .bias = &layer->state.beta,
+                           .left_out = &o->no_affine,
+                           .features = o->channels,
+                           .mean = layer->state.mean,
+                           .var = layer->state.spread,
+                           .eps = o->eps,
+                           .never = o->no_running_stats ? "it has no running statistics"
+                                    : o->condition      ? "it takes a condition"
+                                                        : NULL};
+    return true;
 }
 
 static const ng_setting batch_norm_settings[] = {

@@ -1,6 +1,6 @@
 /* LayerNorm: y = (x - mean) / sqrt(var + eps) * gamma + beta over the last dimensions, or over the
  * channels; with a unit offset 1 + gamma is in the place of gamma. */
-#include "nn/module.h"
+#include "nn/fold.h"
 
 typedef struct {
     ng_module base;
@@ -41,6 +41,22 @@ static ng_tensor *layer_norm_forward(ng_module *self, ng_tape *tape, ng_tensor *
 
 static const ng_module_class layer_norm_class = {
     .name = "LayerNorm", .size = sizeof(layer_norm), .forward = layer_norm_forward};
+
+bool ng_layer_norm_part(ng_module *module, ng_fold_part *part)
+{
+    layer_norm *layer = (layer_norm *)module;
+    ng_layer_norm_new_options *o = &layer->options;
+    if (module->type != &layer_norm_class) return false;
+    *part = (ng_fold_part){.weight = &layer->gamma,
+                           .bias = &layer->beta,
+                           .left_out = &o->no_affine,
+                           .features = ng_shape_span(o->shape, 0, o->shape.rank),
+                           .never = o->shape.rank > 1   ? "it is over several dimensions"
+                                    : o->channels_first ? "it is over channels"
+                                    : o->unit_offset    ? "it has a unit offset"
+                                                        : NULL};
+    return true;
+}
 
 static const ng_setting layer_norm_settings[] = {
     {NG_PLACE("dim", layer_norm, options.shape), NG_IS_SHAPE, .unit = "features", .bare = true},

@@ -1,5 +1,5 @@
 /* Constructors of norms, all ng_module *(int64_t dim), for modules that contain norms; by name. */
-#include "nn/module.h"
+#include "nn/fold.h"
 #include <string.h>
 
 ng_module *ng_norm_layer(int64_t dim) { return ng_layer_norm_new(dim); }
@@ -28,6 +28,12 @@ ng_module *ng_norm_none(int64_t dim)
     return ng_option_positive("ng_norm_none", "dim", dim, "features")
                ? ng_module_built(ng_module_new(&identity_class))
                : NULL;
+}
+
+void ng_become_none(ng_module *module)
+{
+    module->type = &identity_class;
+    module->registry->settings = NULL;
 }
 
 /* ---- A norm of channels over the features of each position: x (..., C) as (rows, C) ---- */

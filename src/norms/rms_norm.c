@@ -1,6 +1,7 @@
 /* RMSNorm: y = x / sqrt(mean(x^2) + eps) * gamma over the last dimension. With a unit offset
  * 1 + gamma is in the place of gamma, with a condition 1 + scale(c). SimpleNorm divides by the
  * deviation. */
+#include "nn/fold.h"
 #include "norms/film.h"
 #include "ops/norm.h"
 
@@ -8,6 +9,7 @@ typedef struct {
     ng_module base;
     ng_rms_norm_new_options options;
     ng_tensor *gamma;      /* (dim), or NG_NONE */
+    ng_tensor *beta;       /* NG_NONE */
     ng_module *modulation; /* with a condition: FiLM */
 } rms_norm;
 
@@ -38,6 +40,22 @@ static ng_tensor *rms_norm_forward(ng_module *self, ng_tape *tape, const ng_inpu
 
 static const ng_module_class rms_norm_class = {
     .name = "RMSNorm", .size = sizeof(rms_norm), .forward_with = rms_norm_forward};
+
+bool ng_rms_norm_part(ng_module *module, ng_fold_part *part)
+{
+    rms_norm *layer = (rms_norm *)module;
+    ng_rms_norm_new_options *o = &layer->options;
+    if (module->type != &rms_norm_class) return false;
+    *part = (ng_fold_part){.weight = &layer->gamma,
+                           .bias = &layer->beta,
+                           .left_out = &o->no_affine,
+                           .features = o->dim,
+                           .never = o->channels_first ? "it is over channels"
+                                    : o->condition    ? "it takes a condition"
+                                    : o->unit_offset  ? "it has a unit offset"
+                                                      : NULL};
+    return true;
+}
 
 static const ng_setting rms_norm_settings[] = {
     {NG_OPTION(rms_norm, dim), NG_IS_COUNT, .unit = "features", .bare = true},
