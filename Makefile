@@ -103,8 +103,8 @@ COMMON = -std=c11 -D_DEFAULT_SOURCE -O2 -g1 -ffp-contract=off $(PRECISION) $(WAR
 KERNEL = -fno-math-errno -fno-trapping-math \
          $(if $(filter __clang__=1,$(MACROS)),,-funswitch-loops -fvect-cost-model=dynamic -fno-tree-slp-vectorize)
 # The kernels are compiled for each instruction set, the best first, and dtype: table_avx2_float.o...
-# valgrind does not know all instructions of the others.
-ISAS = $(if $(filter valgrind,$(VARIANT)),,$(if $(filter __x86_64__=1,$(MACROS)),avx512 avx2) \
+# valgrind does not know all instructions of the others; what is fuzzed are files and calls.
+ISAS = $(if $(filter valgrind fuzz,$(VARIANT)),,$(if $(filter __x86_64__=1,$(MACROS)),avx512 avx2) \
        $(if $(filter __aarch64__=1,$(MACROS)),neon)) baseline
 ISA.avx2   = -mavx2 -mfma
 ISA.avx512 = -mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mprefer-vector-width=512

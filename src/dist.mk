@@ -31,10 +31,17 @@ check-onefile: $(OUT)/onefile/normgrad.o $(TEST_OBJECTS)
 ## check-dist: programs of the two files with gcc, clang, musl and for ARM; all examples; the archive
 check-dist: $(DIST)/normgrad.h $(DIST)/normgrad.c $(DIST)/normgrad-$(VERSION).tar.gz
 	+$(Q)tests/scripts/dist.sh $(DIST) $(OUT)/dist
+## check-windows: the two files for Windows, by MinGW-w64, run under Wine
+MINGW = x86_64-w64-mingw32-gcc-posix
+WINE = $(firstword $(shell command -v wine64 wine) $(wildcard /usr/lib/wine/wine64))
+check-windows: $(DIST)/normgrad.h $(DIST)/normgrad.c
+	$(call need,command -v $(MINGW),$(MINGW),gcc-mingw-w64-x86-64-posix)
+	$(call need,test '$(WINE)',Wine,wine64)
+	$(Q)tests/scripts/windows.sh $(DIST) $(OUT)/windows $(MINGW) '$(WINE)'
 ## tarball: build/dist/normgrad-VERSION.tar.gz, what is committed, without drawn figures
 tarball: $(DIST)/normgrad-$(VERSION).tar.gz
 	@echo '  $<'
 $(DIST)/normgrad-$(VERSION).tar.gz: FORCE | $(DIST)/
 	$(Q)git archive --prefix=normgrad-$(VERSION)/ --output=$@ HEAD
 
-.PHONY: dist check-onefile check-dist tarball
+.PHONY: dist check-onefile check-dist check-windows tarball

@@ -10,7 +10,11 @@
  *     -DNG_NO_IO       leaves out data sets, histories, files and figures
  *     -DNG_NO_SIMD     leaves out all kernels but those for any processor of the architecture
  *     -DNG_NO_THREADS  leaves out threads: a kernel runs on the thread that calls it, and
- *                      ng_group_run takes one rank */
+ *                      ng_group_run takes one rank
+ *
+ * For kernels of AVX on Windows (MinGW-w64, posix threads), gcc needs two options: -DNG_UNALIGNED
+ * and -Wa,-muse-unaligned-vector-move. Without the second one a program crashes; without both it
+ * has the kernels for any processor. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -19,6 +23,9 @@
 #pragma STDC FP_CONTRACT OFF
 #else
 #pragma GCC optimize("fp-contract=off")
+#endif
+#if defined(_WIN32) && !defined(__clang__) && !defined(NG_UNALIGNED) && !defined(NG_NO_SIMD)
+#define NG_NO_SIMD
 #endif
 #if defined(__x86_64__) && !defined(NG_NO_SIMD)
 #define NG_ISAS(X) X(avx512) X(avx2) X(baseline)

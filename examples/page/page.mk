@@ -5,8 +5,8 @@ PAGE = $(BUILD)/page
 WASI = /usr
 WASM_CC = clang --target=wasm32-wasi -nostdlibinc -isystem $(WASI)/include/wasm32-wasi -L$(WASI)/lib/wasm32-wasi
 WASM_PACKAGES = clang lld wasi-libc libclang-rt-14-dev-wasm32
-ONE_FILE = -std=c11 -O2 -msimd128 -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) -DNG_NO_THREADS -DNG_NO_IO \
-    -I$(DIST) -I$(PAGE) $(DIST)/normgrad.c -lm -Wl,-z,stack-size=1048576 -Wl,--strip-all
+WASM_FLAGS = -std=c11 -O2 -msimd128 -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) -DNG_NO_THREADS -DNG_NO_IO \
+    -I$(DIST) -I$(PAGE) -lm -Wl,-z,stack-size=1048576 -Wl,--strip-all
 ## page: build/page/index.html, two trainings side by side in a browser (clang and wasi-libc)
 page: $(PAGE)/index.html
 	@gzip -9c $(PAGE)/page.wasm | wc -c | sed 's|.*|  $<: & bytes of WebAssembly, compressed|'
@@ -14,15 +14,17 @@ needs-wasi: $(FIRST)
 	$(call need,echo 'int main(void) { return 0; }' | $(WASM_CC) -x c - -o /dev/null,what compiles to WebAssembly,$(WASM_PACKAGES))
 $(PAGE)/digits.h: examples/data/digits.csv | $(PAGE)/
 	$(Q)awk 'BEGIN { print "static const unsigned char digits[][65] = {" } { print "{" $$0 "}," } END { print "};" }' $< >$@
-$(PAGE)/page.wasm: examples/page/page.c $(PAGE)/digits.h $$(DIST)/normgrad.c $$(DIST)/normgrad.h | needs-wasi
+$(PAGE)/normgrad.o: $$(DIST)/normgrad.c $$(DIST)/normgrad.h | $(PAGE)/ needs-wasi
 	$(call say,CC   $<)
-	$(Q)$(WASM_CC) -mexec-model=reactor $< $(ONE_FILE) -o $@
+	$(Q)$(WASM_CC) $(filter-out -l% -Wl%,$(WASM_FLAGS)) -c $< -o $@
+$(PAGE)/page.wasm: examples/page/page.c $(PAGE)/normgrad.o $(PAGE)/digits.h
+	$(Q)$(WASM_CC) -mexec-model=reactor $(filter %.c %.o,$^) $(WASM_FLAGS) -o $@
 # The program stands in the page itself, because a page that is opened as a file may load no other.
 $(PAGE)/index.html: examples/page/page.html $(PAGE)/page.wasm
 	$(Q)gzip -9nc $(PAGE)/page.wasm | base64 | sed -e '/^@WASM@$$/ { r /dev/stdin' -e 'd; }' $< >$@
-# The digests' networks as WebAssembly, without vectors too: with the bits of other processors that do not fuse.
-$(PAGE)/digest.wasm: tests/digest/digest.c $$(DIST)/normgrad.c | $(PAGE)/ needs-wasi
-	$(Q)$(WASM_CC) $< $(ONE_FILE) -o $@
+# The digests' networks as WebAssembly: with the bits of other processors that do not fuse.
+$(PAGE)/digest.wasm: tests/digest/digest.c $(PAGE)/normgrad.o
+	$(Q)$(WASM_CC) $^ $(WASM_FLAGS) -o $@
 ## check-page: the digests as WebAssembly; the page trains and checks in a browser (Node.js, Chromium)
 CHROMIUM = $(firstword $(shell command -v chromium chromium-browser google-chrome))
 check-page: $(PAGE)/index.html $(PAGE)/digest.wasm

@@ -44,7 +44,11 @@
  * if the result is ignored. */
 #if defined(__GNUC__)
 #define NG_API __attribute__((visibility("default")))
+#ifdef __MINGW32__
+#define NG_PRINTF(text, first) __attribute__((format(gnu_printf, text, first)))
+#else
 #define NG_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#endif
 #define NG_MUST_CHECK __attribute__((warn_unused_result))
 #else
 #define NG_API

@@ -5,8 +5,13 @@
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
+#ifdef _WIN32
+#include "core/windows.h"
+#else
+#define NG_FREE_ALIGNED free
+#endif
 
-ng_memory_functions ng_memory = {aligned_alloc, free};
+ng_memory_functions ng_memory = {aligned_alloc, NG_FREE_ALIGNED};
 
 enum { ALIGNMENT = 64, HUGE_PAGE = 1 << 21 };
 

@@ -16,6 +16,10 @@ ng_number_text ng_number_print(double value)
     return printed;
 }
 
+#ifdef _WIN32
+locale_t ng_c_locale_begin(void) { return ng_windows_locale_begin(); }
+void ng_c_locale_end(locale_t before) { ng_windows_locale_end(before); }
+#else
 /* Glibc and musl need no memory for the locale "C". If another C library has none, the program's
  * locale stays. */
 locale_t ng_c_locale_begin(void)
@@ -28,6 +32,7 @@ void ng_c_locale_end(locale_t before)
 {
     if (before) freelocale(uselocale(before));
 }
+#endif
 
 void ng_c_print(char *text, size_t bytes, const char *format, va_list arguments)
 {

@@ -2,6 +2,7 @@
 #ifndef NG_CORE_NUMBER_H
 #define NG_CORE_NUMBER_H
 
+#include "core/windows.h"
 #include <locale.h>
 #include <stdarg.h>
 #include <stddef.h>

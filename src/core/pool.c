@@ -39,13 +39,17 @@ void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <time.h>
+#ifdef _WIN32
+#include "core/windows.h"
+#else
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
+#endif
 
 enum {
     POOL_BLOCKS = 16,  /* per thread, at most */
@@ -152,15 +156,19 @@ static void *help(void *unused)
 /* Signals stay blocked in helpers: a program's handlers run on its own threads. */
 static void start_helpers(int wanted)
 {
+#ifndef _WIN32 /* which sends none */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+#endif
     while (pool.helpers < wanted && !pool.full)
         if (pthread_create(&pool.thread[pool.helpers], NULL, help, NULL))
             pool.full = true;
         else
             pool.helpers++;
+#ifndef _WIN32
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+#endif
 }
 
 /* Takes the pool for the caller; false if another thread has it and `wait` is false. */
@@ -195,6 +203,7 @@ static void stop_pool(bool wait)
     give_pool();
 }
 
+#ifndef _WIN32 /* which has no fork() */
 /* A child of fork() has one thread, whatever its parent's threads were doing. */
 static void forget_helpers(void)
 {
@@ -212,6 +221,7 @@ __attribute__((constructor)) static void watch_forks(void)
 {
     pool.full = pthread_atfork(NULL, NULL, forget_helpers);
 }
+#endif
 
 /* At the end of the process, or when the library is unloaded; a loop of another thread goes on. */
 __attribute__((destructor)) static void stop_at_end(void) { stop_pool(false); }

@@ -2,14 +2,18 @@
 #include "io/file.h"
 #include "core/error.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <normgrad/history.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef _WIN32
+#include "core/windows.h"
+#else
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#endif
 
 /* ---- Text ---------------------------------------------------------------------------------- */
 

@@ -25,7 +25,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef _WIN32
+#include "core/windows.h"
+#else
 #include <unistd.h>
+#endif
 
 enum { AT_EPOCH, AT_BATCH, AT_STEP, AT_SIZE, AT_IN_EPOCH, AT_OPTIMIZER_STEPS, POSITIONS };
 enum { MODE_TRAINING = 1, MODE_FROZEN = 2 };

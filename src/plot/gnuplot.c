@@ -2,14 +2,22 @@
  * again, and writes the figure to its standard output. */
 #include "plot/plot.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef _WIN32
+#include "core/windows.h"
+#else
+#include <fcntl.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#define NG_GET_GNUPLOT "apt-get install gnuplot-nox"
+#define NG_GNUPLOT_COMMANDS                                                                        \
+    "last = 0; while (!last) { load '%s'; if (!last) { pause 0.5 }; "                              \
+    "if (system('kill -0 %ld 2>&- && echo runs') eq '') { last = 1 } }; system('rm -f %s')"
+#endif
 
 extern char **environ;
 
@@ -187,15 +195,11 @@ static ng_status put_figure(const ng_figure *f, ng_gnuplot *g, bool last)
  * has ended; in a process group, so that Ctrl-C does not end it. */
 static ng_status start_gnuplot(const ng_figure *f, ng_gnuplot *g, int out)
 {
-    char commands[300];
+    char commands[900];
     char *arguments[] = {"gnuplot", "-d", f->path ? "-d" : "-persist", "-e", commands, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    snprintf(commands, sizeof commands,
-             "last = 0; while (!last) { load '%s'; if (!last) { pause 0.5 }; "
-             "if (system('kill -0 %ld 2>&- && echo runs') eq '') { last = 1 } }; "
-             "system('rm -f %s')",
-             g->path, (long)getpid(), g->path);
+    snprintf(commands, sizeof commands, NG_GNUPLOT_COMMANDS, g->path, (long)getpid(), g->path);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
@@ -209,7 +213,7 @@ static ng_status start_gnuplot(const ng_figure *f, ng_gnuplot *g, int out)
     if (!error) return NG_OK;
     g->process = 0;
     return ng_fail(NG_EIO, "%s: %s: %s", f->function,
-                   error == ENOENT ? "gnuplot is not installed (apt-get install gnuplot-nox)"
+                   error == ENOENT ? "gnuplot is not installed (" NG_GET_GNUPLOT ")"
                                    : "cannot run gnuplot",
                    strerror(error));
 }

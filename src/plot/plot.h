@@ -38,9 +38,9 @@ void ng_figure_free(ng_figure *figure);
 
 /* A gnuplot that draws the figure in a file again and again. */
 typedef struct {
-    pid_t process; /* 0: there is none */
-    FILE *said;    /* its standard error */
-    char path[32]; /* of the file */
+    pid_t process;  /* 0: there is none */
+    FILE *said;     /* its standard error */
+    char path[260]; /* of the file */
 } ng_gnuplot;
 
 /* Shows a figure. The first call starts gnuplot, which draws to the descriptor `out`, or the

@@ -16,7 +16,7 @@ for isa in avx512 avx2 neon baseline; do
         expected=$here/digests.txt
         [ $isa != baseline ] || expected=$here/unfused.txt
         if [ "$short" ]; then cut -d ' ' -f 1,3- "$expected"; else cat "$expected"; fi >"$program.expected"
-        diff "$program.expected" "$program.out" || { echo "digest: $isa: other bits than $expected" >&2; exit 1; }
+        tr -d '\r' <"$program.out" | diff "$program.expected" - || { echo "digest: $isa: other bits than $expected" >&2; exit 1; }
         seen="$seen $isa"
     else
         grep -q 'NORMGRAD_ISA is' "$program.err" || { cat "$program.err" >&2; exit 1; }
