@@ -73,8 +73,12 @@ VERSION  := $(subst $() ,.,$(strip $(shell sed -n 's/^.define NG_VERSION_[A-Z]* 
 # What programs are compatible with: MAJOR, and before 1.0 MAJOR.MINOR.
 SERIES   := $(basename $(if $(filter 0.%,$(VERSION)),$(VERSION),$(basename $(VERSION))))
 STATIC   := $(OUT)/libnormgrad.a
-SONAME   := libnormgrad.so.$(SERIES)
-SHARED   := $(OUT)/libnormgrad.so.$(VERSION)
+# $(call dll,NAME,.VERSION): a shared library; $(call named,DLL): links one that programs know by this name.
+DARWIN   := $(filter Darwin,$(shell uname -s))
+dll       = $(if $(DARWIN),$(1)$(2).dylib,$(1).so$(2))
+named     = $(if $(DARWIN),-dynamiclib -install_name @rpath/$(1),-shared -Wl,-soname,$(1))
+SONAME   := $(call dll,libnormgrad,.$(SERIES))
+SHARED   := $(OUT)/$(call dll,libnormgrad,.$(VERSION))
 
 # ---- Flags --------------------------------------------------------------------------------------
 
@@ -98,7 +102,12 @@ PRECISION := $(if $(filter __FLT_EVAL_METHOD__=0,$(MACROS)),,$(if $(filter __i38
     -msse2 -mfpmath=sse,-fexcess-precision=fast))
 # A product and a sum are fused only where the source says so: bits do not depend on the compiler.
 # -g1 gives a debugger lines and functions; CFLAGS=-g gives variables, and takes longer to compile.
-COMMON = -std=c11 -D_DEFAULT_SOURCE -O2 -g1 -ffp-contract=off $(PRECISION) $(WARNINGS) -pthread -Iinclude
+COMMON = -std=c11 $(FEATURES) -O2 -g1 -ffp-contract=off $(PRECISION) $(WARNINGS) -pthread -Iinclude
+# The library is POSIX of 2008 with X/Open's constants of mathematics. Two files also ask Linux how many
+# processors they may use, and for large pages: make GNU= does without.
+FEATURES = -D_DEFAULT_SOURCE
+GNU = -D_GNU_SOURCE
+$(OUT)/src/%: FEATURES = -D_XOPEN_SOURCE=700
 # The kernels' vectors are written out: the SLP vectorizer gains nothing there.
 KERNEL = -fno-math-errno -fno-trapping-math \
          $(if $(filter __clang__=1,$(MACROS)),,-funswitch-loops -fvect-cost-model=dynamic -fno-tree-slp-vectorize)
@@ -112,6 +121,7 @@ TABLES = $(foreach isa,$(ISAS),$(foreach real,float double,$(OUT)/$(TABLE)_$(isa
 words_of = $(subst _, ,$(basename $(@F)))
 $(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc
 $(OUT)/src/io/%: OWN += $(if $(WITH_ZLIB),-DNG_WITH_ZLIB $(shell pkg-config --cflags zlib 2>/dev/null))
+$(OUT)/src/core/pool.o $(OUT)/src/core/alloc.o: FEATURES += $(GNU)
 $(OUT)/src/kernels/%: OWN += $(KERNEL) -D'NG_ISAS(X)=$(foreach isa,$(ISAS),X($(isa)))'
 $(OUT)/$(TABLE)_%: OWN += -DISA=$(word 2,$(words_of)) -DREAL=$(word 3,$(words_of)) $(ISA.$(word 2,$(words_of)))
 # zlib reads compressed files (.gz, .npz). It is used where its header is found, which the first recipe
@@ -147,8 +157,8 @@ $(STATIC): $(OBJECTS)
 	$(Q)rm -f $@; $(AR) crs $@ $(OBJECTS)
 $(SHARED): $(OBJECTS)
 	$(call say,LINK $@)
-	$(Q)$(link) -shared -Wl,-soname,$(SONAME) $(OBJECTS) $(LIBS) $(LDLIBS) -o $@
-	$(Q)ln -sf $(@F) $(OUT)/$(SONAME); ln -sf $(@F) $(OUT)/libnormgrad.so
+	$(Q)$(link) $(call named,$(SONAME)) $(OBJECTS) $(LIBS) $(LDLIBS) -o $@
+	$(Q)ln -sf $(@F) $(OUT)/$(SONAME); ln -sf $(@F) $(OUT)/$(call dll,libnormgrad)
 $(STEPS): $(PROGRAMS)/%: examples/%.c
 $(YOURS): WARNINGS = -Wall -Wextra
 $(MORE): $(PROGRAMS)/%: examples/more/%.c

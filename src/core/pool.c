@@ -6,7 +6,6 @@
  * the loop before. Each takes a part of what is left, so that the first runs are long and the last
  * ones short. A helper that the system does not schedule costs nothing, because the caller waits
  * only for blocks that were begun. */
-#define _GNU_SOURCE /* sched_getaffinity, setpriority for one thread */
 #include "core/pool.h"
 #include "core/workspace.h"
 #include <normgrad/core.h>
@@ -47,8 +46,10 @@ void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain
 #include "core/windows.h"
 #else
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
+#endif
+#ifdef CPU_COUNT /* Linux with _GNU_SOURCE: sets of processors, and a priority for each thread */
+#include <sys/resource.h>
 #endif
 
 enum {
@@ -129,7 +130,7 @@ static void spin_while(bool (*condition)(void), bool value)
 
 static void *help(void *unused)
 {
-#ifdef __linux__ /* elsewhere it is the whole process's */
+#ifdef CPU_COUNT /* elsewhere it is the whole process's */
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + POOL_NICENESS);
 #endif
     pthread_mutex_lock(&pool.lock);
@@ -238,11 +239,15 @@ static int bounded_threads(long count)
 /* The processors that this process may run on. */
 static long usable_processors(void)
 {
-#ifdef __linux__
+#ifdef CPU_COUNT
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
 #endif
+#ifdef _SC_NPROCESSORS_ONLN
     return sysconf(_SC_NPROCESSORS_ONLN);
+#else
+    return 1;
+#endif
 }
 
 /* OMP_NUM_THREADS may be a list, "4,2", one number for each level of nested loops: the first

@@ -26,7 +26,7 @@ $(OUT)/src/mpi/mpi.o: src/mpi/mpi.c Makefile | $(OUT)/src/mpi/ needs-mpi
 $(MPI_STATIC): $(OUT)/src/mpi/mpi.o
 	$(Q)rm -f $@; $(AR) crs $@ $<
 $(MPI_SHARED): $(OUT)/src/mpi/mpi.o $(SHARED)
-	$(Q)$(mpicc) -pthread $(LAST) $(LDFLAGS) -shared -Wl,-soname,$(MPI_SONAME) $< -L$(OUT) -lnormgrad -o $@
+	$(Q)$(mpicc) -pthread $(LAST) $(LDFLAGS) $(call named,$(MPI_SONAME)) $< -L$(OUT) -lnormgrad -o $@
 	$(Q)ln -sf $(@F) $(OUT)/$(MPI_SONAME); ln -sf $(@F) $(OUT)/libnormgrad-mpi.so
 $(MPI_EXAMPLES): $(PROGRAMS)/%: examples/%.c
 $(MPI_TESTS): $(OUT)/%: %.c
