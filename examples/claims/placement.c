@@ -1,8 +1,8 @@
 /* Where the norms of a transformer stand: the last block's gradient by depth, the loss of 24
- * trained blocks, and what each of these blocks contributes. */
+ * trained blocks, what each of these blocks contributes, and newer placements at equal compute. */
 #include "lab.h"
 
-enum { WIDTH, LAYERS, STEPS, DEEPEST, DRAWS };
+enum { WIDTH, LAYERS, STEPS, DEEPEST, DRAWS, COMPARED, STREAMS };
 enum { CONTEXT = 16, BATCH = 8, HELD_OUT = 64, LOOKS = 20, MOST_DEPTHS = 8 };
 static option sizes[] = {
     [WIDTH] = {"width", "features, in two heads", .normal = 16},
@@ -11,13 +11,18 @@ static option sizes[] = {
     [DEEPEST] = {"deepest", "blocks of the deepest network", .normal = 32, .quick = 8, .least = 4,
                  .most = 256},
     [DRAWS] = {"draws", "untrained networks of each depth", .normal = 41, .quick = 2},
+    [COMPARED] = {"compared", "blocks in which newer placements are compared", .normal = 12,
+                  .quick = 2},
+    [STREAMS] = {"streams", "of hyper-connections", .normal = 2, .least = 2},
     {0}};
 
 static const lab_experiment experiment = {
     .id = "placement",
-    .source = "document 003; Xiong et al. 2020; Wang et al. 2022; Sun et al. 2025",
+    .source = "document 003; Xiong et al. 2020; Wang et al. 2022; Sun et al. 2025; Kim et al. "
+              "2025; Walsh et al. 2025; Xie et al. 2025",
     .claim = "post-norm is unstable in transformers of many layers, and pre-norm is easier to "
-             "train, but its last blocks contribute little",
+             "train, but its last blocks contribute little; Peri-LN, OLMo 2's placement and "
+             "hyper-connections end at a lower loss",
     .method =
         "Transformers learn the characters of Newton's Opticks (examples/data/opticks.txt), in "
         "batches of 8 windows of 16. Untrained, 2 to 32 blocks of 32 features: the length of the "
@@ -25,30 +30,38 @@ static const lab_experiment experiment = {
         "axes. Trained, 24 blocks of 16 features, 300 steps of Adam with 30 steps of warm-up, each "
         "kind at its own best rate: the validation loss, and how much it rises when a block is "
         "left out, so that its input is its output: its contribution. DeepNorm is post-norm with a "
-        "stronger shortcut; LayerNorm scaling divides the norms of block l by sqrt(l).",
+        "stronger shortcut; LayerNorm scaling divides the norms of block l by sqrt(l). Newer "
+        "placements are compared in 12 blocks, all with LayerNorm, at equal compute: "
+        "hyper-connections take fewer steps, by the multiply-adds of their matrix products.",
     .rule =
         "the slope is 0 +- 1/4 with post-norm and -1/2 +- 1/4 with pre-norm; post-norm's loss is "
         "over 0.1 nats above pre-norm's, DeepNorm's below it; the last third of pre-norm's blocks "
-        "has less than a third of all contributions, and with LayerNorm scaling more than so",
+        "has less than a third of all contributions, and with LayerNorm scaling more than so; "
+        "in 12 blocks the loss is above pre-norm's with post-norm and below it with Peri-LN, "
+        "OLMo 2 and hyper-connections",
     .seeds = 11,
     .quick_seeds = 1,
     .sizes = sizes};
 
-enum { PRE, POST, DEEP, SCALED, KINDS };
+enum { PRE, POST, DEEP, SCALED, DEPTH_KINDS, PERI = DEPTH_KINDS, OLMO2, HYPER, KINDS };
 static const struct {
     const char *name;
     ng_norm_placement placement;
 } kinds[KINDS] = {[PRE] = {"pre-norm", NG_NORM_PRE},
                   [POST] = {"post-norm", NG_NORM_POST},
                   [DEEP] = {"DeepNorm", NG_NORM_DEEP},
-                  [SCALED] = {"LayerNorm scaling", NG_NORM_SCALED}};
+                  [SCALED] = {"LayerNorm scaling", NG_NORM_SCALED},
+                  [PERI] = {"Peri-LN", NG_NORM_PERI},
+                  [OLMO2] = {"OLMo 2", NG_NORM_OLMO2},
+                  [HYPER] = {"hyper-connections", NG_NORM_HYPER}};
 
 static lab_run begin(int kind, int width, int layers, uint64_t seed)
 {
     lab_run r = {.tape = ng_tape_new(), .clips = true};
     const int vocabulary = lab_text(seed, CONTEXT, 0, &r.data, &r.rest);
     r.net = ng_transformer_new(vocabulary, .dim = width, .heads = 2, .layers = layers,
-                               .length = CONTEXT, .placement = kinds[kind].placement);
+                               .length = CONTEXT, .placement = kinds[kind].placement,
+                               .streams = kind == HYPER ? get_whole(STREAMS) : 0);
     ng_module_init(r.net, seed);
     still_works();
     return r;
@@ -112,12 +125,16 @@ static double loss_without(lab_run *r, int left_out)
     return loss;
 }
 
+typedef struct {
+    int kind, layers, steps;
+} training;
+
 /* Trains and returns the validation loss. Unless `looks` is NULL it is set to the training loss of
  * each of LOOKS parts, and `rises` to each block's contribution. */
-static double train(int kind, double rate, uint64_t seed, double *looks, double *rises)
+static double train(training t, double rate, uint64_t seed, double *looks, double *rises)
 {
-    const int steps = get_whole(STEPS);
-    lab_run r = begin(kind, get_whole(WIDTH), get_whole(LAYERS), seed);
+    const int steps = t.steps;
+    lab_run r = begin(t.kind, get_whole(WIDTH), t.layers, seed);
     r.optimizer =
         ng_adam_new(r.net, .lr = rate, .beta2 = 0.98,
                     .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .warmup = steps / 10,
@@ -129,8 +146,8 @@ static double train(int kind, double rate, uint64_t seed, double *looks, double 
     ng_dataset *few, *others;
     ng_dataset_split_new(r.rest, 512, seed, &few, &others);
     const double loss = ng_evaluate(r.net, few).loss;
-    const double whole = loss_without(&r, -1);
-    for (int i = 0; rises && i < get_whole(LAYERS); i++) rises[i] = loss_without(&r, i) - whole;
+    const double whole = rises ? loss_without(&r, -1) : 0;
+    for (int i = 0; rises && i < t.layers; i++) rises[i] = loss_without(&r, i) - whole;
     ng_dataset_free(few), ng_dataset_free(others);
     lab_end_run(&r);
     return loss;
@@ -138,7 +155,7 @@ static double train(int kind, double rate, uint64_t seed, double *looks, double 
 
 static double tuning_loss(void *context, double rate, uint64_t seed)
 {
-    return train(*(const int *)context, rate, seed, NULL, NULL);
+    return train(*(const training *)context, rate, seed, NULL, NULL);
 }
 
 /* By seed: the loss, and the last third's share of all contributions. */
@@ -150,11 +167,12 @@ static void measure(int kind)
     double *rises = lab_numbers(layers);
     curve_set *by_step = new_curves("step", "%s, training", kinds[kind].name);
     curve_set *by_block = new_curves("block", "%s, contributions", kinds[kind].name);
-    const double rate = lab_best_rate(4e-3, tuning_loss, &kind);
+    training t = {kind, layers, get_whole(STEPS)};
+    const double rate = lab_best_rate(4e-3, tuning_loss, &t);
     losses[kind] = lab_numbers(lab_seeds()), shares[kind] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
         double looks[LOOKS] = {0}, all = 0, last = 0;
-        losses[kind][seed] = train(kind, rate, lab_seed(seed), looks, rises);
+        losses[kind][seed] = train(t, rate, lab_seed(seed), looks, rises);
         for (int i = 0; i < LOOKS; i++)
             log_curves(by_step, seed, "loss rate validation",
                        (i + 0.5) * get_whole(STEPS) / (double)LOOKS, looks[i], rate,
@@ -165,6 +183,51 @@ static void measure(int kind)
             if (i >= layers - layers / 3) last += rises[i];
         }
         shares[kind][seed] = last / all;
+    }
+}
+
+/* ---- Newer placements, at equal compute ---- */
+
+/* Multiply-adds of the matrix products of a block, for a position. */
+static double cost_of(int kind)
+{
+    const double width = get_whole(WIDTH), n = get_whole(STREAMS);
+    const double branches = 12 * width * width + 2 * CONTEXT * width;
+    const double mixing = n * width * (2 * n + n * n) + (2 * n + n * n) * width;
+    return kind == HYPER ? branches + 2 * mixing : branches;
+}
+
+/* Returns the validation losses by seed. */
+static double *compare(int kind)
+{
+    const double share = cost_of(PRE) / cost_of(kind);
+    const int parts = (int)fmax(1, get_whole(STEPS) * share / LOOKS); /* steps of a look */
+    training t = {kind, get_whole(COMPARED), LOOKS * parts};
+    double *scores = lab_numbers(lab_seeds());
+    curve_set *by_compute = new_curves("compute", "%s, compared", kinds[kind].name);
+    const double rate = lab_best_rate(8e-3, tuning_loss, &t);
+    for (int seed = 0; seed < lab_seeds(); seed++) {
+        double looks[LOOKS] = {0};
+        scores[seed] = train(t, rate, lab_seed(seed), looks, NULL);
+        for (int i = 0; i < LOOKS; i++)
+            log_curves(by_compute, seed, "loss rate steps", 100 * (i + 0.5) / LOOKS, looks[i], rate,
+                       t.steps);
+    }
+    return scores;
+}
+
+static void compare_newer(void)
+{
+    static const int others[] = {POST, PERI, OLMO2, HYPER};
+    const double *pre = compare(PRE);
+    curve_set *differences = new_curves("place", "less pre-norm");
+    for (int i = 0; i < 4; i++) {
+        const double *less = lab_less(compare(others[i]), pre);
+        for (int seed = 0; seed < lab_seeds(); seed++)
+            log_curves(differences, seed, "less pre", i + 1, less[seed], pre[seed]);
+        lab_judge(lab_is(NULL, less, others[i] == POST ? LAB_ABOVE : LAB_BELOW, 0),
+                  "validation loss of %d blocks at equal compute, %s less pre-norm, nats",
+                  get_whole(COMPARED), kinds[others[i]].name);
     }
 }
 
@@ -188,10 +251,11 @@ int main(int argc, char **argv)
              "Adam",
              get_whole(LAYERS), get_whole(WIDTH), CONTEXT, BATCH, get_whole(STEPS));
     measure_slopes(PRE), measure_slopes(POST);
-    for (int kind = 0; kind < KINDS; kind++) measure(kind);
+    for (int kind = 0; kind < DEPTH_KINDS; kind++) measure(kind);
     judge_loss(POST, PRE, LAB_ABOVE, 0.1);
     judge_loss(DEEP, PRE, LAB_BELOW, 0);
     judge_share(PRE, LAB_BELOW);
     judge_share(SCALED, LAB_ABOVE);
+    compare_newer();
     return lab_end();
 }
