@@ -34,9 +34,9 @@ const call = (method, params = {}) => new Promise((done, failed) => {
 });
 const evaluate = async text => (await call('Runtime.evaluate', { expression: text, awaitPromise: true, returnByValue: true })).result.value;
 async function until(text, what) {
-  for (let i = 0; i < 1200; i++, await new Promise(done => setTimeout(done, 100)))
+  for (let i = 0; i < 3000; i++, await new Promise(done => setTimeout(done, 100)))
     if (await evaluate(text)) return;
-  throw new Error(`after two minutes: not ${what}`);
+  throw new Error(`after five minutes: not ${what}`);
 }
 const expect = (holds, what) => { if (!holds) throw new Error(what); };
 
