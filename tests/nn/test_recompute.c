@@ -157,6 +157,27 @@ START_TEST(without_memory_nothing_is_lost)
 
 /* ---- The checker ----------------------------------------------------------------------------- */
 
+static ng_tensor *times_detached(ng_tape *on, ng_tensor *x)
+{
+    return ng_mul(on, ng_square(on, x), ng_detach(on, x));
+}
+
+static ng_tensor *recompute_product(ng_tape *on, ng_tensor *const *in, void *context)
+{
+    return ng_recompute(context, on, in[0]);
+}
+
+/* The gradient is taken where x has moved and the detached value has not: so in both runs. */
+START_TEST(detached_values_are_held_fixed_in_both_runs)
+{
+    ng_module *net = own(ng_function_new("times_detached", times_detached));
+    ng_tensor *x = normal(NG_F64, NG_SHAPE(2, 3), 1);
+    const ng_check_report report =
+        ng_check_function(recompute_product, &x, 1, .context = net, .order = 2);
+    ck_assert_msg(report.passed, "%s", ng_error_text());
+    ck_assert_int_eq(report.detached, 1);
+}
+
 /* ---- Depth ----------------------------------------------------------------------------------- */
 
 START_TEST(sixty_calls_may_be_nested_and_seventy_are_an_error)
@@ -205,7 +226,7 @@ Suite *recompute_suite(void)
     TCase *tests = add_case(suite, set_up, tear_down);
     add_tests(tests, other_tensors_may_replace_the_parameters,
               it_is_ng_forward_where_nothing_is_recorded, a_failure_in_either_run_is_an_error,
-              without_memory_nothing_is_lost, sixty_calls_may_be_nested_and_seventy_are_an_error,
-              memory_is_given_back);
+              without_memory_nothing_is_lost, detached_values_are_held_fixed_in_both_runs,
+              sixty_calls_may_be_nested_and_seventy_are_an_error, memory_is_given_back);
     return suite;
 }

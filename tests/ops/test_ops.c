@@ -517,6 +517,8 @@ START_TEST(gather_takes_rows_and_scatter_adds_them_back)
     ng_tensor *one = ng_gather_rows(tape, table, INDEX(NG_SCALAR, 1));
     assert_shape(one, 2);
     assert_values(one, 0, 3, 4);
+    ng_tensor *high = LEAF(NG_SHAPE(1, 1, 1, 1, 1, 1, 1, 2), 7, 8); /* the result has 8 as well */
+    assert_values(ng_gather_rows(tape, high, INDEX(NG_SHAPE(1), 0)), 0, 7, 8);
 }
 
 /* 2^24 and 2,000 ones to one place: a sum in float stops at 2^24. */
