@@ -15,25 +15,15 @@ function fail(text)
     exit 1
 }
 
-# The guard of a header, or "".
-function guard_of(path,    line, found)
-{
-    while (found == "" && (getline line < path) > 0)
-        if (match(line, /^#ifndef (NG|NORMGRAD)_[A-Z0-9_]+_H$/)) found = substr(line, 9)
-    close(path)
-    return found
-}
-
-# Prints a file of the directory `base` and what it includes.
+# Prints a file and what it includes.
 function put(path,    line, name, guard, lines, i, n)
 {
-    guard = guard_of(path)
-    if (guard != "") {
-        if (guard in seen) return
-        seen[guard] = 1
+    while ((getline line < path) > 0) {
+        lines[++n] = line
+        if (guard == "" && match(line, /^#ifndef (NG|NORMGRAD)_[A-Z0-9_]+_H$/)) guard = substr(line, 9)
     }
-    while ((getline line < path) > 0) lines[++n] = line
     close(path)
+    if (guard != "" && seen[guard]++) return
     if (n == 0) fail(path " is missing or empty")
     if (public && guard != "") # its last line ends the guard
         while (lines[n] != "#endif") n--
@@ -60,19 +50,10 @@ function put(path,    line, name, guard, lines, i, n)
     }
 }
 
-# The comment at the head of include/normgrad.h, and whether each header that it includes is listed.
-function put_introduction(    line, i, listed)
+# The comment at the head of include/normgrad.h.
+function put_introduction(    line)
 {
-    for (i = 1; i < ARGC; i++) listed[ARGV[i]] = 1
-    while ((getline line < "include/normgrad.h") > 0) {
-        if (line ~ /^#ifndef/) introduced = 1
-        if (!introduced) print line
-        if (line !~ /^#include/) continue
-        sub(/.*</, "include/", line)
-        sub(/>.*/, "", line)
-        if (!(line in listed)) fail(line " is not in the list of headers")
-    }
-    close("include/normgrad.h")
+    while ((getline line < "include/normgrad.h") > 0 && line !~ /^#ifndef/) print line
 }
 
 # Whether all of a header belongs to data sets, histories and files.
@@ -81,10 +62,7 @@ function is_of_files(path) { return path ~ /\/(data|evaluate|history|plot|traini
 function put_header(    i)
 {
     public = 1
-    print "/* normgrad " version " in two files. To build a program:"
-    print " *"
-    print " *     cc -O2 program.c normgrad.c -lm -lpthread"
-    print " *"
+    print "/* normgrad " version " in two files: cc -O2 program.c normgrad.c -lm -lpthread builds a program."
     print " * Programs in C++ (from C++17 on) include this header; normgrad.c is compiled as C. With -DNG_NO_IO"
     print " * nothing of files is declared. normgrad.c lists all options. */"
     put_introduction()
@@ -101,27 +79,12 @@ function put_header(    i)
 
 function put_source()
 {
-    print "/* normgrad " version ", the whole library. To build a program:"
-    print " *"
-    print " *     cc -O2 program.c normgrad.c -lm -lpthread"
-    print " *"
-    print " * gcc or clang, C11 or later. On x86-64 the program chooses kernels for AVX-512, AVX2 or neither"
-    print " * when it runs. Options, for the compiler's command line:"
-    print " *"
-    print " *     -DNG_NO_IO       leaves out data sets, histories and files"
-    print " *     -DNG_NO_SIMD     leaves out all kernels but those for any processor of the architecture"
-    print " *     -DNG_NO_THREADS  leaves out the thread pool: a kernel runs on the thread that calls it"
-    print " *     -DNG_WITH_ZLIB   reads compressed files; needs zlib and -lz"
-    print " *"
-    print " * The file includes itself, once for each instruction set and dtype. If it has another name, define"
-    print " * NG_FILE as that: -DNG_FILE='\"other.c\"'. */"
-    print "#ifndef NG_FILE"
-    print "#define NG_FILE \"normgrad.c\""
-    print "#endif"
+    print "/* normgrad " version ", the library, for gcc or clang: cc -O2 program.c normgrad.c -lm -lpthread builds"
+    print " * a program. Options for the compiler are listed below. The file includes itself, once for each"
+    print " * instruction set and dtype: under another name, define NG_FILE as that, -DNG_FILE='\"other.c\"'. */"
+    print "#ifndef NG_FILE\n#define NG_FILE \"normgrad.c\"\n#endif"
     print "#ifndef NG_TABLE"
-    print "#ifndef _GNU_SOURCE"
-    print "#define _GNU_SOURCE"
-    print "#endif"
+    print "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif"
     print "#include \"normgrad.h\""
     put("src/normgrad.c")
     print "#else /* a table of kernels */"

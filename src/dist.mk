@@ -1,12 +1,13 @@
 # The library as two files, and the tree as an archive. Included by the Makefile.
 
 DIST = $(BUILD)/dist
-# In the order in which they are to be read. dist.awk refuses a list that lacks one.
+# In the order in which they are to be read.
 DIST_HEADERS = $(addprefix include/normgrad/,core.h settings.h tensor.h tape.h group.h \
     elementwise.h reductions.h shapes.h losses.h norm_ops.h images.h sequences.h ops.h \
     derivatives.h module.h layers.h channel_norms.h norms.h \
     attention.h recurrent.h custom.h nn.h optim.h \
     parallel.h gradcheck.h data.h evaluate.h history.h plot.h training.h)
+$(if $(filter-out $(DIST_HEADERS),$(HEADERS)),$(error not in DIST_HEADERS: $(filter-out $(DIST_HEADERS),$(HEADERS))))
 
 ## dist: the library as two files, build/dist/normgrad.h and normgrad.c
 dist: $(DIST)/normgrad.h $(DIST)/normgrad.c
