@@ -103,11 +103,10 @@ PRECISION := $(if $(filter __FLT_EVAL_METHOD__=0,$(MACROS)),,$(if $(filter __i38
 # A product and a sum are fused only where the source says so: bits do not depend on the compiler.
 # -g1 gives a debugger lines and functions; CFLAGS=-g gives variables, and takes longer to compile.
 COMMON = -std=c11 $(FEATURES) -O2 -g1 -ffp-contract=off $(PRECISION) $(WARNINGS) -pthread -Iinclude
-# The library is POSIX of 2008 with X/Open's constants of mathematics. Two files also ask Linux how many
-# processors they may use, and for large pages: make GNU= does without.
-FEATURES = -D_DEFAULT_SOURCE
-GNU = -D_GNU_SOURCE
-$(OUT)/src/%: FEATURES = -D_XOPEN_SOURCE=700
+# POSIX of 2008 and no more. Three files also ask how many processors they may use, and for large pages:
+# make GNU= does without.
+FEATURES = -D_POSIX_C_SOURCE=200809L
+GNU = -D_GNU_SOURCE -D_DARWIN_C_SOURCE
 # The kernels' vectors are written out: the SLP vectorizer gains nothing there.
 KERNEL = -fno-math-errno -fno-trapping-math \
          $(if $(filter __clang__=1,$(MACROS)),,-funswitch-loops -fvect-cost-model=dynamic -fno-tree-slp-vectorize)
@@ -121,7 +120,7 @@ TABLES = $(foreach isa,$(ISAS),$(foreach real,float double,$(OUT)/$(TABLE)_$(isa
 words_of = $(subst _, ,$(basename $(@F)))
 $(OUT)/src/%: OWN = -fPIC -fvisibility=hidden -Isrc
 $(OUT)/src/io/%: OWN += $(if $(WITH_ZLIB),-DNG_WITH_ZLIB $(shell pkg-config --cflags zlib 2>/dev/null))
-$(OUT)/src/core/pool.o $(OUT)/src/core/alloc.o: FEATURES += $(GNU)
+$(patsubst %,$(OUT)/%.o,src/core/pool src/core/alloc tests/core/test_threads): FEATURES += $(GNU)
 $(OUT)/src/kernels/%: OWN += $(KERNEL) -D'NG_ISAS(X)=$(foreach isa,$(ISAS),X($(isa)))'
 $(OUT)/$(TABLE)_%: OWN += -DISA=$(word 2,$(words_of)) -DREAL=$(word 3,$(words_of)) $(ISA.$(word 2,$(words_of)))
 # zlib reads compressed files (.gz, .npz). It is used where its header is found, which the first recipe

@@ -11,8 +11,8 @@
 #ifndef EXAMPLES_HARNESS_H
 #define EXAMPLES_HARNESS_H
 
-#ifndef _DEFAULT_SOURCE
-#define _DEFAULT_SOURCE
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
 #endif
 #include <errno.h>
 #include <getopt.h>

@@ -45,7 +45,7 @@ static double sine_of_large(double x, uint64_t quarters)
     const double head = (double)(fraction >> 38) * 0x1p38;
     const double tail = (double)(fraction & (((uint64_t)1 << 38) - 1));
     const double angle =
-        head * 1.570796310901641845703125 + (head * 1.58932547735281966e-08 + tail * M_PI_2);
+        head * 1.570796310901641845703125 + (head * 1.58932547735281966e-08 + tail * NG_PI_2);
     const double rest = angle * power_of_two_f64(-64 - zeros);
     return x < 0 ? sine_of_rest(below ? rest : -rest, quarters - turn)
                  : sine_of_rest(below ? -rest : rest, quarters + turn);

@@ -14,6 +14,15 @@
 /* `unused`: not every file that includes this one calls every function. */
 #define NG_INLINE static inline __attribute__((always_inline, unused))
 
+/* math.h's M_LOG2E and so on, which POSIX does not have. */
+#define NG_LOG2E 1.4426950408889634074
+#define NG_LN2 0.69314718055994530942
+#define NG_PI_2 1.57079632679489661923
+#define NG_PI_4 0.78539816339744830962
+#define NG_2_PI 0.63661977236758134308
+#define NG_2_SQRTPI 1.12837916709551257390
+#define NG_SQRT1_2 0.70710678118654752440
+
 /* c0 + c1 x + c2 x^2 + c3 x^3 + rest x^4 */
 NG_INLINE double four_terms(double x, double c0, double c1, double c2, double c3, double rest)
 {
@@ -81,7 +90,7 @@ NG_INLINE double exp_polynomial(double r)
 /* x + tail = n ln 2 + r: e^r - 1 and n. */
 NG_INLINE double expm1_reduced_f64(double x, double tail, double *n)
 {
-    *n = (x * M_LOG2E + TO_INTEGER) - TO_INTEGER;
+    *n = (x * NG_LOG2E + TO_INTEGER) - TO_INTEGER;
     const double r = (x - *n * LN2_HIGH) + (tail - *n * LN2_LOW);
     return r + r * r * exp_polynomial(r);
 }
@@ -209,7 +218,7 @@ NG_INLINE double sine_of_rest(double r, uint64_t turn)
 #define SINE_END 0x1p20
 NG_INLINE double sine_f64(double x, uint64_t quarters)
 {
-    const double shifted = x * M_2_PI + TO_INTEGER, n = shifted - TO_INTEGER;
+    const double shifted = x * NG_2_PI + TO_INTEGER, n = shifted - TO_INTEGER;
     const double a = x - n * 1.57079632673412561417e+00, second = n * 6.07710050630396597660e-11;
     const double b = a - second, third = n * 2.02226624871116645580e-21, c = b - third;
     const double lost = ((a - b) - second) + ((b - c) - third);
@@ -239,7 +248,7 @@ NG_INLINE double atan_f64(double x)
                    0.058479007708392404, p);
     p = four_terms(z, -0.33333333333333198, 0.19999999999953696, -0.14285714280203005,
                    0.11111110783693184, p);
-    const double high = far ? M_PI_2 : middle ? M_PI_4 : 0;
+    const double high = far ? NG_PI_2 : middle ? NG_PI_4 : 0;
     const double low = far ? 6.123233995736766e-17 : middle ? 3.061616997868383e-17 : 0;
     return copysign(high + (low + (t + t * (z * p))), x);
 }
@@ -307,7 +316,7 @@ typedef struct {
 
 NG_INLINE normal_f64 normal_at_f64(double x)
 {
-    const double a = between_f64(fabs(x), 0, 40), root = a * M_SQRT1_2, bell = bell_f64(a, 0.5);
+    const double a = between_f64(fabs(x), 0, 40), root = a * NG_SQRT1_2, bell = bell_f64(a, 0.5);
     const double near = (0.5 - 0.5 * erf_near(root)) / bell, far = 0.5 * erfc_by_bell(root);
     return (normal_f64){a, bell, select_f64(bits_where(root < ERF_NEAR), near, far)};
 }
@@ -322,7 +331,7 @@ NG_INLINE double gelu_f64(double x)
 NG_INLINE double gelu_slope_f64(double x)
 {
     const normal_f64 normal = normal_at_f64(x);
-    const double a_phi = normal.a * (0.5 * M_2_SQRTPI * M_SQRT1_2);
+    const double a_phi = normal.a * (0.5 * NG_2_SQRTPI * NG_SQRT1_2);
     const double left = normal.bell * (normal.above_by_bell - a_phi);
     return x > 0 ? 1 - left : left;
 }
@@ -392,7 +401,7 @@ NG_INLINE double pow_scaled_f64(double a, double scale, double y)
     e1 = between_f64(e1, -1100, 1100), e2 = far ? 0 : e2;
     const double n = ((e1 + e2) + TO_INTEGER) - TO_INTEGER, t = first_bits_f64(e2 + (e1 - n));
     const double r1 = t * 6.93147182464599609375e-01;
-    const double r2 = (e2 - (t - (e1 - n))) * M_LN2 + t * -1.90465429995776804525e-09;
+    const double r2 = (e2 - (t - (e1 - n))) * NG_LN2 + t * -1.90465429995776804525e-09;
     const double r = r1 + r2, lost = r2 - (r - r1);
     const double e = 1 + (r + (r * r * exp_polynomial(r) + (lost + r * lost)));
     const double half = (n * 0.5 + TO_INTEGER) - TO_INTEGER;

@@ -6,6 +6,9 @@
 #include <locale.h>
 #include <stdarg.h>
 #include <stddef.h>
+#ifdef __APPLE__
+#include <xlocale.h> /* locale_t */
+#endif
 
 /* "1e-05", "0.30000000000000004": the shortest text of at least six digits that reads back as the
  * same number, in a struct so that it can be written inline; -0 is "0". */

@@ -32,7 +32,7 @@ NG_INLINE float f32_of_bits(uint32_t bits)
  * instruction; a comparison of floats with the test for a NaN is several. */
 NG_INLINE float shifted_quotient(float x)
 {
-    const uint32_t bits = bits_of_f32(fused_f32(x, (float)M_LOG2E, NG_TO_INTEGER)),
+    const uint32_t bits = bits_of_f32(fused_f32(x, (float)NG_LOG2E, NG_TO_INTEGER)),
                    most = bits_of_f32(NG_TO_INTEGER + 254);
     return f32_of_bits((int32_t)bits < (int32_t)most ? bits : most);
 }
@@ -55,7 +55,7 @@ NG_INLINE float expm1_reduced(float x, float tail, float shifted)
 /* e^r, and `shifted`, for |x| <= 150. */
 NG_INLINE float exp_reduced(float x, float tail, float *shifted)
 {
-    *shifted = fused_f32(x, (float)M_LOG2E, NG_TO_INTEGER);
+    *shifted = fused_f32(x, (float)NG_LOG2E, NG_TO_INTEGER);
     return expm1_reduced(x, tail, *shifted) + 1;
 }
 
@@ -185,7 +185,7 @@ NG_INLINE float gelu_f32(float x)
 NG_INLINE float gelu_slope_f32(float x)
 {
     const normal_f32 normal = normal_at_f32(x);
-    const float phi = (float)(0.5 * M_2_SQRTPI * M_SQRT1_2) * normal.bell;
+    const float phi = (float)(0.5 * NG_2_SQRTPI * NG_SQRT1_2) * normal.bell;
     const float left = normal.above * 0x1p-64f - normal.a * phi;
     return x > 0 ? 1 - left : x == x ? left : x;
 }
@@ -212,7 +212,7 @@ NG_INLINE float log_f32_of(float k, float f)
     p = fused_f32(p, f, -0.249997973f);
     p = fused_f32(p, f, 0.333332151f);
     p = fused_f32(p, f, -0.5f);
-    return fused_f32(k, (float)M_LN2, fused_f32(p, f * f, f));
+    return fused_f32(k, (float)NG_LN2, fused_f32(p, f * f, f));
 }
 
 /* y, or the logarithm of an x that is 0, Inf, NaN or negative. */
@@ -261,7 +261,7 @@ NG_INLINE float log1p_f32(float x)
 #define NG_SINE_END_F32 8192
 NG_INLINE float sine_f32(float x, uint32_t quarters)
 {
-    const float to_integer = 0x1.8p23f, shifted = fused_f32(x, (float)M_2_PI, to_integer);
+    const float to_integer = 0x1.8p23f, shifted = fused_f32(x, (float)NG_2_PI, to_integer);
     const float n = shifted - to_integer;
     float r = fused_f32(n, NG_FUSES ? -1.57079637f : -1.5703125f, x);
     r = NG_FUSES ? r : r - n * 4.83751297e-4f;
@@ -303,7 +303,7 @@ NG_INLINE float atan_f32(float x)
     p = fused_f32(p, z, 0.19993769f);
     p = fused_f32(p, z, -0.33333153f);
     const float y = fused_f32(p, z * t, t);
-    return copysignf(a > 1 ? (float)M_PI_2 + y : y, x);
+    return copysignf(a > 1 ? (float)NG_PI_2 + y : y, x);
 }
 
 /* ---- erf x, erfc x ------------------------------------------------------------------------- */

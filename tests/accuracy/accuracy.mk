@@ -10,6 +10,7 @@ accuracy: $(ACCURACY) $(ACCURACY_ONEDNN)
 	$(Q)if $(has_gnuplot) >/dev/null; then gnuplot -c plots/accuracy.gp $(BUILD); fi
 $(OUT)/tests/accuracy/elementwise: tests/accuracy/elementwise.c
 $(OUT)/tests/accuracy/norms: $(addprefix tests/,accuracy/norms.c accuracy/engines.c support/exact.c accuracy/engines.h support/exact.h)
+$(ACCURACY): FEATURES = -D_XOPEN_SOURCE=700
 $(ACCURACY): $(STATIC) | $$(@D)/
 	$(call say,LINK $@)
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) $(filter %.c,$^) $(STATIC) $(LDFLAGS) $(LIBS) $(LDLIBS) -o $@

@@ -51,6 +51,7 @@ tool = --tool '$(1)=$(2)'
 gradbench: $(OUT)/tests/bench/gradbench/gradbench
 	$(Q)tests/bench/gradbench/gradbench.py $(call tool,normgrad,$< {}) $(if $(shell $(PYTHON) -c \
 	    'import torch' 2>&1),,$(call tool,PyTorch,$(PYTHON) tests/bench/gradbench/engine_torch.py {})) $(PEERS)
+$(EVALS): FEATURES = -D_XOPEN_SOURCE=700
 $(EVALS): $(OUT)/%.o: %.c Makefile | $$(@D)/
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(LAST) -MMD -MP -c $< -o $@

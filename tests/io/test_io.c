@@ -266,7 +266,7 @@ START_TEST(csv_is_read_from_a_pipe_to_its_end)
     const pid_t writer = fork();
     ck_assert_int_ge(writer, 0);
     if (writer == 0) {
-        usleep(20000); /* the reader finds it empty first */
+        sleep_for(0.02); /* the reader finds it empty first */
         FILE *file = fdopen(ends[1], "w");
         for (int i = 0; file && i < ROWS_OF_PIPE; i++) fprintf(file, "%d,1\n", i);
         _exit(file && fclose(file) == 0 ? 0 : 1);
@@ -855,7 +855,7 @@ START_TEST(a_reader_never_finds_a_piece)
                 for (;;) ng_file_write(path, bytes[i], sizeof bytes[i]);
             ck_assert_int_gt(writer[i], 0); /* kill(-1) would end every process */
         }
-        usleep(1000 + 777 * (useconds_t)round);
+        sleep_for(1e-3 + 777e-6 * round);
         for (int i = 0; i < 2; i++) kill(writer[i], SIGKILL);
         for (int i = 0; i < 2; i++) waitpid(writer[i], NULL, 0);
         int64_t size = 0;

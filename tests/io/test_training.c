@@ -214,13 +214,6 @@ static int64_t kills_wanted(void)
     return text ? atoll(text) : 25;
 }
 
-static void sleep_for(double seconds)
-{
-    const struct timespec time = {(time_t)seconds,
-                                  (long)(1e9 * (seconds - (double)(time_t)seconds))};
-    nanosleep(&time, NULL);
-}
-
 /* Trains in another process, which is killed after `seconds`. Whether it came to its end. */
 static bool survives(int optimizer, const char *path, double seconds)
 {

@@ -224,6 +224,8 @@ static const struct {
                          {NG_MAP_ATAN, atan, 2}};
 enum { LIBRARY = sizeof library_functions / sizeof *library_functions };
 
+#define PI 3.14159265358979323846
+
 /* Both kinds of zero, infinities, NaN, numbers below the normal ones, overflow and underflow, sines
  * of huge numbers. */
 START_TEST(functions_in_double_have_the_edges_of_the_c_library)
@@ -234,7 +236,7 @@ START_TEST(functions_in_double_have_the_edges_of_the_c_library)
         -744.5,  -745.2,  -800,      800,      1e4,       -1e4,      27.2,       28.1,
         -6,      -28.1,   1e6,       -1e6,     1.1e6,     -1.1e6,    1e22,       -1e300,
         1e308,   -1e308,  0x1p-60,   -0x1p-60, 0x1p53,    0x1p1023,  1.3e308,    DBL_MAX,
-        -0.9999, 0x1p-26, 0x1p-1022, M_PI,     M_PI_2,    -M_PI};
+        -0.9999, 0x1p-26, 0x1p-1022, PI,       PI / 2,    -PI};
     enum { N = sizeof edges / sizeof *edges };
     if (!use_table(_i) || in_float) return;
     for (int f = 0; f < LIBRARY; f++) {

@@ -1,7 +1,4 @@
 /* Histories by x, summaries of runs, figures by gnuplot, and ng_watch. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memmem */
-#endif
 #include "support/fixture.h"
 #include "support/folder.h"
 #include "support/support.h"
@@ -42,7 +39,9 @@ static bool file_has(const char *path, const char *part)
 {
     size_t size;
     char *text = get_file(path, &size);
-    const bool has = text && memmem(text, size, part, strlen(part));
+    bool has = false;
+    for (const char *at = text; !has && at < text + size; at += strlen(at) + 1)
+        has = strstr(at, part) != NULL;
     free(text);
     return has;
 }
@@ -719,7 +718,7 @@ START_TEST(live_notices_that_gnuplot_has_died)
     setenv("PATH", in_folder(""), 1);
     catch_output();
     const ng_status begun = train_live(1);
-    usleep(600000);
+    sleep_for(0.6);
     const ng_status status = train_live(1);
     const bool says_why = strstr(ng_error_text(), "no terminal") != NULL;
     ng_clear_error();
@@ -744,7 +743,7 @@ START_TEST(live_ends_with_the_program)
     }
     int state, left = 0;
     ck_assert(waitpid(child, &state, 0) == child && state == 0);
-    for (int i = 0; i < 50 && (left = count_figures() - files) > 0; i++) usleep(100000);
+    for (int i = 0; i < 50 && (left = count_figures() - files) > 0; i++) sleep_for(0.1);
     ck_assert_int_eq(left, 0);
 }
 

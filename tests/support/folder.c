@@ -1,10 +1,6 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* ftw.h: nftw */
-#endif
 #include "folder.h"
 #include "support.h"
 #include <dirent.h>
-#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,15 +16,24 @@ void make_test_folder(void)
     if (!mkdtemp(folder)) abort();
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
+/* Removes a file, or a folder with all that is in it. */
+static void remove_tree(const char *path)
 {
-    (void)status, (void)type, (void)walk;
-    return remove(path);
+    DIR *list = remove(path) == 0 ? NULL : opendir(path);
+    if (!list) return;
+    for (struct dirent *entry; (entry = readdir(list));) {
+        char inner[1024];
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+        snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
+        remove_tree(inner);
+    }
+    closedir(list);
+    remove(path);
 }
 
 void remove_test_folder(void)
 {
-    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    remove_tree(folder);
     folder[0] = '\0';
 }
 

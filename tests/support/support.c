@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- Processes ---------------------------------------------------------------------------- */
@@ -409,6 +410,12 @@ WRAPPED(int, fsync, int fd) { return refuse_file_call() ? -1 : __real_fsync(fd);
 WRAPPED(int, rename, const char *from, const char *to)
 {
     return refuse_file_call() ? -1 : __real_rename(from, to);
+}
+
+void sleep_for(double seconds)
+{
+    const time_t whole = (time_t)seconds;
+    nanosleep(&(struct timespec){whole, (long)(1e9 * (seconds - (double)whole))}, NULL);
 }
 
 static atomic_int threads_allowed = INT_MAX;

@@ -142,6 +142,8 @@ bool out_of_memory(bool failed);
  * AddressSanitizer there are many more allocations, of which later ones are skipped. */
 int64_t next_to_refuse(int64_t n);
 
+void sleep_for(double seconds);
+
 /* From now on the library can start `count` more threads, then none. */
 void threads_fail_after(int count);
 
