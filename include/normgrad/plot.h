@@ -37,14 +37,13 @@ NG_BEGIN_C
  *
  * A curve, or a band, has a gap at a NaN, at a value beyond 1e300, and on a logarithmic axis at one
  * below 1e-300. It has none at a step at which the series was not logged. The key says which curves
- * have no value that can be drawn. If a curve has more than four values
- * for each column of pixels, only the first, last, lowest and highest of each column are drawn,
- * which looks the same. 30 curves look different.
+ * have no value that can be drawn. 30 curves look different. A curve of 100,000 values makes an SVG
+ * of 2 MB; a PNG stays small.
  *
  * The key of several curves stands below the panels, and the figure becomes higher. With a .height
  * it does not: NG_EVALUE if the key takes more than half of it. Texts are UTF-8 and are drawn as
- * they are; a new line begins a line, and long texts are broken, but in the key cut. A byte that is
- * not UTF-8 is drawn as U+FFFD.
+ * they are. A new line begins a line of a title or label; what is longer than the figure is cut. A
+ * byte that is not UTF-8 is drawn as U+FFFD.
  *
  * NG_EVALUE if there is nothing to draw: no series, a series that is not there, or no value that
  * can be drawn; also if there are fewer names than histories. NG_EIO if the file cannot be written,
@@ -62,8 +61,8 @@ typedef struct {
     int smooth; /* draw the mean of the last `smooth` values, and the values in a pale colour;
                    a gap begins the mean anew */
     int width, height; /* in pixels, of text in characters; default: by the panels, 79 and 24 */
-    bool keep;         /* also write NAME.dat, the values, and NAME.gp, with which gnuplot draws the
-                          figure again */
+    bool keep;         /* also write NAME.dat, the histories as ng_history_write does, and NAME.gp,
+                          with which gnuplot draws the figure again */
     bool live; /* for "-" and NULL, in a call at each step: redraws the same terminal or window
                   twice a second. ng_history_free shows the last values and ends gnuplot. Not with
                   .histories and .names */

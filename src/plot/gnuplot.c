@@ -22,6 +22,7 @@
 extern char **environ;
 
 static const char style[] = "set encoding utf8\n"
+                            "set datafile missing '?'\n"
                             "set border 3 lw 1 lc rgb '#333333'\n"
                             "set tics nomirror out scale 0.6 tc rgb '#333333'\n"
                             "set grid back lc rgb '#e3e3e3' lw 1 lt 1\n"
@@ -78,11 +79,6 @@ bool ng_figure_begin(ng_figure *f)
 
 /* ---- The commands --------------------------------------------------------------------------- */
 
-/* A letter of the title is as much larger than others. */
-static double title_scale(const ng_figure *f) { return f->as_text ? 1 : 1.3; }
-
-static double title_letters(const ng_figure *f) { return f->width / f->letter / title_scale(f); }
-
 void ng_figure_divide(ng_figure *f)
 {
     f->as_text = kind_of(f->path) == TEXT;
@@ -90,24 +86,23 @@ void ng_figure_divide(ng_figure *f)
     f->columns = f->panels == 4 ? 2 : f->panels > 6 ? 4 : f->panels > 3 ? 3 : f->panels;
     if (f->width == 0) f->width = f->as_text ? 79 : f->columns == 1 ? 800 : 500 * f->columns;
     if (f->height == 0 && f->as_text) f->height = 24;
-    int letters;
-    for (const char *line = f->title; line && *line; f->title_rows++)
-        line += ng_line_bytes(line, title_letters(f), &letters);
 }
 
 void ng_figure_place(ng_figure *f, int panel)
 {
     const int rows = (f->panels + f->columns - 1) / f->columns, row = panel / f->columns;
-    const double room = f->as_text ? 0 : 12;
-    const double title = f->title_rows > 0 ? f->title_rows * f->line * title_scale(f) + room : 0;
+    const double room = f->as_text ? 0 : 12, line = f->as_text ? 1 : 27; /* of the title */
+    int lines = f->title != NULL;
+    for (const char *at = f->title; at && (at = strchr(at, '\n')); at++) lines++;
+    const double title = lines > 0 ? lines * line + room : 0;
     const double key = f->key_rows > 0 ? f->key_rows * f->line + room : 0;
     if (f->height == 0) {
         const int each = f->panel_height > 0 ? f->panel_height : rows == 1 ? 440 : 360;
         f->height = rows * each + (int)(title + key);
     }
     if (panel == 0) ng_text_print(&f->script, "set multiplot");
-    if (panel == 0 && f->title_rows > 0) {
-        ng_text_label(&f->script, " title", f->title, title_letters(f));
+    if (panel == 0 && f->title) {
+        ng_text_label(&f->script, " title", f->title);
         ng_text_print(&f->script, " font ',%d'", kinds[kind_of(f->path)].title);
     }
     const double low = key / f->height, each = (1 - title / f->height - low) / rows;
@@ -123,23 +118,10 @@ void ng_figure_place(ng_figure *f, int panel)
  * '|', '<' or '$'. */
 static void add_file(ng_text *text, const char *command, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *slash = strrchr(path, '/');
     ng_text_print(text, "%s './'.", command);
-    ng_text_quote(text, name, (int64_t)strlen(name));
+    ng_text_quote(text, slash ? slash + 1 : path);
     ng_text_print(text, "\n");
-}
-
-/* Adds the numbers, each block for itself: in one for all, gnuplot would look for each from the
- * begin. */
-static void add_data_blocks(ng_text *text, const ng_text *data)
-{
-    const char *block = data->bytes, *end;
-    for (int i = 0; block && (end = strstr(block, "\n\n\n")); i++, block = end + 3) {
-        ng_text_print(text, "$d%d << END_OF_DATA\n", i);
-        ng_text_add(text, block, end + 1 - block);
-        ng_text_print(text, "END_OF_DATA\n");
-    }
-    ng_text_print(text, "data(i) = sprintf('$d%%d', i)\nat(i) = 0\n");
 }
 
 /* Adds all commands: with the numbers among them, or in the file of this name. */
@@ -148,10 +130,13 @@ static void add_commands(ng_text *text, const ng_figure *f, const char *data)
     const figure_kind kind = kind_of(f->path);
     const double unit = kind == PDF ? 0.01 : 1; /* inches */
     ng_text_print(text, "reset\n");
-    if (data)
-        add_file(text, "at(i) = i\ndata(i) =", data);
-    else
-        add_data_blocks(text, &f->data);
+    if (data) {
+        add_file(text, "data =", data);
+    } else {
+        ng_text_print(text, "data = '$data'\n$data << END_OF_DATA\n");
+        ng_text_add(text, f->data.bytes, f->data.count);
+        ng_text_print(text, "END_OF_DATA\n");
+    }
     ng_text_print(text, "%s", style);
     if (kind == TEXT)
         ng_text_print(text, "unset grid\nset print '-'\n%s", f->live ? "print \"\\033[H\"\n" : "");

@@ -88,7 +88,7 @@ static void print_image(ng_figure *f, const ng_block *b, int which, int rows, in
     double steps[2] = {HUGE_VAL, -HUGE_VAL};
     int row = 0;
     ng_figure_place(f, panel);
-    ng_text_label(text, "set title", images[which].title, letters);
+    ng_text_label(text, "set title", images[which].title);
     ng_text_print(text, "\nset yrange [%g:-0.5]\nset ytics font ',%d' (", rows - 0.45,
                   rows > 20 ? 8 : 10);
     for (int64_t k = 0; k < b->n_series; k++) {
@@ -101,15 +101,15 @@ static void print_image(ng_figure *f, const ng_block *b, int which, int rows, in
                   images[which].log ? "set cbrange [*:*]\nset logscale cb"
                                     : "unset logscale cb\nset cbrange [0:1]");
     ng_text_format(text, "cb", images[which].log, false);
-    ng_text_x_tics(text, steps[0], steps[1], true, 5);
+    ng_text_x_tics(f, steps[0], steps[1], true);
     /* Each cell reaches below the next ones, which are drawn later: no seams. gnuplot finds the
      * range of colours among the cells that are whole. */
     const double overlap = (steps[1] - steps[0]) / 200;
     ng_text_print(text,
                   "set xrange [%.17g:%.17g]\n"
-                  "plot data(%d) index at(%d) using 1:3:1:($2+%.17g):($3-0.5):($3+0.55):4 "
+                  "plot data index %d using 1:3:1:($2+%.17g):($3-0.5):($3+0.55):4 "
                   "with boxxyerror fs solid noborder lc palette\n",
-                  steps[0], steps[1] + 1.01 * overlap, panel, panel, overlap);
+                  steps[0], steps[1] + 1.01 * overlap, panel, overlap);
 }
 
 static ng_status draw_layers(ng_figure *f, ng_block *b)

@@ -18,9 +18,9 @@ typedef struct {
     int key_rows;             /* lines of the key below the panels */
     bool as_text;             /* this and the next are set by ng_figure_divide */
     double letter, line;      /* the size of a character */
-    int columns, title_rows;
+    int columns;
     ng_text data;   /* blocks of numbers, with two blank lines between them */
-    ng_text script; /* draws the blocks `data(0) index at(0)` and so on; the terminal is set */
+    ng_text script; /* draws `data index 0` and so on; the terminal is set */
 } ng_figure;
 
 /* Begins a figure. False if none can be drawn to the path, or in a window. */
@@ -56,22 +56,21 @@ static inline bool ng_is_drawn(double value, bool log)
 
 /* ---- Text (text.c) --------------------------------------------------------------------------- */
 
-/* Returns the bytes of the first line of a text, which has at most `most` letters, and how many
- * letters it has. A line is broken at a blank if there is one. */
-int64_t ng_line_bytes(const char *text, double most, int *letters);
+/* How many letters a text has; NULL has none. */
+int ng_text_letters(const char *text);
 
-/* Adds some bytes of a text in quotes, as they are: gnuplot reads nothing in them. A control
- * character, and what is not UTF-8, becomes U+FFFD. */
-void ng_text_quote(ng_text *text, const char *letters, int64_t bytes);
+/* Adds a text in quotes, as it is: gnuplot reads nothing in it. A control character, and what is
+ * not UTF-8, becomes U+FFFD. */
+void ng_text_quote(ng_text *text, const char *letters);
 
-/* Adds "COMMAND 'TEXT' noenhanced", in lines of at most `most` letters. */
-void ng_text_label(ng_text *text, const char *command, const char *label, double most);
+/* Adds "COMMAND "TEXT" noenhanced". */
+void ng_text_label(ng_text *text, const char *command, const char *label);
 
 /* Adds the format of an axis: powers of ten, or digits that tell close numbers apart. */
 void ng_text_format(ng_text *text, const char *axis, bool log, bool as_text);
 
 /* Adds the tics of a linear x axis. gnuplot's do not know how wide a panel is, and stand between
  * whole numbers. */
-void ng_text_x_tics(ng_text *text, double low, double high, bool whole, double most);
+void ng_text_x_tics(ng_figure *figure, double low, double high, bool whole);
 
 #endif
