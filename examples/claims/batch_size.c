@@ -36,7 +36,6 @@ static const lab_experiment experiment = {
             "with sorted shards, within 2 with random ones; combined ones of 16 workers are within "
             "2 of those of one",
     .seeds = 11,
-    .quick_seeds = 1,
     .sizes = sizes};
 
 /* ---- Error by batch size ---- */
@@ -87,7 +86,7 @@ static double error_of(void *context, double rate, uint64_t seed)
 {
     const setting *s = context;
     const int steps = get_whole(STEPS) * (s->convolutional ? 1 : 5);
-    ng_dataset *all = lab_all_digits();
+    ng_dataset *all = read_digits();
     lab_run r = {.net = network_of(s, seed), .tape = ng_tape_new()};
     ng_dataset_split_new(all, LEARNED, seed, &r.data, &r.rest);
     r.optimizer = ng_sgd_new(r.net, .lr = rate, .momentum = 0.9,
@@ -120,9 +119,9 @@ static void judge_errors(void)
     const double *growth[SETTINGS];
     for (int which = 0; which < SETTINGS; which++) growth[which] = growth_of(which);
     const char *what = "error at batch 2 less that at 32, fully connected, points";
-    lab_judge(lab_is("BatchNorm", growth[0], LAB_ABOVE, 1), "%s", what);
-    lab_judge(lab_near("LayerNorm", growth[1], 0, 2), "%s", what);
-    lab_judge(lab_is("BatchNorm", lab_less(growth[2], growth[3]), LAB_BELOW, 0),
+    lab_judge("BatchNorm", growth[0], lab_above(1), "%s", what);
+    lab_judge("LayerNorm", growth[1], lab_near(0, 2), "%s", what);
+    lab_judge("BatchNorm", lab_less(growth[2], growth[3]), lab_below(0),
               "error at batch 2 less that at 32, less GroupNorm's, convolutional, points");
 }
 
@@ -223,14 +222,13 @@ static void judge_noise(void)
         const bool noisy = kind == BATCH_KIND;
         const double *growth = lab_quotients(variance[kind][0], variance[kind][POWERS - 1]);
         const char *name = kinds[kind]->name;
-        lab_judge(noisy ? lab_is(name, growth, LAB_ABOVE, 1.25) : lab_near(name, growth, 1, 0.25),
+        lab_judge(name, growth, noisy ? lab_above(1.25) : lab_near(1, 0.25),
                   "variance of the gradient times batch size, at 4 over that at 128");
-        lab_judge(lab_is(name, off[kind], noisy ? LAB_ABOVE : LAB_BELOW, 0.25),
+        lab_judge(name, off[kind], noisy ? lab_above(0.25) : lab_below(0.25),
                   "distance of the mean gradient at batch 4 from that of all images, as a share");
     }
-    lab_judge(lab_near("BatchNorm",
-                       lab_quotients(variance[GHOST_KIND][POWERS - 1], variance[BATCH_KIND][1]), 1,
-                       0.25),
+    lab_judge("BatchNorm", lab_quotients(variance[GHOST_KIND][POWERS - 1], variance[BATCH_KIND][1]),
+              lab_near(1, 0.25),
               "variance times size, ghosts of 8 in batches of 128 over batches of 8");
 }
 
@@ -361,15 +359,14 @@ static void judge_workers(void)
         }
     }
     for (int i = 1; i < COUNTS; i++)
-        lab_judge(
-            lab_is("BatchNorm", lab_less(accuracy[1][1][i], accuracy[1][0][i]), LAB_BELOW, -1),
-            "%d workers, sorted shards: accuracy with own statistics less that with "
-            "combined, points",
-            workers_of(i));
-    lab_judge(lab_near("BatchNorm", lab_less(accuracy[0][1][2], accuracy[0][0][2]), 0, 2),
+        lab_judge("BatchNorm", lab_less(accuracy[1][1][i], accuracy[1][0][i]), lab_below(-1),
+                  "%d workers, sorted shards: accuracy with own statistics less that with "
+                  "combined, points",
+                  workers_of(i));
+    lab_judge("BatchNorm", lab_less(accuracy[0][1][2], accuracy[0][0][2]), lab_near(0, 2),
               "16 workers, random shards: accuracy with own statistics less that with combined, "
               "points");
-    lab_judge(lab_near("BatchNorm", lab_less(accuracy[1][0][2], accuracy[1][0][0]), 0, 2),
+    lab_judge("BatchNorm", lab_less(accuracy[1][0][2], accuracy[1][0][0]), lab_near(0, 2),
               "sorted shards, combined statistics: accuracy with 16 workers less that with one, "
               "points");
 }

@@ -34,7 +34,6 @@ static const lab_experiment experiment = {
             "at the rate best without, the team with LayerNorm swings less and its last miss, over "
             "that without, is below 1, raw and standardized",
     .seeds = 51,
-    .quick_seeds = 1,
     .sizes = sizes};
 
 enum { NORMS = 4, OPTIMIZERS = 2 };
@@ -86,10 +85,9 @@ static void measure_steps(int optimizer)
         for (int seed = 0; seed < seeds; seed++)
             steps[norm][seed] = steps_to_loss(&k, rate, lab_seed(seed), curves, seed);
         if (norm > 0 && (optimizer == 0 || &lab_norms[norm] == &lab_norms[LAB_BATCH]))
-            lab_judge(
-                lab_is(lab_norms[norm].name, lab_quotients(steps[norm], steps[0]), LAB_BELOW, 0.9),
-                "steps to a loss of 0.1, %s, own rates, as a share of no norm's",
-                optimizers[optimizer]);
+            lab_judge(lab_norms[norm].name, lab_quotients(steps[norm], steps[0]), lab_below(0.9),
+                      "steps to a loss of 0.1, %s, own rates, as a share of no norm's",
+                      optimizers[optimizer]);
     }
 }
 
@@ -125,8 +123,7 @@ static void measure_rates(int depth)
             log_curves(curves, seed, "rate", norm, rate_of(i));
         }
         if (norm > 0)
-            lab_judge(lab_is(lab_norms[norm].name, lab_quotients(highest[norm], highest[0]),
-                             LAB_ABOVE, 1),
+            lab_judge(lab_norms[norm].name, lab_quotients(highest[norm], highest[0]), lab_above(1),
                       "highest rate that trains, %d layers, as a multiple of no norm's",
                       depths[depth]);
     }
@@ -239,9 +236,9 @@ static void measure_team(int inputs)
     for (int seed = 0; seed < seeds; seed++)
         if (isinf(swinging[0][seed]) && isinf(swinging[1][seed]))
             swinging[0][seed] = swinging[1][seed] = 0;
-    lab_judge(lab_is("LayerNorm", lab_less(swinging[1], swinging[0]), LAB_BELOW, 0),
+    lab_judge("LayerNorm", lab_less(swinging[1], swinging[0]), lab_below(0),
               "the team's swinging, %s inputs, less no norm's, s", input_names[inputs]);
-    lab_judge(lab_is("LayerNorm", lab_quotients(miss[1], miss[0]), LAB_BELOW, 1),
+    lab_judge("LayerNorm", lab_quotients(miss[1], miss[0]), lab_below(1),
               "the team's last miss, %s inputs, as a share of no norm's", input_names[inputs]);
 }
 

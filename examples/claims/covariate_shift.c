@@ -28,7 +28,6 @@ static const lab_experiment experiment = {
             "of the loss are below 1; with noise after BatchNorm the drift is above that of "
             "BatchNorm alone, and the loss of the last epoch is nevertheless below no norm's",
     .seeds = 15,
-    .quick_seeds = 1,
     .sizes = sizes};
 
 enum { PLAIN, BATCH_NORM, LAYER_NORM, RMS_NORM, NOISY, KINDS };
@@ -240,10 +239,9 @@ static void measure(int kind, double rate)
     }
 }
 
-static void judge(int kind, int base, double *const of[KINDS], lab_side side, const char *what)
+static void judge(int kind, int base, double *const of[KINDS], lab_range claimed, const char *what)
 {
-    lab_judge(lab_is(kind == NOISY ? "BatchNorm" : names[kind], lab_quotients(of[kind], of[base]),
-                     side, 1),
+    lab_judge(kind == NOISY ? "BatchNorm" : names[kind], lab_quotients(of[kind], of[base]), claimed,
               "%s%s, as a share of %s's", what, kind == NOISY ? ", noise after it" : "",
               names[base]);
 }
@@ -256,10 +254,10 @@ int main(int argc, char **argv)
              get_whole(WIDTH), get_whole(WIDTH), BATCH, rate);
     for (int kind = 0; kind < KINDS; kind++) measure(kind, rate);
     for (int kind = BATCH_NORM; kind <= RMS_NORM; kind++) {
-        judge(kind, PLAIN, drifts, LAB_BELOW, "drift of a unit's inputs");
-        judge(kind, PLAIN, ranges, LAB_BELOW, "range of the loss along the gradient");
+        judge(kind, PLAIN, drifts, lab_below(1), "drift of a unit's inputs");
+        judge(kind, PLAIN, ranges, lab_below(1), "range of the loss along the gradient");
     }
-    judge(NOISY, BATCH_NORM, drifts, LAB_ABOVE, "drift of a unit's inputs");
-    judge(NOISY, PLAIN, losses, LAB_BELOW, "loss of the last epoch");
+    judge(NOISY, BATCH_NORM, drifts, lab_above(1), "drift of a unit's inputs");
+    judge(NOISY, PLAIN, losses, lab_below(1), "loss of the last epoch");
     return lab_end();
 }

@@ -27,7 +27,6 @@ static const lab_experiment experiment = {
             "rate decay), and the effective rate at 0.5 is within 25 % of that at 0.02",
     .dtype = "float64",
     .seeds = 11,
-    .quick_seeds = 1,
     .sizes = sizes};
 
 enum { NORMS = 4, SCALES = 2, RATES = 2, BATCH = 64, LAYERS = 2, LOOKS = 30 };
@@ -100,10 +99,9 @@ static void measure_scales(int norm)
         for (int i = 0; i < steps; i++) log_curves(curves, seed, "apart", i, apart[i]);
     }
     const bool coincide = norms[norm].make;
-    lab_judge(lab_is(coincide ? norms[norm].name : NULL, worst, coincide ? LAB_BELOW : LAB_ABOVE,
-                     coincide ? 1e-9 : 1e-3),
-              "loss at scales 1/10 and 10 off that at 1, as a share%s",
-              coincide ? "" : ", no norm");
+    lab_judge(
+        coincide ? norms[norm].name : NULL, worst, coincide ? lab_below(1e-9) : lab_above(1e-3),
+        "loss at scales 1/10 and 10 off that at 1, as a share%s", coincide ? "" : ", no norm");
 }
 
 /* ---- Equilibria ---- */
@@ -162,10 +160,10 @@ static void measure_turning(int norm)
                            effective[i], sqrt(2 * PRODUCT));
             }
         }
-        lab_judge(lab_near(norms[norm].name, angle, 1, 0.1),
+        lab_judge(norms[norm].name, angle, lab_near(1, 0.1),
                   "angle of a step over sqrt(2 rate decay), rate %g", rates[k]);
     }
-    lab_judge(lab_near(norms[norm].name, lab_quotients(last[RATES - 1], last[0]), 1, 0.25),
+    lab_judge(norms[norm].name, lab_quotients(last[RATES - 1], last[0]), lab_near(1, 0.25),
               "effective rate at the end, rate %g over rate %g", rates[RATES - 1], rates[0]);
 }
 

@@ -23,7 +23,6 @@ static const lab_experiment experiment = {
             "within a quarter of that with both; over the batch it is above that with both; "
             "without gamma and beta the loss is less than a quarter above that with them",
     .seeds = 31,
-    .quick_seeds = 1,
     .sizes = sizes};
 
 /* ---- Halves ---- */
@@ -122,15 +121,15 @@ int main(int argc, char **argv)
     lab_data("64-(%d)x%d-10, ReLU, %d epochs", get_whole(WIDTH), get_whole(DEPTH),
              get_whole(EPOCHS));
     for (int kind = 0; kind < KINDS; kind++) measure(kind);
-    lab_judge(lab_is("LayerNorm", lab_quotients(last[ROW_SCALE], last[ROW_CENTRE]), LAB_BELOW, 1),
+    lab_judge("LayerNorm", lab_quotients(last[ROW_SCALE], last[ROW_CENTRE]), lab_below(1),
               "last loss, scaling alone over centring alone, by the features");
-    lab_judge(lab_near("LayerNorm", lab_quotients(last[ROW_SCALE], last[ROW_BOTH]), 1, 0.25),
+    lab_judge("LayerNorm", lab_quotients(last[ROW_SCALE], last[ROW_BOTH]), lab_near(1, 0.25),
               "last loss, scaling alone over both, by the features");
-    lab_judge(lab_is("BatchNorm", lab_quotients(last[BATCH_SCALE], last[BATCH_BOTH]), LAB_ABOVE, 1),
+    lab_judge("BatchNorm", lab_quotients(last[BATCH_SCALE], last[BATCH_BOTH]), lab_above(1),
               "last loss, scaling alone over both, by the batch");
-    lab_judge(lab_is("RMSNorm", lab_quotients(last[ROW_SCALE], last[RMS]), LAB_BELOW, 1.25),
+    lab_judge("RMSNorm", lab_quotients(last[ROW_SCALE], last[RMS]), lab_below(1.25),
               "last loss, without gamma over that with it");
-    lab_judge(lab_is("LayerNorm", lab_quotients(last[ROW_BOTH], last[LAYER]), LAB_BELOW, 1.25),
+    lab_judge("LayerNorm", lab_quotients(last[ROW_BOTH], last[LAYER]), lab_below(1.25),
               "last loss, without gamma and beta over that with them");
     return lab_end();
 }

@@ -8,7 +8,7 @@
  *         ...
  *         log_curves(c, seed, "loss", epoch, loss);
  *     }
- *     lab_judge(lab_is("LayerNorm", losses, LAB_BELOW, 1), "loss");
+ *     lab_judge("LayerNorm", losses, lab_below(1), "loss");
  *     return lab_end(); */
 #ifndef CLAIMS_LAB_H
 #define CLAIMS_LAB_H
@@ -25,47 +25,52 @@ typedef struct {
     const char *rule;   /* the condition under which a part of the claim holds */
     const char *figure; /* drawn by plots/FIGURE.gp; default: id */
     const char *dtype;  /* of the computation; default: float32 */
-    int seeds, quick_seeds;
-    option *sizes; /* numbers, read by get_whole and get_number; NULL: none */
+    int seeds;          /* 1 with --quick */
+    option *sizes;      /* numbers, read by get_whole and get_number; NULL: none */
 } lab_experiment;
 
-enum { LAB_SEEDS, LAB_SEED, LAB_OUT, LAB_THREADS, LAB_QUICK, LAB_VERDICTS };
+enum { LAB_SEEDS, LAB_SEED, LAB_OUT, LAB_QUICK, LAB_VERDICTS };
 static option lab_options[] = {
-    [LAB_SEEDS] = {"seeds", "runs of each kind", .most = MOST_SEEDS},
+    [LAB_SEEDS] = {"seeds", "runs of each kind", .most = MOST_SEEDS, .quick = 1},
     [LAB_SEED] = {"seed", "first seed", .zero = true},
     [LAB_OUT] = {"out", "prefix of the .dat, in build/ without it", .text = ""},
-    [LAB_THREADS] = {"threads", "threads of the kernels", .normal = 1, .most = NG_MOST_THREADS},
     [LAB_QUICK] = {"quick", "smoke run: small, with meaningless results", .is_switch = true},
     [LAB_VERDICTS] = {"verdicts", "write the verdicts to a file, tab-separated", .text = ""},
     {0}};
 
-enum { MOST_PARTS = 64, LAB_TUNING_SEEDS = 3 };
+/* What a part claims of its effect. */
+typedef struct {
+    double least, most;
+} lab_range;
+
+static inline lab_range lab_above(double threshold) { return (lab_range){threshold, HUGE_VAL}; }
+static inline lab_range lab_below(double threshold) { return (lab_range){-HUGE_VAL, threshold}; }
+static inline lab_range lab_near(double around, double distance)
+{
+    return (lab_range){around - distance, around + distance};
+}
 
 /* A part of a claim measures one number for each seed, such as a norm's accuracy less that of no
  * norm from the same split and weights. The effect is the median of these numbers. Its interval,
  * from the sign test, assumes no distribution and contains the true median with probability
- * 1 - 0.05 / m for each of m parts, so with 95 % for all parts together. A part claims that the
- * effect is above or below a threshold, or within a distance of a value. The part holds if the
- * whole interval satisfies this, fails if none of it does, and is inconclusive otherwise, also if
- * there are too few seeds for an interval: it needs 6 for one part, 9 for 12. */
-typedef enum { LAB_ABOVE, LAB_BELOW, LAB_WITHIN } lab_side;
-
+ * 1 - 0.05 / m for each of m parts, so with 95 % for all parts together. The part holds if the
+ * interval lies in the range that it claims, fails if it lies beside the range, and is inconclusive
+ * otherwise, also if there are too few seeds for an interval: it needs 6 for one part, 9 for 12. */
 typedef struct {
     const char *norm;     /* "BatchNorm"; NULL: the part is not about one norm */
-    const double *values; /* one for each seed: lab_seeds(), or .count if set; NaN is left out */
-    lab_side side;
-    double threshold;
-    double around; /* LAB_WITHIN: the value that the effect should be near */
+    const double *values; /* sorted */
     int count;
+    lab_range claimed;
+    line name;
 } lab_part;
 
+enum { MOST_PARTS = 64, LAB_TUNING_SEEDS = 3 };
 static struct {
     const lab_experiment *experiment;
     line prefix;
     time_t began;
     ng_tape *numbers; /* memory of all that lab_numbers has returned */
     lab_part parts[MOST_PARTS];
-    char names[MOST_PARTS][104];
     int part_count;
 } lab;
 
@@ -75,10 +80,6 @@ static inline uint64_t lab_seed(int i)
 {
     return (uint64_t)lab_options[LAB_SEED].value + (uint64_t)i;
 }
-
-/* Tuning seeds, which are not scored: they choose hyperparameters such as the learning rate. */
-static inline int lab_tuning_seeds(void) { return lab_quick() ? 1 : LAB_TUNING_SEEDS; }
-static inline uint64_t lab_tuning_seed(int i) { return lab_seed(MOST_SEEDS + i); }
 
 /* Returns the text with its lines broken between words at 90 columns. */
 static inline line broken(line text)
@@ -96,14 +97,13 @@ static inline line broken(line text)
 static inline void lab_begin(int argc, char **argv, const lab_experiment *e)
 {
     static option none[] = {{0}};
-    const char *slash = strrchr(argv[0], '/');
     const line usage =
-        broken(line_of("usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\n\nThe rule: %s\n",
-                       slash ? slash + 1 : argv[0], e->claim, e->source, e->method, e->rule));
+        broken(line_of("usage: %s [options]\n\nThe claim: %s\n(%s)\n\n%s\n\nThe rule: %s\n", e->id,
+                       e->claim, e->source, e->method, e->rule));
     option *sizes = e->sizes ? e->sizes : none;
     lab.experiment = e;
     lab.began = time(NULL);
-    lab_options[LAB_SEEDS].normal = e->seeds, lab_options[LAB_SEEDS].quick = e->quick_seeds;
+    lab_options[LAB_SEEDS].normal = e->seeds;
     begin_program(argc, argv, usage.text, sizes, lab_options);
     for (option *o = sizes; o->name && lab_quick(); o++)
         if (o->quick > 0) o->value = o->quick;
@@ -111,7 +111,7 @@ static inline void lab_begin(int argc, char **argv, const lab_experiment *e)
     lab.prefix = choose_prefix(lab_options[LAB_OUT].text, e->figure ? e->figure : e->id);
     const char *verdicts = lab_options[LAB_VERDICTS].text;
     if (*verdicts) choose_prefix(verdicts, "");
-    ng_set_threads((int)lab_options[LAB_THREADS].value);
+    ng_set_threads(1);
     puts(broken(line_of("%s\n(%s)\n\n%s\n", e->claim, e->source, e->method)).text);
     fflush(stdout);
 }
@@ -121,12 +121,10 @@ static inline void lab_begin(int argc, char **argv, const lab_experiment *e)
 static inline void lab_begin_data(line what)
 {
     const unsigned long long first = lab_seed(0), last = lab_seed(lab_seeds() - 1);
-    const char *dtype = lab.experiment->dtype ? lab.experiment->dtype : "float32";
-    data_file.seeds = lab_seeds();
-    if (last > first)
-        begin_data("%s; seeds %llu to %llu; %s", what.text, first, last, dtype);
-    else
-        begin_data("%s; seed %llu; %s", what.text, first, dtype);
+    const line seeds =
+        last > first ? line_of("seeds %llu to %llu", first, last) : line_of("seed %llu", first);
+    begin_data("%s; %s; %s", what.text, seeds.text,
+               lab.experiment->dtype ? lab.experiment->dtype : "float32");
 }
 
 /* ---- Numbers ---- */
@@ -138,24 +136,6 @@ static inline double *lab_numbers(int64_t count)
     double *zeros = ng_data_f64(ng_full(lab.numbers, NG_F64, NG_SHAPE(count), 0));
     still_works();
     return zeros;
-}
-
-/* Returns the numbers of a text file of the project, `columns` in each line but those with #, and
- * sets how many lines there are. They live until the program ends. */
-static inline double *lab_table(const char *name, int columns, int *rows)
-{
-    enum { MOST_ROWS = 10000 };
-    FILE *file = fopen(find_file("tests/golden", name).text, "r");
-    double *numbers = lab_numbers((int64_t)MOST_ROWS * columns);
-    char row[1024];
-    for (*rows = 0; file && *rows < MOST_ROWS && fgets(row, sizeof row, file);) {
-        char *at = row;
-        if (*at == '#') continue;
-        for (int i = 0; i < columns; i++) numbers[*rows * columns + i] = strtod(at, &at);
-        ++*rows;
-    }
-    if (file) fclose(file);
-    return numbers;
 }
 
 /* Returns the values that are not NaN, in order, and sets how many there are. */
@@ -208,31 +188,15 @@ static inline const double *lab_less(const double *values, const double *base)
 
 /* ---- The verdicts ---- */
 
-static inline lab_part lab_is(const char *norm, const double *values, lab_side side,
-                              double threshold)
+/* Adds a part, of a value for each seed; NaN is left out. The name says: what is compared, where
+ * and in which unit ("steps to 95 %, Adam, own rates, as a share of no norm's"). */
+#define lab_judge(norm, values, claimed, ...)                                                      \
+    lab_judge_all(lab_seeds(), norm, values, claimed, __VA_ARGS__)
+#define lab_judge_all(count, norm, values, claimed, ...)                                           \
+    lab_add_part((lab_part){norm, values, count, claimed, line_of(__VA_ARGS__)})
+static inline void lab_add_part(lab_part part)
 {
-    return (lab_part){.norm = norm, .values = values, .side = side, .threshold = threshold};
-}
-
-static inline lab_part lab_near(const char *norm, const double *values, double around,
-                                double distance)
-{
-    lab_part part = lab_is(norm, values, LAB_WITHIN, distance);
-    part.around = around;
-    return part;
-}
-
-/* Adds a part. The name says: what is compared, where and in which unit, in at most 100
- * characters ("steps to 95 %, Adam, own rates, as a share of no norm's"). */
-NG_PRINTF(2, 3)
-static inline void lab_judge(lab_part part, const char *name, ...)
-{
-    if (lab.part_count == MOST_PARTS) give_up(EXIT_FAILURE, line_of("more than 64 parts"));
-    va_list list;
-    va_start(list, name);
-    vsnprintf(lab.names[lab.part_count], sizeof *lab.names, name, list);
-    va_end(list);
-    if (part.count == 0) part.count = lab_seeds();
+    if (lab.part_count == MOST_PARTS) give_up(EXIT_FAILURE, "more than 64 parts");
     part.values = lab_sorted(part.values, part.count, &part.count);
     lab.parts[lab.part_count++] = part;
 }
@@ -255,36 +219,29 @@ static inline int median_interval(int count, double missed)
     return below;
 }
 
-/* Returns whether the claim is true for this value. */
-static inline bool lab_claimed(const lab_part *part, double value)
-{
-    return part->side == LAB_ABOVE   ? value > part->threshold
-           : part->side == LAB_BELOW ? value < part->threshold
-                                     : fabs(value - part->around) <= part->threshold;
-}
-
 /* Prints a part's row of the table, and to `file` its line. */
-static inline void lab_print_verdict(const lab_part *part, const char *name, FILE *file)
+static inline void lab_print_verdict(const lab_part *part, FILE *file)
 {
+    const lab_range claimed = part->claimed;
     const int n = part->count, below = median_interval(n, 0.05 / lab.part_count);
     const int end = below < 0 ? 0 : below;
-    const double none = (double)NAN, *sorted = part->values;
-    const double effect = lab_median(sorted, n);
+    const double *sorted = part->values, none = (double)NAN, effect = lab_median(sorted, n);
     const double low = n ? sorted[end] : none, high = n ? sorted[n - 1 - end] : none;
-    const bool first = lab_claimed(part, low), last = lab_claimed(part, high);
-    const bool within = part->side == LAB_WITHIN;
-    const bool around = within && (low < part->around) != (high < part->around);
-    const char *verdict = below < 0 || first != last ? "inconclusive"
-                          : first                    ? "holds"
-                          : around                   ? "inconclusive"
-                                                     : "fails";
-    const line threshold =
-        within ? line_of("%.4g +- %.2g", part->around, part->threshold)
-               : line_of("%c %.4g", part->side == LAB_ABOVE ? '>' : '<', part->threshold);
+    const bool no_least = isinf(claimed.least), no_most = isinf(claimed.most);
+    const bool inside = (no_least || low > claimed.least) && (no_most || high < claimed.most);
+    const bool beside = (!no_least && high <= claimed.least) || (!no_most && low >= claimed.most);
+    const char *verdict = below < 0 ? "inconclusive"
+                          : inside  ? "holds"
+                          : beside  ? "fails"
+                                    : "inconclusive";
+    const line threshold = no_least  ? line_of("< %.4g", claimed.most)
+                           : no_most ? line_of("> %.4g", claimed.least)
+                                     : line_of("%.4g +- %.2g", (claimed.least + claimed.most) / 2,
+                                               (claimed.most - claimed.least) / 2);
     printf("%-12s  %10.4g  %-23s %3d  %-15s %s%s%s\n", verdict, effect,
            line_of("%.4g to %.4g", low, high).text, n, threshold.text, part->norm ? part->norm : "",
-           part->norm ? ": " : "", name);
-    fprintf(file, "%s\t%s\t%s\t%.6g\t%.6g\t%.6g\t%d\t%s\t%s\n", lab.experiment->id, name,
+           part->norm ? ": " : "", part->name.text);
+    fprintf(file, "%s\t%s\t%s\t%.6g\t%.6g\t%.6g\t%d\t%s\t%s\n", lab.experiment->id, part->name.text,
             part->norm ? part->norm : "-", effect, low, high, n, threshold.text, verdict);
 }
 
@@ -296,7 +253,6 @@ static inline int lab_end(void)
     const lab_experiment *e = lab.experiment;
     char *lines = NULL;
     size_t size = 0;
-    show_progress(1, 1, "done");
     end_data(lab.prefix.text);
     printf("Data: %s.dat. To draw it: gnuplot -c plots/%s.gp %s\n", lab.prefix.text,
            e->figure ? e->figure : e->id, lab.prefix.text);
@@ -304,8 +260,8 @@ static inline int lab_end(void)
     printf("\n%-12s  %10s  %-23s %3s  %-15s %s\n", "verdict", "effect", "95 % of all parts", "n",
            "claimed", "part");
     FILE *file = open_memstream(&lines, &size);
-    if (!file) give_up(EXIT_FAILURE, line_of("out of memory"));
-    for (int i = 0; i < lab.part_count; i++) lab_print_verdict(&lab.parts[i], lab.names[i], file);
+    if (!file) give_up(EXIT_FAILURE, "out of memory");
+    for (int i = 0; i < lab.part_count; i++) lab_print_verdict(&lab.parts[i], file);
     fclose(file);
     const char *verdicts = lab_options[LAB_VERDICTS].text;
     if (*verdicts) ng_file_write(verdicts, lines, (int64_t)size);
@@ -317,21 +273,21 @@ static inline int lab_end(void)
 
 typedef double lab_score(void *context, double rate, uint64_t seed);
 
+/* The median over seeds that are not scored otherwise. NaN counts as Inf. */
 static inline double lab_median_score(double rate, lab_score *score, void *context)
 {
     double scores[LAB_TUNING_SEEDS];
-    for (int i = 0; i < lab_tuning_seeds() && still_works(); i++) {
-        show_progress(i, lab_tuning_seeds(), "rate %g", rate);
-        scores[i] = score(context, rate, lab_tuning_seed(i));
+    for (int i = 0; i < LAB_TUNING_SEEDS && still_works(); i++) {
+        scores[i] = score(context, rate, lab_seed(MOST_SEEDS + i));
         if (isnan(scores[i])) scores[i] = HUGE_VAL;
     }
-    return lab_median(scores, lab_tuning_seeds());
+    return median_of(scores, LAB_TUNING_SEEDS);
 }
 
 /* Returns a learning rate, `start` times a power of 2, at which the median over the tuning seeds of
  * score(context, rate, seed), a loss, is lower than at half and at twice the rate. It doubles or
- * halves the rate from `start` as long as the loss improves, so there is no edge of a grid. NaN
- * counts as Inf. With --quick it returns `start`. */
+ * halves the rate from `start` as long as the loss improves, so there is no edge of a grid. With
+ * --quick it returns `start`. */
 static inline double lab_best_rate(double start, lab_score *score, void *context)
 {
     static const double ways[] = {2, 0.5};
@@ -362,12 +318,6 @@ static const lab_norm lab_norms[LAB_NORMS] = {{"no norm", NULL},
                                               {"LayerNorm", ng_norm_layer},
                                               {"RMSNorm", ng_norm_rms}};
 
-/* Returns all 1797 images, x (count, 64) with pixels in 0..1; the caller frees them. */
-static inline ng_dataset *lab_all_digits(void)
-{
-    return ng_dataset_read_csv(find_file("examples/data", "digits.csv").text, .scale = 1.0 / 16);
-}
-
 /* Splits `all` into `most` samples, of which `few` are kept if that is not 0, and the others. Frees
  * `all`; the caller frees both parts. */
 static inline void lab_split(ng_dataset *all, int64_t most, uint64_t seed, int64_t few,
@@ -387,28 +337,19 @@ static inline void lab_split(ng_dataset *all, int64_t most, uint64_t seed, int64
 enum { LAB_DIGITS = 1437 };
 static inline void lab_digits(uint64_t seed, int64_t few, ng_dataset **train, ng_dataset **validate)
 {
-    lab_split(lab_all_digits(), LAB_DIGITS, seed, few, train, validate);
+    lab_split(read_digits(), LAB_DIGITS, seed, few, train, validate);
 }
 
-/* Splits the characters of examples/data/opticks.txt into windows of `context` that do not overlap:
- * int64 ids x and y (count, context), where y is one character further. Seven of eight windows, or
- * `few` of these, are for training and the others for validation. Returns the number of distinct
- * characters. */
+/* Splits the windows of examples/data/opticks.txt: seven of eight, or `few` of these, are for
+ * training and the others for validation. Returns the number of distinct characters. */
 static inline int lab_text(uint64_t seed, int64_t context, int64_t few, ng_dataset **train,
                            ng_dataset **validate)
 {
-    letters t = read_letters(find_file("examples/data", "opticks.txt").text);
-    const int64_t windows = (t.count - 1) / context;
-    ng_tensor *x = ng_zeros_new(NG_I64, NG_SHAPE(windows, context));
-    ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(windows, context));
-    for (int64_t i = 0; still_works() && i < windows * context; i++) {
-        ng_data_i64(x)[i] = t.id[t.bytes[i]];
-        ng_data_i64(y)[i] = t.id[t.bytes[i + 1]];
-    }
-    lab_split(ng_dataset_from(x, y), windows * 7 / 8, seed, few, train, validate);
-    ng_tensor_free(x), ng_tensor_free(y);
-    free(t.bytes);
-    return t.vocabulary;
+    int vocabulary;
+    ng_dataset *all =
+        read_text(find_file("examples/data", "opticks.txt").text, context, &vocabulary);
+    lab_split(all, ng_dataset_count(all) * 7 / 8, seed, few, train, validate);
+    return vocabulary;
 }
 
 /* Returns 64 - (Linear, norm, activation) x depth - 10 with weights drawn from `seed`. */

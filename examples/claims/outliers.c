@@ -22,7 +22,6 @@ static const lab_experiment outliers = {
             "of LayerNorm's in rows of mean 0 (at each width, the median over outliers of 3 to "
             "1000 deviations) and in rows with a mean (of 1, 3 and 10 deviations)",
     .seeds = 21,
-    .quick_seeds = 1,
     .sizes = sizes};
 
 enum { NORMS = 2, WIDTHS = 3, OUTLIERS = 13, MEANS = 11 };
@@ -145,7 +144,7 @@ static const double *shares_of(const changes *c, double from, double to)
 
 static void judge_rows(const changes *c, double from, double to, const char *name, double number)
 {
-    lab_judge(lab_is(lab_norms[LAB_RMS].name, shares_of(c, from, to), LAB_BELOW, 0.9),
+    lab_judge(lab_norms[LAB_RMS].name, shares_of(c, from, to), lab_below(0.9),
               "change in rows of %s %g, as a share of LayerNorm's", name, number);
 }
 

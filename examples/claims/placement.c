@@ -40,7 +40,6 @@ static const lab_experiment experiment = {
         "in 12 blocks the loss is above pre-norm's with post-norm and below it with Peri-LN, "
         "OLMo 2 and hyper-connections",
     .seeds = 11,
-    .quick_seeds = 1,
     .sizes = sizes};
 
 enum { PRE, POST, DEEP, SCALED, DEPTH_KINDS, PERI = DEPTH_KINDS, OLMO2, HYPER, KINDS };
@@ -98,9 +97,8 @@ static void measure_slopes(int kind)
         }
         slopes[seed] = lab_slope(x, y, count);
     }
-    lab_part part = lab_near(NULL, slopes, kind == PRE ? -0.5 : 0, 0.25);
-    part.count = draws;
-    lab_judge(part, "slope of log gradient over log depth, %s", kinds[kind].name);
+    lab_judge_all(draws, NULL, slopes, lab_near(kind == PRE ? -0.5 : 0, 0.25),
+                  "slope of log gradient over log depth, %s", kinds[kind].name);
 }
 
 /* ---- Training ---- */
@@ -225,22 +223,22 @@ static void compare_newer(void)
         const double *less = lab_less(compare(others[i]), pre);
         for (int seed = 0; seed < lab_seeds(); seed++)
             log_curves(differences, seed, "less pre", i + 1, less[seed], pre[seed]);
-        lab_judge(lab_is(NULL, less, others[i] == POST ? LAB_ABOVE : LAB_BELOW, 0),
+        lab_judge(NULL, less, others[i] == POST ? lab_above(0) : lab_below(0),
                   "validation loss of %d blocks at equal compute, %s less pre-norm, nats",
                   get_whole(COMPARED), kinds[others[i]].name);
     }
 }
 
-static void judge_loss(int here, int there, lab_side side, double threshold)
+static void judge_loss(int here, int there, lab_range claimed)
 {
-    lab_judge(lab_is(NULL, lab_less(losses[here], losses[there]), side, threshold),
+    lab_judge(NULL, lab_less(losses[here], losses[there]), claimed,
               "validation loss of %d blocks, %s less %s, own rates, nats", get_whole(LAYERS),
               kinds[here].name, kinds[there].name);
 }
 
-static void judge_share(int kind, lab_side side)
+static void judge_share(int kind, lab_range claimed)
 {
-    lab_judge(lab_is(NULL, shares[kind], side, 1.0 / 3),
+    lab_judge(NULL, shares[kind], claimed,
               "share of the last third of the blocks in all contributions, %s", kinds[kind].name);
 }
 
@@ -252,10 +250,10 @@ int main(int argc, char **argv)
              get_whole(LAYERS), get_whole(WIDTH), CONTEXT, BATCH, get_whole(STEPS));
     measure_slopes(PRE), measure_slopes(POST);
     for (int kind = 0; kind < DEPTH_KINDS; kind++) measure(kind);
-    judge_loss(POST, PRE, LAB_ABOVE, 0.1);
-    judge_loss(DEEP, PRE, LAB_BELOW, 0);
-    judge_share(PRE, LAB_BELOW);
-    judge_share(SCALED, LAB_ABOVE);
+    judge_loss(POST, PRE, lab_above(0.1));
+    judge_loss(DEEP, PRE, lab_below(0));
+    judge_share(PRE, lab_below(1.0 / 3));
+    judge_share(SCALED, lab_above(1.0 / 3));
     compare_newer();
     return lab_end();
 }

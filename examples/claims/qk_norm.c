@@ -23,7 +23,6 @@ static const lab_experiment experiment = {
             "with a norm it is at 0.032 below 1/4 of that without; and the highest rate that "
             "trains is above that without",
     .seeds = 9,
-    .quick_seeds = 1,
     .sizes = sizes};
 
 enum { KINDS = 3, RATES = 8, LOW = 0, HIGH = 5, CONTEXT = 32, BATCH = 8, HEADS = 2 };
@@ -139,17 +138,16 @@ static void judge(int kind)
 {
     double *highest = lab_numbers(lab_seeds());
     if (kind == 0) {
-        lab_judge(lab_is(NULL, lab_quotients(logits[0][HIGH], logits[0][LOW]), LAB_ABOVE, 4),
+        lab_judge(NULL, lab_quotients(logits[0][HIGH], logits[0][LOW]), lab_above(4),
                   "largest logit at rate %g over that at %g, no QK-norm", rate_at(HIGH),
                   rate_at(LOW));
         return;
     }
-    lab_judge(lab_is(kinds[kind].name, lab_quotients(logits[kind][HIGH], logits[0][HIGH]),
-                     LAB_BELOW, 0.25),
+    lab_judge(kinds[kind].name, lab_quotients(logits[kind][HIGH], logits[0][HIGH]), lab_below(0.25),
               "largest logit at rate %g, as a share of that without QK-norm", rate_at(HIGH));
     for (int seed = 0; seed < lab_seeds(); seed++)
         highest[seed] = highest_rate(kind, seed) / highest_rate(0, seed);
-    lab_judge(lab_is(kinds[kind].name, highest, LAB_ABOVE, 1),
+    lab_judge(kinds[kind].name, highest, lab_above(1),
               "highest rate that trains, as a multiple of that without QK-norm");
 }
 

@@ -23,7 +23,6 @@ static const lab_experiment experiment = {
             "tenth or more, at equal training loss and after equal training: the quotient is below "
             "0.9; dropout's is below 1",
     .seeds = 91,
-    .quick_seeds = 1,
     .sizes = sizes};
 
 enum { NORMS = 4, KINDS = 5, LEVELS = 11, RULE_LEVEL = 6, LOOK = 10, MEASURES = 2 };
@@ -74,7 +73,7 @@ int main(int argc, char **argv)
     lab_data("64-%d-%d-10, ReLU, %d images, %d steps of Adam, batches of %d", get_whole(WIDTH),
              get_whole(WIDTH), get_whole(IMAGES), get_whole(STEPS), get_whole(BATCH));
     const int seeds = lab_seeds();
-    ng_dataset *all = lab_all_digits();
+    ng_dataset *all = read_digits();
     double *gaps[KINDS][MEASURES];
     curve_set *curves[KINDS];
     for (int kind = 0; kind < KINDS; kind++) {
@@ -96,10 +95,9 @@ int main(int argc, char **argv)
             const double *share = lab_quotients(gaps[kind][m], gaps[0][m]);
             for (int seed = 0; seed < seeds; seed++)
                 log_curves(shares, seed, "share", kind, share[seed]);
-            lab_judge(lab_is(kind < NORMS ? kind_at(kind)->name : NULL, share, LAB_BELOW,
-                             kind < NORMS ? 0.9 : 1),
-                      "gap %s, as a share of no norm's%s", measures[m],
-                      kind < NORMS ? "" : ", dropout");
+            lab_judge(kind < NORMS ? kind_at(kind)->name : NULL, share,
+                      lab_below(kind < NORMS ? 0.9 : 1), "gap %s, as a share of no norm's%s",
+                      measures[m], kind < NORMS ? "" : ", dropout");
         }
     }
     return lab_end();

@@ -25,7 +25,6 @@ static const lab_experiment experiment = {
             "BatchNorm and above half with the others; the largest is less than 4 times the tenth "
             "with BatchNorm; the mean of the last quarter of training is within 10 % of 2 / rate",
     .seeds = 13,
-    .quick_seeds = 1,
     .sizes = sizes};
 
 enum { NORMS = 4, BATCH_NORM = 1, VALUES = 10, LOOK = 25 };
@@ -148,11 +147,11 @@ static void measure_level(int norm)
         end(&d);
     }
     if (norm == BATCH_NORM)
-        lab_judge(lab_is(lab_norms[norm].name, over_tenth, LAB_BELOW, 4),
+        lab_judge(lab_norms[norm].name, over_tenth, lab_below(4),
                   "largest eigenvalue over the tenth, at a loss of %g", level);
     if (norm > 0)
-        lab_judge(lab_is(lab_norms[norm].name, lab_quotients(largest[norm], largest[0]),
-                         norm == BATCH_NORM ? LAB_BELOW : LAB_ABOVE, 0.5),
+        lab_judge(lab_norms[norm].name, lab_quotients(largest[norm], largest[0]),
+                  norm == BATCH_NORM ? lab_below(0.5) : lab_above(0.5),
                   "largest eigenvalue at a loss of %g, as a share of no norm's", level);
 }
 
@@ -178,7 +177,7 @@ static void measure_edge(int norm)
         }
         end(&d);
     }
-    lab_judge(lab_near(lab_norms[norm].name, edges, 1, 0.1),
+    lab_judge(lab_norms[norm].name, edges, lab_near(1, 0.1),
               "largest eigenvalue in the last quarter of training over 2 / rate");
 }
 

@@ -37,7 +37,6 @@ static const lab_experiment experiment = {
         "With 4 times Xavier's deviation the saturated share after training is above 0.2 without a "
         "norm and below 0.05 with each, which then has a lower last loss",
     .seeds = 15,
-    .quick_seeds = 1,
     .sizes = sizes};
 
 #define RATE 0.01
@@ -130,10 +129,8 @@ static double spread_of(const double *at, int depth)
 static void judge_spread(int norm, const double *spread, const char *what)
 {
     const bool none = norm == 0, gradients = what[0] == 'g';
-    lab_judge(lab_is(none ? NULL : lab_norms[norm].name, spread, none ? LAB_ABOVE : LAB_BELOW,
-                     none        ? 1000
-                     : gradients ? 30
-                                 : 2),
+    lab_judge(none ? NULL : lab_norms[norm].name, spread,
+              none ? lab_above(1000) : lab_below(gradients ? 30 : 2),
               "spread of the %s over the layers, %s", what,
               none ? "at the start, no norm" : "trained");
 }
@@ -197,7 +194,7 @@ static void measure_growth(int norm)
             exp(lab_slope(layer + OUTERMOST, logarithm + OUTERMOST, depth - 2 * OUTERMOST));
         lab_end_run(&r);
     }
-    lab_judge(lab_near(lab_norms[norm].name, growth, theory, of_batches ? 0.02 : 0.05),
+    lab_judge(lab_norms[norm].name, growth, lab_near(theory, of_batches ? 0.02 : 0.05),
               "growth of the squared gradient a layer, wide layers");
 }
 
@@ -240,11 +237,11 @@ static void measure_saturation(int norm)
                        seen[1].saturated, loss, rate);
         }
     }
-    lab_judge(lab_is(name, share, none ? LAB_ABOVE : LAB_BELOW, none ? 0.2 : 0.05),
+    lab_judge(name, share, none ? lab_above(0.2) : lab_below(0.05),
               "share of saturated tanh, trained, weights times %g%s", scales[ASKED],
               none ? ", no norm" : "");
     if (!none)
-        lab_judge(lab_is(name, lab_quotients(asked_loss[norm], asked_loss[0]), LAB_BELOW, 1),
+        lab_judge(name, lab_quotients(asked_loss[norm], asked_loss[0]), lab_below(1),
                   "last loss with tanh, own rates, weights times %g, as a share of no norm's",
                   scales[ASKED]);
 }

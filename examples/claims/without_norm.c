@@ -27,7 +27,6 @@ static const lab_experiment experiment = {
             "DynamicTanh's and Derf's are over 0.05 nats above it; with the least text their last "
             "loss is below LayerNorm's, but the lowest is not: it is above that less 0.05",
     .seeds = 11,
-    .quick_seeds = 1,
     .sizes = sizes};
 
 static ng_module *tanh_of_one(int64_t dim) { return ng_dynamic_tanh_new(dim, .alpha = 1); }
@@ -119,12 +118,12 @@ static void measure(int kind)
 }
 
 /* Judges how far a kind's loss is above LayerNorm's. */
-static void judge(int kind, int size, bool at_its_lowest, lab_part part)
+static void judge(int kind, int size, bool at_its_lowest, lab_range claimed)
 {
-    part.norm = kind == NONE ? NULL : kinds[kind].name;
-    part.values = at_its_lowest ? lab_less(lowest[kind][size], lowest[LAYER][size])
-                                : lab_less(last[kind][size], last[LAYER][size]);
-    lab_judge(part, "%s validation loss less LayerNorm's, %d characters%s, nats",
+    lab_judge(kind == NONE ? NULL : kinds[kind].name,
+              at_its_lowest ? lab_less(lowest[kind][size], lowest[LAYER][size])
+                            : lab_less(last[kind][size], last[LAYER][size]),
+              claimed, "%s validation loss less LayerNorm's, %d characters%s, nats",
               at_its_lowest ? "lowest" : "last", CONTEXT * windows[size],
               kind == NONE ? ", no norm" : "");
 }
@@ -135,11 +134,11 @@ int main(int argc, char **argv)
     lab_data("Newton's Opticks; %d blocks, width %d, context %d, batch %d, %d steps of Adam",
              get_whole(LAYERS), get_whole(WIDTH), CONTEXT, BATCH, get_whole(STEPS));
     for (int kind = 0; kind < KINDS; kind++) measure(kind);
-    judge(NONE, SIZES - 1, true, (lab_part){.side = LAB_WITHIN, .threshold = 0.1});
+    judge(NONE, SIZES - 1, true, lab_near(0, 0.1));
     for (int kind = NONE + 1; kind < KINDS; kind++) {
-        judge(kind, SIZES - 1, true, (lab_part){.side = LAB_ABOVE, .threshold = 0.05});
-        judge(kind, 0, false, (lab_part){.side = LAB_BELOW});
-        judge(kind, 0, true, (lab_part){.side = LAB_ABOVE, .threshold = -0.05});
+        judge(kind, SIZES - 1, true, lab_above(0.05));
+        judge(kind, 0, false, lab_below(0));
+        judge(kind, 0, true, lab_above(-0.05));
     }
     return lab_end();
 }

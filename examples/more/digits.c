@@ -14,7 +14,7 @@ typedef enum { ADAM, ADAMW, SGD, MOMENTUM, RMSPROP } optimizer_kind;
 static const char optimizer_list[] = "adam,adamw,sgd,momentum,rmsprop";
 static const double lowest_rates[] = {5e-4, 5e-4, 0.025, 0.005, 1.25e-4};
 
-enum { NORM, OPTIMIZER, LR, SEEDS, EPOCHS, BATCH, DEPTH, WIDTH, DATA, AT_ONCE, OUT };
+enum { NORM, OPTIMIZER, LR, SEEDS, EPOCHS, BATCH, DEPTH, WIDTH, AT_ONCE, OUT };
 static option options[] = {
     [NORM] = {"norm", "with a comma between them", .text = norm_list, .choices = norm_list,
               .many = true},
@@ -26,7 +26,6 @@ static option options[] = {
     [BATCH] = {"batch", "samples per step", .normal = 64},
     [DEPTH] = {"depth", "hidden layers", .normal = 2, .most = 1000, .zero = true},
     [WIDTH] = {"width", "features of each hidden layer", .normal = 128, .most = 100000},
-    [DATA] = {"data", "CSV file: features from 0 to 16, and the label (the digits)", .text = ""},
     [AT_ONCE] = {"at-once", "trainings on threads; 0: as many as processors", .most = 64,
                  .zero = true},
     [OUT] = {"out", "prefix of the .dat (build/convergence)", .text = ""},
@@ -35,7 +34,6 @@ static option options[] = {
 /* ---- One training ---- */
 
 static ng_dataset *data;
-static int64_t classes;
 
 static ng_optimizer *make_optimizer(ng_module *net, double lr)
 {
@@ -49,16 +47,17 @@ static ng_optimizer *make_optimizer(ng_module *net, double lr)
     return NULL;
 }
 
-/* Returns (Linear, norm, ReLU) x depth, then a Linear to the classes. */
-static ng_module *make_network(ng_norm_maker *norm, int64_t features, uint64_t seed)
+/* Returns (Linear, norm, ReLU) x depth, then a Linear to the ten digits. */
+static ng_module *make_network(ng_norm_maker *norm, uint64_t seed)
 {
     ng_module *net = ng_sequential_from(NULL, 0);
+    int64_t features = 64;
     for (int i = 0; i < get_whole(DEPTH); i++, features = get_whole(WIDTH)) {
         ng_sequential_add(net, ng_linear_new(features, get_whole(WIDTH)));
         if (norm != ng_norm_none) ng_sequential_add(net, norm(get_whole(WIDTH)));
         ng_sequential_add(net, ng_relu_new());
     }
-    ng_sequential_add(net, ng_linear_new(features, classes));
+    ng_sequential_add(net, ng_linear_new(features, 10));
     ng_module_init(net, seed);
     return net;
 }
@@ -74,7 +73,7 @@ static outcome train(int norm, double lr, uint64_t seed, int run, curve_set *cur
     const int epochs = get_whole(EPOCHS), last = epochs < 5 ? epochs : 5;
     ng_dataset *train = NULL, *test = NULL;
     ng_dataset_split_new(data, ng_dataset_count(data) * 4 / 5, seed, &train, &test);
-    ng_module *net = make_network(ng_norm_named(norms[norm]), ng_dim(ng_dataset_x(data), 1), seed);
+    ng_module *net = make_network(ng_norm_named(norms[norm]), seed);
     ng_optimizer *optimizer = make_optimizer(net, lr);
     ng_tape *tape = ng_tape_new();
     const int64_t count = ng_dataset_count(train), batch = get_whole(BATCH);
@@ -116,8 +115,6 @@ static ng_status run_some(ng_group *group, void *with)
     for (int i = ng_group_rank(group); i < list->count && !ng_failed(); i += ng_group_size(group)) {
         job *j = &list->jobs[i];
         j->result = train(j->norm, j->lr, j->seed, j->run, j->curves);
-        if (ng_group_rank(group) == 0)
-            show_progress(i, list->count, "%s, rate %g", names[j->norm], j->lr);
     }
     return ng_failed() ? ng_error_status() : NG_OK;
 }
@@ -128,9 +125,7 @@ static void run_jobs(job *jobs, int count)
     ng_set_threads(0);
     const int most = get_whole(AT_ONCE) ? get_whole(AT_ONCE) : ng_threads();
     ng_set_threads(1);
-    const bool done = ng_group_run(run_some, &list, most < count ? most : count) == NG_OK;
-    show_progress(1, 1, "done");
-    if (!done) still_works();
+    if (ng_group_run(run_some, &list, most < count ? most : count)) still_works();
 }
 
 /* Trains from all tuning seeds at all rates. Chooses the rate whose median loss is lowest, in the
@@ -185,7 +180,7 @@ static void run_norm(int norm)
         losses[i] = jobs[i].result.loss, accuracies[i] = jobs[i].result.accuracy;
     }
     still_works();
-    put_row(norm, lr);
+    fprintf(data_file.file, "%-14d %.8g\n", norm, lr);
     const double loss = median_of(losses, seeds), accuracy = median_of(accuracies, seeds);
     printf("%-18s %7g %14.2e   %6.2f  %6.2f  %7.2f %5.0f s\n", names[norm], lr, loss, accuracy,
            accuracies[0], accuracies[seeds - 1], difftime(time(NULL), began));
@@ -204,24 +199,18 @@ int main(int argc, char **argv)
         "neighbours.\n";
     begin_program(argc, argv, usage, options, NULL);
     const line prefix = choose_prefix(get_text(OUT), "convergence");
-    data = ng_dataset_read_csv(*get_text(DATA) ? get_text(DATA)
-                                               : find_file("examples/data", "digits.csv").text,
-                               .scale = 1.0 / 16);
+    data = read_digits();
     still_works();
-    const ng_tensor *y = ng_dataset_y(data);
-    for (int64_t i = 0; i < ng_size(y); i++)
-        if ((int64_t)ng_get(y, i) >= classes) classes = (int64_t)ng_get(y, i) + 1;
-    begin_data("%lld samples, four of five to train; network %lld-(%d x %d)-%lld; %s; batch %d; "
+    begin_data("%lld samples, four of five to train; network 64-(%d x %d)-10; %s; batch %d; "
                "seeds 0 to %d, rates on seeds %d to %d; float32",
-               (long long)ng_dataset_count(data), (long long)ng_dim(ng_dataset_x(data), 1),
-               get_whole(WIDTH), get_whole(DEPTH), (long long)classes, get_text(OPTIMIZER),
-               get_whole(BATCH), get_whole(SEEDS) - 1, TUNING_SEED,
+               (long long)ng_dataset_count(data), get_whole(WIDTH), get_whole(DEPTH),
+               get_text(OPTIMIZER), get_whole(BATCH), get_whole(SEEDS) - 1, TUNING_SEED,
                TUNING_SEED + get_whole(SEEDS) - 1);
     printf("                           training loss   validation accuracy (%%)\n"
            "norm                    lr         median   median  lowest  highest    time\n");
-    put_block("best rates", "norm rate");
-    char key[32];
-    for (const char *at = get_text(NORM); next_item(&at, key, sizeof key);)
+    put_block("best rates", "norm           rate\n");
+    char key[ITEM];
+    for (const char *at = get_text(NORM); next_item(&at, ',', key);)
         run_norm(index_of(norm_list, key));
     end_data(prefix.text);
     printf("\nData: %s.dat. To draw it: gnuplot -c plots/convergence.gp %s\n", prefix.text,

@@ -105,7 +105,6 @@ int main(int argc, char **argv)
         const double loss = ng_item(sum);
         ng_tape_reset(tape);
         if (!is_finite(loss, "the loss", step)) break;
-        show_progress(step, get_whole(STEPS), "loss %.4f", loss);
         if (step % 1000 == 0) printf("step %5d  loss %.4f\n", step, loss), fflush(stdout);
     }
     log_trials(history, "trained", net, tape);

@@ -53,8 +53,7 @@ int main(int argc, char **argv)
         "usage: tent\n\nAdapts a network to corrupted digits without labels.\n";
     begin_program(argc, argv, usage, NULL, NULL);
     ng_tape *tape = ng_tape_new();
-    ng_dataset *digits =
-        ng_dataset_read_csv(find_file("examples/data", "digits.csv").text, .scale = 1.0 / 16);
+    ng_dataset *digits = read_digits();
     ng_dataset *clean = NULL, *test = NULL;
     ng_dataset_split_new(digits, 1000, 0, &clean, &test);
     ng_dataset *corrupted = corrupt(test, tape);

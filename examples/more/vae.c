@@ -72,8 +72,7 @@ int main(int argc, char **argv)
     const line prefix = choose_prefix(get_text(OUT), "vae");
     const uint64_t seed = (uint64_t)get_number(SEED);
     const int steps = get_whole(STEPS);
-    ng_dataset *digits =
-        ng_dataset_read_csv(find_file("examples/data", "digits.csv").text, .scale = 1.0 / 16);
+    ng_dataset *digits = read_digits();
     ng_module *both = ng_list_new(make_network(PIXELS, 2 * CODE), make_network(CODE, PIXELS));
     ng_module_init(both, seed);
     ng_optimizer *adam = ng_adam_new(
@@ -93,7 +92,6 @@ int main(int argc, char **argv)
         ng_tape_reset(tape);
         if (!is_finite(loss, "the loss", step + 1)) break;
         if (step % 5 == 4) ng_history_log(history, "loss", step + 1, loss);
-        show_progress(step + 1, steps, "loss %.4f", loss);
         if (step % 500 == 499) printf("step %5d  loss %.4f\n", step + 1, loss), fflush(stdout);
     }
     save_history(history, prefix.text, (ng_plot_options){.y_label = "nats per image"});

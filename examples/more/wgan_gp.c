@@ -36,6 +36,17 @@ static ng_tensor *draw_fake(ng_module *generator, ng_tape *tape, int64_t count)
     return ng_forward(generator, tape, ng_normal(tape, NG_F32, NG_SHAPE(count, NOISE), 0, 1));
 }
 
+/* The mean of (|d critic(v) / d v| - 1)^2 over points v at random places between those of a and b.
+ * v is a leaf, so that a gradient with respect to it exists. */
+static ng_tensor *gradient_penalty(ng_module *critic, ng_tape *tape, ng_tensor *a, ng_tensor *b)
+{
+    ng_tensor *share = ng_uniform(tape, NG_F32, NG_SHAPE(BATCH, 1), 0, 1);
+    ng_tensor *v = ng_variable(tape, ng_add(tape, a, ng_mul(tape, share, ng_sub(tape, b, a))));
+    ng_tensor *slope = ng_gradient(tape, ng_forward(critic, tape, v), v, .record = true);
+    ng_tensor *length = ng_norm(tape, slope, .axes = NG_AXES(1));
+    return ng_mean(tape, ng_square(tape, ng_add_scalar(tape, length, -1)));
+}
+
 /* Trains the critic for one step. Returns the estimate of the Wasserstein distance before it. */
 static double step_critic(ng_module *critic, ng_module *generator, ng_optimizer *adam,
                           ng_tape *tape)
@@ -93,7 +104,6 @@ int main(int argc, char **argv)
         if (!step_generator(critic, generator, painter, tape)) break;
         if (!is_finite(distance, "the distance", step)) break;
         if (step % 4 == 0) ng_history_log(history, "distance", step, distance);
-        show_progress(step, get_whole(STEPS), "distance %.4f", distance);
         if (step % 500 == 0) printf("step %5d  distance %.4f\n", step, distance), fflush(stdout);
     }
     log_points(history, "real", draw_circle(tape, SHOWN));

@@ -89,9 +89,7 @@ static ng_status run_rank(ng_group *group, void *with)
     if (prints)
         printf("64-%d-%d-10 on %d ranks, batches of %d, %d epochs, mean of %d seeds\n", WIDTH,
                WIDTH, ng_group_size(group), BATCH, get_whole(EPOCHS), get_whole(SEEDS));
-    ng_dataset *all = ng_dataset_read_csv(find_file("examples/data", "digits.csv").text,
-                                          .scale = 1.0 / 16),
-               *learn, *validate;
+    ng_dataset *all = read_digits(), *learn, *validate;
     if (!all || ng_dataset_split_new(all, ng_dataset_count(all) * 4 / 5, 0, &learn, &validate))
         return ng_error_status();
     ng_dataset *mine = ng_dataset_shard_new(learn, ng_group_rank(group), ng_group_size(group));

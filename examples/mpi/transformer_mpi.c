@@ -1,5 +1,5 @@
 /* Distributed training of a character-level transformer on Newton's Opticks. Each rank of the
- * group draws its own part of every batch.
+ * group has its own part of the text.
  *
  *     mpirun -n 2 build/examples/mpi/transformer_mpi [--steps 200] [--width 128]
  *     build/examples/mpi/transformer_mpi --threads 2
@@ -23,22 +23,24 @@ static option options[] = {
 /* ---- One rank ---- */
 
 typedef struct {
-    const letters *text;
+    ng_dataset *mine; /* this rank's windows of the text */
     ng_group *group;
     ng_module *net;
     ng_parallel *parallel;
     ng_optimizer *adam;
     ng_tape *tape;
-    ng_tensor *ids, *labels; /* (part of the batch, context) */
-    ng_rng rng;
+    int64_t part; /* of a batch */
     uint64_t digest;
 } rank_state;
 
 /* Takes a step. Returns the mean loss of all ranks, the same bits on each. */
-static double step(rank_state *m)
+static double step(rank_state *m, int number)
 {
-    draw_letters(m->text, m->ids, m->labels, &m->rng, 0, m->text->count - 1);
-    ng_tensor *loss = ng_cross_entropy(m->tape, ng_forward(m->net, m->tape, m->ids), m->labels);
+    ng_batch batch;
+    const int64_t at = number % (ng_dataset_count(m->mine) / m->part);
+    if (at == 0) ng_dataset_shuffle(m->mine, (uint64_t)number);
+    ng_dataset_batch(m->mine, m->tape, at, m->part, &batch);
+    ng_tensor *loss = ng_cross_entropy(m->tape, ng_forward(m->net, m->tape, batch.x), batch.y);
     if (ng_parallel_backward(m->parallel, m->tape, loss)) return ng_item(NULL);
     ng_clip_grad_norm(m->net, 1);
     const double mine = ng_item(loss);
@@ -55,7 +57,7 @@ static void train(rank_state *m)
         printf("a transformer of %d layers, width %d, on %d ranks, batches of %d\n%6s %10s   %s\n",
                LAYERS, get_whole(WIDTH), ng_group_size(m->group), BATCH, "steps", "loss", "digest");
     for (int i = 1; i <= get_whole(STEPS) && !ng_failed(); i++) {
-        const double loss = step(m);
+        const double loss = step(m, i);
         m->digest = digest_of_number(m->digest, loss);
         if (i % REPORT && i < get_whole(STEPS)) continue;
         m->digest = digest_of_parameters(m->digest, m->net);
@@ -66,21 +68,23 @@ static void train(rank_state *m)
 
 static ng_status run_rank(ng_group *group, void *with)
 {
-    const int64_t part = BATCH / ng_group_size(group);
+    int vocabulary;
     if (BATCH % ng_group_size(group))
         return ng_fail(NG_EVALUE, "%d ranks, expected 1, 2, 4 or 8", ng_group_size(group));
-    rank_state m = {.text = with, .group = group, .rng = ng_rng_seeded(ng_group_seed(group, 1))};
-    m.net = ng_transformer_new(m.text->vocabulary, .dim = get_whole(WIDTH), .heads = 4,
-                               .layers = LAYERS, .length = CONTEXT, .dropout = 0.1);
+    (void)with;
+    ng_dataset *text =
+        read_text(find_file("examples/data", "opticks.txt").text, CONTEXT, &vocabulary);
+    rank_state m = {.group = group, .part = BATCH / ng_group_size(group)};
+    m.mine = ng_dataset_shard_new(text, ng_group_rank(group), ng_group_size(group));
+    m.net = ng_transformer_new(vocabulary, .dim = get_whole(WIDTH), .heads = 4, .layers = LAYERS,
+                               .length = CONTEXT, .dropout = 0.1);
     m.parallel = ng_parallel_new(m.net, group);
     m.adam = ng_adamw_new(m.net, 0.1, .lr = 1e-3);
     m.tape = ng_tape_new();
     m.digest = DIGEST_START;
     ng_tape_seed(m.tape, ng_group_seed(group, 2)); /* for dropout */
-    m.ids = ng_zeros_new(NG_I64, NG_SHAPE(part, CONTEXT));
-    m.labels = ng_zeros_new(NG_I64, NG_SHAPE(part, CONTEXT));
     train(&m);
-    ng_tensor_free(m.ids), ng_tensor_free(m.labels), ng_tape_free(m.tape);
+    ng_dataset_free(text), ng_dataset_free(m.mine), ng_tape_free(m.tape);
     ng_optimizer_free(m.adam), ng_parallel_free(m.parallel), ng_module_free(m.net);
     return ng_error_status();
 }
@@ -88,8 +92,5 @@ static ng_status run_rank(ng_group *group, void *with)
 int main(int argc, char **argv)
 {
     begin_program(argc, argv, "usage: mpirun -n COUNT transformer_mpi [options]\n", options, NULL);
-    letters text = read_letters(find_file("examples/data", "opticks.txt").text);
-    const ng_status status = world_run(run_rank, &text, get_whole(THREADS));
-    free(text.bytes);
-    return end_program(status != NG_OK);
+    return end_program(world_run(run_rank, NULL, get_whole(THREADS)) != NG_OK);
 }

@@ -27,8 +27,7 @@ def numbers(which, seed):
     return torch.tensor(values, dtype=torch.float64).reshape(ROWS, COLUMNS)
 
 
-print(f"# PyTorch {torch.__version__}: derivatives along a line, float64; norms: LayerNorm, BatchNorm, RMSNorm")
-print("# norm seed order value")
+print("norm seed order value")
 for n, norm in enumerate(NORMS):
     for seed in range(SEEDS):
         x, u, c = (numbers(which, seed) for which in range(3))

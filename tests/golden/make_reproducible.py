@@ -7,7 +7,6 @@ oneDNN and OpenBLAS what processor to expect.
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 SEEDS, STEPS = 8, 100
@@ -61,7 +60,6 @@ else:
         runs.append(subprocess.Popen([sys.executable, __file__, "run"], env=env,
                                      stdout=subprocess.PIPE, text=True))
     columns = [run.communicate()[0].split() for run in runs]
-    print(f"# PyTorch {version('torch')}, float32: the loss with AVX-512, with AVX2, with two threads")
-    print("# seed step avx512 avx2 threads2")
+    print("seed step avx512 avx2 threads2")
     for i, row in enumerate(zip(*columns)):
         print(i // STEPS, i % STEPS + 1, *row)
