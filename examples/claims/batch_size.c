@@ -135,9 +135,10 @@ static const lab_norm *const kinds[KINDS] = {&lab_norms[LAB_BATCH], &lab_norms[L
 
 enum { COUNT = 64 * HIDDEN + HIDDEN * HIDDEN }; /* elements of both hidden matrices */
 
-static void gradient_of(lab_run *r, ng_tensor *x, ng_tensor *y, double *g)
+static void gradient_of(lab_run *r, const ng_dataset *of, double *g)
 {
-    ng_tensor *loss = ng_cross_entropy(r->tape, ng_forward(r->net, r->tape, x), y);
+    ng_tensor *y = ng_forward(r->net, r->tape, ng_dataset_x(of));
+    ng_tensor *loss = ng_cross_entropy(r->tape, y, ng_dataset_y(of));
     ng_tensor *weights[MATRICES] = {ng_module_find(r->net, "0.weight"),
                                     ng_module_find(r->net, "3.weight")};
     ng_tensor *gradients[MATRICES];
@@ -157,17 +158,12 @@ static noise noise_of(lab_run *r, int size, ng_rng *rng, const double *whole)
     const int draws = get_whole(DRAWS);
     double *sum = lab_numbers(COUNT), *g = lab_numbers(COUNT);
     double squares = 0, of_mean = 0, of_whole = 0, off = 0;
-    ng_tensor *x = ng_zeros_new(NG_F32, NG_SHAPE(size, 64));
-    ng_tensor *y = ng_zeros_new(NG_I64, NG_SHAPE(size));
     for (int d = 0; d < draws && still_works(); d++) {
-        for (int64_t i = 0; i < size; i++) {
-            const int64_t k = ng_rng_below(rng, ng_dataset_count(r->data));
-            memcpy(ng_data_f32(x) + i * 64, ng_data_f32(ng_dataset_x(r->data)) + k * 64,
-                   64 * sizeof(float));
-            ng_data_i64(y)[i] = ng_data_i64(ng_dataset_y(r->data))[k];
-        }
-        ng_touch(x), ng_touch(y);
-        gradient_of(r, x, y, g);
+        int64_t numbers[4 << POWERS];
+        for (int i = 0; i < size; i++) numbers[i] = ng_rng_below(rng, ng_dataset_count(r->data));
+        ng_dataset *drawn = ng_dataset_subset_new(r->data, numbers, size);
+        gradient_of(r, drawn, g);
+        ng_dataset_free(drawn);
         for (int64_t i = 0; i < COUNT; i++) sum[i] += g[i], squares += g[i] * g[i] / draws;
     }
     for (int64_t i = 0; i < COUNT; i++) {
@@ -176,7 +172,6 @@ static noise noise_of(lab_run *r, int size, ng_rng *rng, const double *whole)
         off += (mean - whole[i]) * (mean - whole[i]);
     }
     const double variance = (squares - of_mean) * draws / (draws - 1);
-    ng_tensor_free(x), ng_tensor_free(y);
     return (noise){size * variance / of_whole, sqrt(fmax(off - variance / draws, 0) / of_whole)};
 }
 
@@ -184,13 +179,13 @@ static noise noise_of(lab_run *r, int size, ng_rng *rng, const double *whole)
 static void measure_noise(int kind, uint64_t seed, noise at[POWERS])
 {
     const lab_norm *trained = kind == GHOST_KIND ? &lab_norms[LAB_BATCH] : kinds[kind];
-    lab_run r = lab_begin_run(lab_network(trained, HIDDEN, 2, seed), seed);
+    lab_run r = lab_begin_run(lab_network(trained, ng_relu_new, HIDDEN, 2, seed), seed);
     r.optimizer = ng_sgd_new(r.net, .lr = 0.1);
     lab_epoch(&r, 64, 0);
     double *whole = lab_numbers(COUNT);
-    gradient_of(&r, ng_dataset_x(r.data), ng_dataset_y(r.data), whole);
+    gradient_of(&r, r.data, whole);
     if (kind == GHOST_KIND) {
-        ng_module *net = lab_network(&ghosts, HIDDEN, 2, 0);
+        ng_module *net = lab_network(&ghosts, ng_relu_new, HIDDEN, 2, 0);
         if (ng_module_copy(net, r.net)) still_works();
         ng_optimizer_free(r.optimizer), ng_module_free(r.net);
         r.net = net, r.optimizer = NULL;
@@ -241,22 +236,12 @@ static int workers_of(int i) { return 1 << 2 * i; } /* 1, 4, 16 */
 static void make_shards(const ng_dataset *data, bool sorted, ng_dataset **shards, int workers)
 {
     const int64_t count = ng_dataset_count(data), part = count / workers;
-    float *x = malloc((size_t)count * 64 * sizeof *x);
-    int64_t *y = malloc((size_t)count * sizeof *y), placed = 0;
-    for (int digit = 0; x && y && digit < 10; digit++)
-        for (int64_t i = 0; i < count; i++) {
-            const int64_t own = ng_data_i64(ng_dataset_y(data))[i];
-            if (sorted ? own != digit : digit > 0) continue;
-            memcpy(x + placed * 64, ng_data_f32(ng_dataset_x(data)) + i * 64, 64 * sizeof *x);
-            y[placed++] = own;
-        }
-    for (int k = 0; k < workers && x && y; k++) {
-        ng_tensor *part_x = ng_tensor_from_array(NG_F32, NG_SHAPE(part, 64), x + k * part * 64);
-        ng_tensor *part_y = ng_tensor_from_array(NG_I64, NG_SHAPE(part), y + k * part);
-        shards[k] = ng_dataset_from(part_x, part_y);
-        ng_tensor_free(part_x), ng_tensor_free(part_y);
-    }
-    free(x), free(y);
+    int64_t numbers[LAB_DIGITS], placed = 0;
+    for (int digit = 0; digit < (sorted ? 10 : 1); digit++)
+        for (int64_t i = 0; i < count; i++)
+            if (!sorted || ng_get(ng_dataset_y(data), i) == digit) numbers[placed++] = i;
+    for (int k = 0; k < workers; k++)
+        shards[k] = ng_dataset_subset_new(data, numbers + k * part, part);
     still_works();
 }
 
@@ -302,7 +287,7 @@ static double accuracy_of(bool own_statistics, int workers, ng_dataset **shards,
                           ng_dataset *validate, uint64_t seed)
 {
     const int64_t part = SHARED / workers;
-    ng_module *net = lab_network(&lab_norms[LAB_BATCH], UNITS, 2, seed);
+    ng_module *net = lab_network(&lab_norms[LAB_BATCH], ng_relu_new, UNITS, 2, seed);
     ng_optimizer *adam = ng_adam_new(net, .lr = 3e-3);
     ng_tape *tape = ng_tape_new();
     statistics own[MOST_WORKERS] = {{{NULL}}};

@@ -53,7 +53,7 @@ static double steps_to_loss(const kind *k, double rate, uint64_t seed, curve_set
                             int curve_seed)
 {
     double losses[WINDOW] = {0}, sum = 0, found = HUGE_VAL;
-    ng_module *net = lab_network(&lab_norms[k->norm], get_whole(WIDTH), DEPTH, seed);
+    ng_module *net = lab_network(&lab_norms[k->norm], ng_relu_new, get_whole(WIDTH), DEPTH, seed);
     lab_run r = lab_begin_run(net, seed);
     lab_he_weights(r.net, seed);
     r.optimizer = k->optimizer ? ng_adam_new(r.net, .lr = rate) : ng_sgd_new(r.net, .lr = rate);
@@ -99,7 +99,7 @@ static double rate_of(int i) { return 0.004 * pow(2, 0.5 * i); }
 
 static bool trains(const lab_norm *norm, int depth, double rate, uint64_t seed)
 {
-    lab_run r = lab_begin_run(lab_network(norm, get_whole(WIDTH), depth, seed), seed);
+    lab_run r = lab_begin_run(lab_network(norm, ng_relu_new, get_whole(WIDTH), depth, seed), seed);
     lab_he_weights(r.net, seed);
     r.optimizer = ng_sgd_new(r.net, .lr = rate);
     double loss = 0;

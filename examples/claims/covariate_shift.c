@@ -131,31 +131,26 @@ static double move_of(const double *before, const double *after)
 /* Returns the highest less the lowest loss of the batch along its gradient. */
 static double range_of(ng_module *net, ng_tape *tape, const ng_batch *batch, double rate)
 {
-    ng_tensor *parameters[MOST_PARAMETERS], *gradients[MOST_PARAMETERS], *old[MOST_PARAMETERS];
+    ng_tensor *parameters[MOST_PARAMETERS], *gradients[MOST_PARAMETERS], *moved[MOST_PARAMETERS];
     ng_named_tensor p;
     int count = 0;
     double low = HUGE_VAL, high = -HUGE_VAL;
     const uint64_t noise = noise_now;
-    for (; ng_module_parameter(net, count, &p); count++) {
-        parameters[count] = p.tensor;
-        old[count] = ng_copy_new(p.tensor, NG_F32);
-    }
+    for (; ng_module_parameter(net, count, &p); count++) parameters[count] = p.tensor;
     ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y);
     ng_gradients(tape, &loss, 1, parameters, count, gradients);
     still_works();
+    const bool was = ng_tape_set_recording(tape, false);
     for (int i = 0; i < POINTS; i++) {
         const double step = rate * 0.5 * pow(8, (double)i / (POINTS - 1));
-        const bool was = ng_tape_set_recording(tape, false);
         for (int k = 0; k < count; k++)
-            ng_copy_values(parameters[k],
-                           ng_sub(tape, old[k], ng_mul_scalar(tape, gradients[k], step)));
+            moved[k] = ng_sub(tape, parameters[k], ng_mul_scalar(tape, gradients[k], step));
         noise_now = noise;
-        const double there =
-            ng_item(ng_cross_entropy(tape, ng_forward(net, tape, batch->x), batch->y));
-        ng_tape_set_recording(tape, was);
+        ng_tensor *y = ng_forward_using(net, tape, moved, count, batch->x);
+        const double there = ng_item(ng_cross_entropy(tape, y, batch->y));
         low = fmin(low, there), high = fmax(high, there);
     }
-    for (int k = 0; k < count; k++) ng_copy_values(parameters[k], old[k]), ng_tensor_free(old[k]);
+    ng_tape_set_recording(tape, was);
     noise_now = noise;
     return high - low;
 }

@@ -55,7 +55,7 @@ static const lab_norm norms[NORMS] = {
  * and decay. */
 static lab_run begin(const lab_norm *norm, uint64_t seed, double scale, double rate, double decay)
 {
-    lab_run r = lab_begin_run(lab_network(norm, get_whole(WIDTH), LAYERS, seed), seed);
+    lab_run r = lab_begin_run(lab_network(norm, ng_relu_new, get_whole(WIDTH), LAYERS, seed), seed);
     ng_dataset *single = r.data;
     r.data = ng_dataset_from(ng_cast(r.tape, ng_dataset_x(single), NG_F64), ng_dataset_y(single));
     ng_module_to(r.net, NG_F64);

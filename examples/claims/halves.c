@@ -80,7 +80,8 @@ static const lab_norm kinds[KINDS] = {[NONE] = {"no norm", NULL},
 /* Trains and returns the loss of the last epoch. Sets the loss of every epoch, unless NULL. */
 static double train(const lab_norm *kind, double rate, uint64_t seed, double *losses)
 {
-    lab_run r = lab_begin_run(lab_network(kind, get_whole(WIDTH), get_whole(DEPTH), seed), seed);
+    lab_run r = lab_begin_run(
+        lab_network(kind, ng_relu_new, get_whole(WIDTH), get_whole(DEPTH), seed), seed);
     lab_he_weights(r.net, seed);
     r.optimizer = ng_sgd_new(r.net, .lr = rate);
     double loss = 0;

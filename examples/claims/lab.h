@@ -29,13 +29,12 @@ typedef struct {
     option *sizes;      /* numbers, read by get_whole and get_number; NULL: none */
 } lab_experiment;
 
-enum { LAB_SEEDS, LAB_SEED, LAB_OUT, LAB_QUICK, LAB_VERDICTS };
+enum { LAB_SEEDS, LAB_SEED, LAB_OUT, LAB_QUICK };
 static option lab_options[] = {
     [LAB_SEEDS] = {"seeds", "runs of each kind", .most = MOST_SEEDS, .quick = 1},
     [LAB_SEED] = {"seed", "first seed", .zero = true},
-    [LAB_OUT] = {"out", "prefix of the .dat, in build/ without it", .text = ""},
+    [LAB_OUT] = {"out", "prefix of the .dat and .tsv, in build/ without it", .text = ""},
     [LAB_QUICK] = {"quick", "smoke run: small, with meaningless results", .is_switch = true},
-    [LAB_VERDICTS] = {"verdicts", "write the verdicts to a file, tab-separated", .text = ""},
     {0}};
 
 /* What a part claims of its effect. */
@@ -109,8 +108,6 @@ static inline void lab_begin(int argc, char **argv, const lab_experiment *e)
         if (o->quick > 0) o->value = o->quick;
     if (lab_quick()) lab_options[LAB_SEEDS].value = lab_options[LAB_SEEDS].quick;
     lab.prefix = choose_prefix(lab_options[LAB_OUT].text, e->figure ? e->figure : e->id);
-    const char *verdicts = lab_options[LAB_VERDICTS].text;
-    if (*verdicts) choose_prefix(verdicts, "");
     ng_set_threads(1);
     puts(broken(line_of("%s\n(%s)\n\n%s\n", e->claim, e->source, e->method)).text);
     fflush(stdout);
@@ -245,7 +242,7 @@ static inline void lab_print_verdict(const lab_part *part, FILE *file)
             part->norm ? part->norm : "-", effect, low, high, n, threshold.text, verdict);
 }
 
-/* Writes the data, and prints the rule and a table of the parts. Writes the parts to --verdicts, as
+/* Writes the data, and prints the rule and a table of the parts. Writes the parts to PREFIX.tsv, as
  * lines of id, part, norm, effect, low, high, n, threshold, verdict. Returns the exit status, which
  * does not depend on the verdicts. */
 static inline int lab_end(void)
@@ -263,8 +260,7 @@ static inline int lab_end(void)
     if (!file) give_up(EXIT_FAILURE, "out of memory");
     for (int i = 0; i < lab.part_count; i++) lab_print_verdict(&lab.parts[i], file);
     fclose(file);
-    const char *verdicts = lab_options[LAB_VERDICTS].text;
-    if (*verdicts) ng_file_write(verdicts, lines, (int64_t)size);
+    ng_file_write(line_of("%s.tsv", lab.prefix.text).text, lines, (int64_t)size);
     free(lines);
     return end_program(EXIT_SUCCESS);
 }
@@ -353,8 +349,8 @@ static inline int lab_text(uint64_t seed, int64_t context, int64_t few, ng_datas
 }
 
 /* Returns 64 - (Linear, norm, activation) x depth - 10 with weights drawn from `seed`. */
-static inline ng_module *lab_network_of(const lab_norm *norm, ng_module *activation(void),
-                                        int64_t width, int depth, uint64_t seed)
+static inline ng_module *lab_network(const lab_norm *norm, ng_module *activation(void),
+                                     int64_t width, int depth, uint64_t seed)
 {
     ng_module *net = ng_sequential_from(NULL, 0);
     for (int i = 0; i < depth; i++) {
@@ -366,11 +362,6 @@ static inline ng_module *lab_network_of(const lab_norm *norm, ng_module *activat
     ng_module_init(net, seed);
     still_works();
     return net;
-}
-
-static inline ng_module *lab_network(const lab_norm *norm, int64_t width, int depth, uint64_t seed)
-{
-    return lab_network_of(norm, ng_relu_new, width, depth, seed);
 }
 
 /* Draws every weight matrix from N(0, 2 / fan_in) and sets biases to 0, the usual choice for ReLU

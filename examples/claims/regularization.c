@@ -44,7 +44,7 @@ static void run(int kind, int index, ng_dataset *train, ng_dataset *validate, cu
                 double *gaps[MEASURES])
 {
     const uint64_t seed = lab_seed(index);
-    ng_module *net = lab_network(kind_at(kind), get_whole(WIDTH), 2, seed);
+    ng_module *net = lab_network(kind_at(kind), ng_relu_new, get_whole(WIDTH), 2, seed);
     lab_he_weights(net, seed);
     lab_run r = {net, ng_adam_new(net, .lr = 1e-3), ng_tape_new(), train, NULL, 0, false};
     ng_tape_seed(r.tape, seed);

@@ -59,8 +59,8 @@ static void begin(descent *d, const lab_norm *norm, uint64_t seed, bool squared)
     ng_named_tensor p;
     *d = (descent){.squared = squared, .vector_count = squared ? 1 : VALUES};
     d->of.tape = ng_tape_new();
-    d->of.net = lab_network_of(norm, squared ? ng_tanh_new : ng_relu_new, get_whole(WIDTH),
-                               squared ? 2 : 3, seed);
+    d->of.net = lab_network(norm, squared ? ng_tanh_new : ng_relu_new, get_whole(WIDTH),
+                            squared ? 2 : 3, seed);
     lab_digits(seed, get_whole(IMAGES), &d->of.data, &d->of.rest);
     d->of.optimizer = ng_sgd_new(d->of.net, .lr = squared ? edge_rate : level_rate);
     while (d->parameter_count < PARAMETERS &&

@@ -47,7 +47,7 @@ static const char *const times[TIMES] = {"start", "trained"};
 static ng_module *make_network(const lab_norm *norm, ng_module *activation(void), int width,
                                int depth, double square, double gain, uint64_t seed)
 {
-    ng_module *net = lab_network_of(norm, activation, width, depth, seed);
+    ng_module *net = lab_network(norm, activation, width, depth, seed);
     ng_named_tensor p;
     ng_rng rng = ng_rng_seeded(seed);
     lab_he_weights(net, seed);

@@ -100,7 +100,7 @@ fails 1 'there is no examples/data/digits.csv' env NORMGRAD_DATA=/nowhere "$fold
 
 # A file that cannot be written is a failure before the training.
 fails 1 'no/such' "$programs/digits" $small --out no/such/prefix
-fails 1 'no/such/file' "$programs/outliers" --quick --verdicts no/such/file
+fails 1 'no/such' "$programs/outliers" --quick --out no/such/file
 fails 2 "--norm '': expected some of" "$programs/digits" --norm ''
 
 echo 'programs: --help, data, output files, resumed trainings and error messages are right'
