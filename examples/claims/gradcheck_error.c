@@ -63,51 +63,47 @@ static const gradient_case *swept_case(const char *name)
     return NULL;
 }
 
-/* A norm whose value is computed in float: an op whose gradient, in double, comes from its
- * definition. */
+/* A norm, its inputs, and the exact gradients of sum_j u_j y_j, u being the cotangent: those of the
+ * library in double. */
 typedef struct {
-    ng_check_call *norm;
-    int inputs;
-} norm_in_float;
-
-static ng_tensor *in_float_definition(ng_tape *tape, const ng_node *node)
-{
-    const norm_in_float *this = node->attributes;
-    return this->norm(tape, node->inputs, NULL);
-}
-
-static ng_tensor *in_float_call(ng_tape *tape, ng_tensor *const *in, void *context)
-{
-    static const ng_op op = {.name = "norm in float", .definition = in_float_definition};
-    const norm_in_float *this = context;
-    ng_tensor *given[CASE_INPUTS];
-    const bool was = ng_tape_set_recording(tape, false);
-    for (int i = 0; i < this->inputs; i++) given[i] = ng_cast(tape, in[i], NG_F32);
-    ng_tensor *y = ng_cast(tape, this->norm(tape, given, NULL), NG_F64);
-    ng_tape_set_recording(tape, was);
-    return ng_record(tape, &op, y, in, this->inputs, this, sizeof *this);
-}
-
-/* Draws the inputs of a case. Returns their number. */
-static int draw_inputs(const gradient_case *spec, uint64_t seed, ng_tensor **inputs)
-{
-    int count = 0;
-    ng_rng rng = ng_rng_seeded(seed);
-    for (; count < CASE_INPUTS && spec->inputs[count].name; count++)
-        inputs[count] = case_input_new(&spec->inputs[count], &rng);
-    return count;
-}
-
-/* A norm whose inputs move: sum_j u_j y_j is differentiated, u being the cotangent. */
-typedef struct {
-    ng_check_call *call;
-    void *context;
-    ng_tensor *inputs[CASE_INPUTS];
-    ng_tensor *gradients[CASE_INPUTS];
+    const gradient_case *spec;
+    bool in_float; /* values are computed in float */
     int count;
-    ng_tensor *cotangent;
+    ng_tensor *inputs[CASE_INPUTS], *gradients[CASE_INPUTS], *cotangent;
     ng_tape *tape;
 } moved_norm;
+
+static moved_norm begin(const char *name, bool in_float, uint64_t seed)
+{
+    moved_norm m = {.spec = swept_case(name), .in_float = in_float, .tape = ng_tape_new()};
+    ng_rng rng = ng_rng_seeded(seed), other = ng_rng_seeded(seed ^ 0x5eed);
+    ng_tensor *gradients[CASE_INPUTS];
+    for (; m.count < CASE_INPUTS && m.spec->inputs[m.count].name; m.count++)
+        m.inputs[m.count] = ng_require_grad(case_input_new(&m.spec->inputs[m.count], &rng));
+    ng_tensor *y = m.spec->call(m.tape, m.inputs, NULL);
+    m.cotangent = ng_normal_new(NG_F64, ng_shape_of(y), 0, 1, &other);
+    ng_gradients(m.tape, &y, 1, m.inputs, m.count, gradients, .cotangents = &m.cotangent);
+    for (int i = 0; i < m.count && still_works(); i++)
+        m.gradients[i] = ng_copy_new(gradients[i], NG_F64);
+    ng_tape_reset(m.tape);
+    ng_tape_set_recording(m.tape, false);
+    return m;
+}
+
+static void end(moved_norm *m)
+{
+    for (int i = 0; i < m->count; i++)
+        ng_tensor_free(m->inputs[i]), ng_tensor_free(m->gradients[i]);
+    ng_tensor_free(m->cotangent), ng_tape_free(m->tape);
+}
+
+static ng_tensor *value_at(const moved_norm *m, ng_tensor *const *x)
+{
+    ng_tensor *given[CASE_INPUTS];
+    if (!m->in_float) return m->spec->call(m->tape, x, NULL);
+    for (int i = 0; i < m->count; i++) given[i] = ng_cast(m->tape, x[i], NG_F32);
+    return ng_cast(m->tape, m->spec->call(m->tape, given, NULL), NG_F64);
+}
 
 /* The central difference of element e of an input, output by output. */
 static double difference(const moved_norm *norm, ng_tensor *x, int64_t e, double h)
@@ -116,10 +112,10 @@ static double difference(const moved_norm *norm, ng_tensor *x, int64_t e, double
     long double sum = 0;
     ng_set(x, e, at + h);
     const double up = ng_get(x, e) - at;
-    const ng_tensor *plus = norm->call(norm->tape, norm->inputs, norm->context);
+    const ng_tensor *plus = value_at(norm, norm->inputs);
     ng_set(x, e, at - h);
     const double down = ng_get(x, e) - at;
-    const ng_tensor *minus = norm->call(norm->tape, norm->inputs, norm->context);
+    const ng_tensor *minus = value_at(norm, norm->inputs);
     ng_set(x, e, at);
     for (int64_t j = 0; j < ng_size(plus); j++)
         sum += (long double)ng_get(norm->cotangent, j) *
@@ -136,20 +132,6 @@ static double size_of(const ng_tensor *x, int64_t e)
     return exp2(round(log2(fmax(fabs(ng_get(x, e)), sqrt(squares / (double)ng_size(x))))));
 }
 
-/* The exact gradients, which are the library's in double. */
-static void take_gradients(moved_norm *norm, uint64_t seed)
-{
-    ng_rng rng = ng_rng_seeded(seed ^ 0x5eed);
-    ng_tensor *y = norm->call(norm->tape, norm->inputs, norm->context);
-    norm->cotangent = ng_normal_new(NG_F64, ng_shape_of(y), 0, 1, &rng);
-    ng_tensor *gradients[CASE_INPUTS];
-    ng_gradients(norm->tape, &y, 1, norm->inputs, norm->count, gradients,
-                 .cotangents = &norm->cotangent);
-    for (int i = 0; i < norm->count && still_works(); i++)
-        norm->gradients[i] = ng_copy_new(gradients[i], NG_F64);
-    ng_tape_reset(norm->tape);
-}
-
 /* The median over all elements of the relative error at one step. */
 static double median_error(const moved_norm *norm, double step)
 {
@@ -163,25 +145,6 @@ static double median_error(const moved_norm *norm, double step)
             errors[n++] = fabs(difference(norm, norm->inputs[i], e, h) / exact - 1);
         }
     return median_of(errors, n);
-}
-
-/* Sets errors[i] to the median relative error at sweep_step(i). With in_float the differences are
- * taken of values in float. */
-static void sweep_norm(const char *name, bool in_float, uint64_t seed, double *errors)
-{
-    const gradient_case *spec = swept_case(name);
-    moved_norm norm = {.call = in_float ? in_float_call : spec->call, .tape = ng_tape_new()};
-    norm.count = draw_inputs(spec, seed, norm.inputs);
-    norm_in_float rounded = {spec->call, norm.count};
-    norm.context = in_float ? &rounded : NULL;
-    for (int i = 0; i < norm.count; i++) ng_require_grad(norm.inputs[i]);
-    take_gradients(&norm, seed);
-    ng_tape_set_recording(norm.tape, false);
-    for (int i = 0; i < SWEEP_STEPS && still_works(); i++)
-        errors[i] = median_error(&norm, sweep_step(i));
-    for (int i = 0; i < norm.count; i++)
-        ng_tensor_free(norm.inputs[i]), ng_tensor_free(norm.gradients[i]);
-    ng_tensor_free(norm.cotangent), ng_tape_free(norm.tape);
 }
 
 /* ---- Central differences -------------------------------------------------------------------- */
@@ -206,14 +169,16 @@ static void measure_differences(bool in_float, double *found[FINDINGS])
     const double best = cbrt(in_float ? (double)FLT_EPSILON : DBL_EPSILON);
     curve_set *curves = new_curves("step", in_float ? "float" : "double");
     for (int run = 0; run < runs && still_works(); run++) {
-        const char *norm = swept_norms[run / lab_seeds()];
-        double errors[SWEEP_STEPS] = {0};
+        moved_norm norm =
+            begin(swept_norms[run / lab_seeds()], in_float, lab_seed(run % lab_seeds()));
+        double errors[SWEEP_STEPS];
         int lowest = 0;
-        sweep_norm(norm, in_float, lab_seed(run % lab_seeds()), errors);
         for (int i = 0; i < SWEEP_STEPS; i++) {
+            errors[i] = median_error(&norm, sweep_step(i));
             log_curves(curves, run, "error", sweep_step(i), errors[i]);
             if (errors[i] < errors[lowest]) lowest = i;
         }
+        end(&norm);
         if (!in_float)
             found[SLOPE][run] = slope_between(errors, SWEEP_STEPS, 8, 10 * best, 1000 * best);
         found[in_float ? FLOAT_ROUNDING : ROUNDING][run] =
@@ -225,27 +190,16 @@ static void measure_differences(bool in_float, double *found[FINDINGS])
 
 /* ---- Taylor --------------------------------------------------------------------------------- */
 
-/* Returns the contraction of the norm's output at inputs + h directions with a cotangent. Sets
- * *slope, unless NULL, to its derivative along the directions by the exact gradient. */
-static double contracted(const gradient_case *spec, ng_tensor **inputs, ng_tensor **directions,
-                         int count, double h, uint64_t seed, double *slope)
+/* Returns sum_j u_j y_j at inputs + h directions. */
+static double contracted(const moved_norm *norm, ng_tensor *const *directions, double h)
 {
-    ng_tensor *moved[CASE_INPUTS], *gradients[CASE_INPUTS];
-    ng_tape *tape = ng_tape_new();
-    ng_rng rng = ng_rng_seeded(seed ^ 0x5eed);
-    for (int i = 0; i < count; i++)
-        moved[i] = ng_add(tape, inputs[i], ng_mul_scalar(tape, directions[i], h));
-    ng_tensor *y = spec->call(tape, moved, NULL);
-    ng_tensor *cotangent = ng_normal_new(NG_F64, ng_shape_of(y), 0, 1, &rng);
-    ng_tensor *sum = ng_sum(tape, ng_mul(tape, y, cotangent));
-    const double value = ng_item(sum);
-    if (slope) {
-        ng_gradients(tape, &sum, 1, moved, count, gradients);
-        *slope = 0;
-        for (int i = 0; i < count && still_works(); i++)
-            *slope += ng_item(ng_sum(tape, ng_mul(tape, gradients[i], directions[i])));
-    }
-    ng_tensor_free(cotangent), ng_tape_free(tape);
+    ng_tape *tape = norm->tape;
+    ng_tensor *moved[CASE_INPUTS];
+    for (int i = 0; i < norm->count; i++)
+        moved[i] = ng_add(tape, norm->inputs[i], ng_mul_scalar(tape, directions[i], h));
+    const double value =
+        ng_item(ng_sum(tape, ng_mul(tape, value_at(norm, moved), norm->cotangent)));
+    ng_tape_reset(tape);
     still_works();
     return value;
 }
@@ -258,20 +212,19 @@ static const struct {
 static double taylor_step(int index) { return pow(10, -index / 4.0); }
 
 /* Logs the remainders of one run, relative to the slope, and sets found[RIGHT or WRONG][run]. */
-static void measure_remainders(const gradient_case *spec, ng_tensor **inputs, int count,
-                               uint64_t seed, curve_set *curves[GRADIENTS], double *found[FINDINGS],
-                               int run)
+static void measure_remainders(const moved_norm *norm, uint64_t seed, curve_set *curves[GRADIENTS],
+                               double *found[FINDINGS], int run)
 {
-    double remainders[GRADIENTS][STEPS];
+    double remainders[GRADIENTS][STEPS], slope = 0;
     ng_tensor *directions[CASE_INPUTS];
     ng_rng rng = ng_rng_seeded(seed ^ 0xd14ec7);
-    double slope;
-    for (int i = 0; i < count; i++)
-        directions[i] = ng_normal_new(NG_F64, ng_shape_of(inputs[i]), 0, 1, &rng);
-    const double base = contracted(spec, inputs, directions, count, 0, seed, &slope);
+    for (int i = 0; i < norm->count; i++) {
+        directions[i] = ng_normal_new(NG_F64, ng_shape_of(norm->inputs[i]), 0, 1, &rng);
+        slope += ng_item(ng_dot(norm->tape, norm->gradients[i], directions[i]));
+    }
+    const double base = contracted(norm, directions, 0);
     for (int s = 0; s < STEPS; s++) {
-        const double h = taylor_step(s);
-        const double change = contracted(spec, inputs, directions, count, h, seed, NULL) - base;
+        const double h = taylor_step(s), change = contracted(norm, directions, h) - base;
         for (int g = 0; g < GRADIENTS; g++) {
             remainders[g][s] = fabs(change - h * gradients[g].factor * slope) / fabs(slope);
             log_curves(curves[g], run, "remainder", h, remainders[g][s]);
@@ -280,22 +233,18 @@ static void measure_remainders(const gradient_case *spec, ng_tensor **inputs, in
     for (int g = 0; g < GRADIENTS; g++)
         found[RIGHT + g][run] =
             slope_between(remainders[g], STEPS, 4, gradients[g].from, gradients[g].to);
-    for (int i = 0; i < count; i++) ng_tensor_free(directions[i]);
+    for (int i = 0; i < norm->count; i++) ng_tensor_free(directions[i]);
 }
 
 static void measure_taylor(double *found[FINDINGS])
 {
-    const int runs = SWEPT_NORMS * lab_seeds();
     curve_set *curves[GRADIENTS];
     for (int g = 0; g < GRADIENTS; g++) curves[g] = new_curves("step", "%s", gradients[g].block);
-    for (int run = 0; run < runs && still_works(); run++) {
-        const gradient_case *spec = swept_case(swept_norms[run / lab_seeds()]);
+    for (int run = 0; run < SWEPT_NORMS * lab_seeds() && still_works(); run++) {
         const uint64_t seed = lab_seed(run % lab_seeds());
-        ng_tensor *inputs[CASE_INPUTS];
-        const int count = draw_inputs(spec, seed, inputs);
-        for (int i = 0; i < count; i++) ng_require_grad(inputs[i]);
-        measure_remainders(spec, inputs, count, seed, curves, found, run);
-        for (int i = 0; i < count; i++) ng_tensor_free(inputs[i]);
+        moved_norm norm = begin(swept_norms[run / lab_seeds()], false, seed);
+        measure_remainders(&norm, seed, curves, found, run);
+        end(&norm);
     }
 }
 

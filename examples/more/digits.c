@@ -14,7 +14,8 @@ typedef enum { ADAM, ADAMW, SGD, MOMENTUM, RMSPROP } optimizer_kind;
 static const char optimizer_list[] = "adam,adamw,sgd,momentum,rmsprop";
 static const double lowest_rates[] = {5e-4, 5e-4, 0.025, 0.005, 1.25e-4};
 
-enum { NORM, OPTIMIZER, LR, SEEDS, EPOCHS, BATCH, DEPTH, WIDTH, AT_ONCE, OUT };
+enum { BATCH = 64, DEPTH = 2, WIDTH = 128 };
+enum { NORM, OPTIMIZER, LR, SEEDS, EPOCHS, OUT };
 static option options[] = {
     [NORM] = {"norm", "with a comma between them", .text = norm_list, .choices = norm_list,
               .many = true},
@@ -23,11 +24,6 @@ static option options[] = {
             .fraction = true, .zero = true},
     [SEEDS] = {"seeds", "runs of each norm, and of each rate", .normal = 9, .most = 100},
     [EPOCHS] = {"epochs", "passes over the training data", .normal = 30, .most = 100000},
-    [BATCH] = {"batch", "samples per step", .normal = 64},
-    [DEPTH] = {"depth", "hidden layers", .normal = 2, .most = 1000, .zero = true},
-    [WIDTH] = {"width", "features of each hidden layer", .normal = 128, .most = 100000},
-    [AT_ONCE] = {"at-once", "trainings on threads; 0: as many as processors", .most = 64,
-                 .zero = true},
     [OUT] = {"out", "prefix of the .dat (build/convergence)", .text = ""},
     {0}};
 
@@ -52,9 +48,9 @@ static ng_module *make_network(ng_norm_maker *norm, uint64_t seed)
 {
     ng_module *net = ng_sequential_from(NULL, 0);
     int64_t features = 64;
-    for (int i = 0; i < get_whole(DEPTH); i++, features = get_whole(WIDTH)) {
-        ng_sequential_add(net, ng_linear_new(features, get_whole(WIDTH)));
-        if (norm != ng_norm_none) ng_sequential_add(net, norm(get_whole(WIDTH)));
+    for (int i = 0; i < DEPTH; i++, features = WIDTH) {
+        ng_sequential_add(net, ng_linear_new(features, WIDTH));
+        if (norm != ng_norm_none) ng_sequential_add(net, norm(WIDTH));
         ng_sequential_add(net, ng_relu_new());
     }
     ng_sequential_add(net, ng_linear_new(features, 10));
@@ -76,7 +72,7 @@ static outcome train(int norm, double lr, uint64_t seed, int run, curve_set *cur
     ng_module *net = make_network(ng_norm_named(norms[norm]), seed);
     ng_optimizer *optimizer = make_optimizer(net, lr);
     ng_tape *tape = ng_tape_new();
-    const int64_t count = ng_dataset_count(train), batch = get_whole(BATCH);
+    const int64_t count = ng_dataset_count(train), batch = BATCH;
     const bool single = count > batch && count % batch == 1; /* BatchNorm needs two */
     outcome o = {0, 0};
     for (int epoch = 1; epoch <= epochs && !ng_failed(); epoch++) {
@@ -123,7 +119,7 @@ static void run_jobs(job *jobs, int count)
 {
     job_list list = {jobs, count};
     ng_set_threads(0);
-    const int most = get_whole(AT_ONCE) ? get_whole(AT_ONCE) : ng_threads();
+    const int most = ng_threads(); /* as many as processors */
     ng_set_threads(1);
     if (ng_group_run(run_some, &list, most < count ? most : count)) still_works();
 }
@@ -203,9 +199,8 @@ int main(int argc, char **argv)
     still_works();
     begin_data("%lld samples, four of five to train; network 64-(%d x %d)-10; %s; batch %d; "
                "seeds 0 to %d, rates on seeds %d to %d; float32",
-               (long long)ng_dataset_count(data), get_whole(WIDTH), get_whole(DEPTH),
-               get_text(OPTIMIZER), get_whole(BATCH), get_whole(SEEDS) - 1, TUNING_SEED,
-               TUNING_SEED + get_whole(SEEDS) - 1);
+               (long long)ng_dataset_count(data), WIDTH, DEPTH, get_text(OPTIMIZER), BATCH,
+               get_whole(SEEDS) - 1, TUNING_SEED, TUNING_SEED + get_whole(SEEDS) - 1);
     printf("                           training loss   validation accuracy (%%)\n"
            "norm                    lr         median   median  lowest  highest    time\n");
     put_block("best rates", "norm           rate\n");
