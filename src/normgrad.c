@@ -222,7 +222,6 @@
 /* Figures. */
 #ifndef NG_NO_IO
 #include "plot/summary.c"
-#include "plot/text.c"
 #include "plot/gnuplot.c"
 #include "plot/plot.c"
 #include "plot/watch.c"

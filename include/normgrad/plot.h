@@ -41,9 +41,9 @@ NG_BEGIN_C
  * of 2 MB; a PNG stays small.
  *
  * The key of several curves stands below the panels, and the figure becomes higher. With a .height
- * it does not: NG_EVALUE if the key takes more than half of it. Texts are UTF-8 and are drawn as
- * they are. A new line begins a line of a title or label; what is longer than the figure is cut. A
- * byte that is not UTF-8 is drawn as U+FFFD.
+ * the panels become lower. Texts are UTF-8 and are drawn as they are. A new line begins a line of a
+ * title or label; what is longer than the figure is cut. A byte that is not UTF-8 is drawn as
+ * U+FFFD.
  *
  * NG_EVALUE if there is nothing to draw: no series, a series that is not there, or no value that
  * can be drawn; also if there are fewer names than histories. NG_EIO if the file cannot be written,
@@ -61,11 +61,10 @@ typedef struct {
     int smooth; /* draw the mean of the last `smooth` values, and the values in a pale colour;
                    a gap begins the mean anew */
     int width, height; /* in pixels, of text in characters; default: by the panels, 79 and 24 */
-    bool keep;         /* also write NAME.dat, the histories as ng_history_write does, and NAME.gp,
-                          with which gnuplot draws the figure again */
+    bool keep;         /* also write NAME.gp, with the numbers, with which gnuplot draws it again */
     bool live; /* for "-" and NULL, in a call at each step: redraws the same terminal or window
                   twice a second. ng_history_free shows the last values and ends gnuplot. Not with
-                  .histories and .names */
+                  .histories */
     const char *path;
 } ng_plot_options;
 #define ng_plot(history, ...) ng_plot_with(history, NG_NAMED(ng_plot_options, path, __VA_ARGS__))
@@ -102,8 +101,8 @@ NG_API ng_status ng_watch(ng_module *net, ng_history *history, int64_t step);
  * in ng_plot.
  *
  * A cell reaches to the next step that was logged; of more than 120 steps some are left out. What
- * is not finite, or is 0 on a logarithmic scale, is white. NG_EVALUE if nothing was watched, if no
- * value can be drawn, and for the path "-". */
+ * is not finite, or is 0 on a logarithmic scale, is white; a panel may be empty. NG_EVALUE if
+ * nothing was watched, if no value can be drawn, and for the path "-". */
 typedef struct {
     const char *title; /* as in ng_plot, like the next two */
     int width, height;

@@ -1,7 +1,9 @@
 /* Runs gnuplot. It loads the commands and the numbers from a file, of a live figure again and
  * again, and writes the figure to its standard output. */
+#include "io/json.h"
 #include "plot/plot.h"
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +60,6 @@ bool ng_figure_begin(ng_figure *f)
 {
     const figure_kind kind = kind_of(f->path);
     enum { MOST = 20000 };
-    f->data.function = f->script.function = f->function;
     if (kind == NO_KIND)
         return ng_fail(NG_EVALUE,
                        "%s: the path is \"%s\", expected NAME.svg, .png, .pdf, \"-\" or NULL",
@@ -72,21 +73,64 @@ bool ng_figure_begin(ng_figure *f)
         return ng_fail(NG_EIO, "%s: no display for a window: give a file, or \"-\" for text",
                        f->function),
                false;
+    f->data.function = f->script.function = f->function;
+    f->as_text = kind == TEXT;
+    f->letter = f->as_text ? 1 : 9, f->line = f->as_text ? 1 : 21;
+    f->columns = f->panels == 4 ? 2 : f->panels > 6 ? 4 : f->panels > 3 ? 3 : f->panels;
+    if (f->width == 0) f->width = f->as_text ? 79 : f->columns == 1 ? 800 : 500 * f->columns;
+    if (f->height == 0 && f->as_text) f->height = 24;
     return ng_option_idle(f->function, "keep", f->keep && kind >= TEXT,
                           "with the name of a file") &&
            ng_option_idle(f->function, "live", f->live && kind < TEXT, "with \"-\" and NULL");
 }
 
-/* ---- The commands --------------------------------------------------------------------------- */
+/* ---- Texts and axes ------------------------------------------------------------------------- */
 
-void ng_figure_divide(ng_figure *f)
+/* Adds a text in quotes, as it is: gnuplot reads nothing in it. */
+static void quote(ng_text *text, const char *letters)
 {
-    f->as_text = kind_of(f->path) == TEXT;
-    f->letter = f->as_text ? 1 : 9, f->line = f->as_text ? 1 : 21;
-    f->columns = f->panels == 4 ? 2 : f->panels > 6 ? 4 : f->panels > 3 ? 3 : f->panels;
-    if (f->width == 0) f->width = f->as_text ? 79 : f->columns == 1 ? 800 : 500 * f->columns;
-    if (f->height == 0 && f->as_text) f->height = 24;
+    ng_text_add(text, "\"", 1);
+    for (int length; letters && *letters; letters += length > 0 ? length : 1) {
+        length = ng_utf8_bytes(letters);
+        const bool control = (*letters > 0 && *letters < ' ') || *letters == 127;
+        if (length == 0 || (control && *letters != '\n' && *letters != '\t'))
+            ng_text_print(text, "\xef\xbf\xbd"); /* U+FFFD */
+        else if (control)
+            ng_text_print(text, *letters == '\n' ? "\\n" : " ");
+        else if (strchr("\"\\`", *letters))
+            ng_text_print(text, "\\%c", *letters);
+        else
+            ng_text_add(text, letters, length);
+    }
+    ng_text_add(text, "\"", 1);
 }
+
+void ng_text_label(ng_text *text, const char *command, const char *label)
+{
+    ng_text_print(text, "%s ", command);
+    quote(text, label);
+    ng_text_print(text, " noenhanced");
+}
+
+void ng_text_format(ng_text *text, const char *axis, bool log, bool as_text)
+{
+    const char *format = log ? (as_text ? "1e%T" : "10^{%T}") : (as_text ? "%.10g" : "%.11h");
+    ng_text_print(text, "set format %s '%s'\n", axis, format);
+}
+
+void ng_text_x_tics(ng_figure *f, double low, double high, bool whole)
+{
+    const double most = fmax(2, fmin(8, f->width / f->columns / f->letter / 9 - 1));
+    const double least = (high - low) / most, unit = pow(10, floor(log10(least)));
+    const double multiple = least / unit * (1 - 1e-9);
+    const double step = unit * (multiple > 5 ? 10 : multiple > 2 ? 5 : multiple > 1 ? 2 : 1);
+    if (step > 1e-9 * fmax(fabs(low), fabs(high)) && step < 1e300)
+        ng_text_print(&f->script, "set xtics %.17g\n", fmax(step, whole));
+    else
+        ng_text_print(&f->script, "set xtics auto\n");
+}
+
+/* ---- The commands --------------------------------------------------------------------------- */
 
 void ng_figure_place(ng_figure *f, int panel)
 {
@@ -114,30 +158,15 @@ void ng_figure_place(ng_figure *f, int panel)
                       1.0 / f->columns, each);
 }
 
-/* Adds a command with the name of a file in this folder: "./" keeps gnuplot from reading a first
- * '|', '<' or '$'. */
-static void add_file(ng_text *text, const char *command, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    ng_text_print(text, "%s './'.", command);
-    ng_text_quote(text, slash ? slash + 1 : path);
-    ng_text_print(text, "\n");
-}
-
-/* Adds all commands: with the numbers among them, or in the file of this name. */
-static void add_commands(ng_text *text, const ng_figure *f, const char *data)
+/* Adds all commands, and the name of the file that they write, if it is not the standard output:
+ * "./" keeps gnuplot from reading a first '|'. */
+static void add_commands(ng_text *text, const ng_figure *f, const char *output)
 {
     const figure_kind kind = kind_of(f->path);
     const double unit = kind == PDF ? 0.01 : 1; /* inches */
-    ng_text_print(text, "reset\n");
-    if (data) {
-        add_file(text, "data =", data);
-    } else {
-        ng_text_print(text, "data = '$data'\n$data << END_OF_DATA\n");
-        ng_text_add(text, f->data.bytes, f->data.count);
-        ng_text_print(text, "END_OF_DATA\n");
-    }
-    ng_text_print(text, "%s", style);
+    ng_text_print(text, "reset\n$data << END_OF_DATA\n");
+    ng_text_add(text, f->data.bytes, f->data.count);
+    ng_text_print(text, "END_OF_DATA\n%s", style);
     if (kind == TEXT)
         ng_text_print(text, "unset grid\nset print '-'\n%s", f->live ? "print \"\\033[H\"\n" : "");
     if (kind == WINDOW)
@@ -146,7 +175,11 @@ static void add_commands(ng_text *text, const ng_figure *f, const char *data)
     ng_text_print(text, "set terminal %s%s size %g,%g\n", kinds[kind].terminal,
                   kind == TEXT && isatty(STDOUT_FILENO) ? " ansi" : "", unit * f->width,
                   unit * f->height);
-    if (data) add_file(text, "set output", f->path);
+    if (output) {
+        ng_text_print(text, "set output './'.");
+        quote(text, output);
+        ng_text_print(text, "\n");
+    }
     ng_text_add(text, f->script.bytes, f->script.count);
     ng_text_print(text, "unset multiplot\n");
     text->failed = text->failed || f->data.failed || f->script.failed;
@@ -249,25 +282,16 @@ ng_status ng_gnuplot_show(ng_gnuplot *g, const ng_figure *f, bool last, int out)
 
 /* ---- Draw ----------------------------------------------------------------------------------- */
 
-/* Writes NAME.dat and NAME.gp, which draws the same figure in its folder. */
+/* Writes NAME.gp, which draws the same figure in its folder. */
 static ng_status keep_figure(const ng_figure *f)
 {
-    ng_text script = {.function = f->function};
-    ng_replacement file;
-    char *path = ng_copy_text(f->function, f->path);
-    if (!path) return NG_ENOMEM;
-    char *ending = path + strlen(path) - 3;
-    strcpy(ending, "dat");
-    add_commands(&script, f, path);
-    ng_replacement_begin(&file, f->function, path);
-    ng_replacement_write(&file, f->data.bytes, f->data.count);
-    ng_status status = ng_replacement_end(&file);
-    strcpy(ending, "gp");
-    if (status == NG_OK)
-        status = ng_text_save(&script, path);
-    else
-        ng_free(script.bytes);
-    ng_free(path);
+    const char *slash = strrchr(f->path, '/');
+    ng_text script = {.function = f->function}, path = script;
+    add_commands(&script, f, slash ? slash + 1 : f->path);
+    ng_text_print(&path, "%.*s.gp", (int)strlen(f->path) - 4, f->path);
+    script.failed = script.failed || path.failed;
+    const ng_status status = ng_text_save(&script, path.failed ? f->path : path.bytes);
+    ng_free(path.bytes);
     return status;
 }
 

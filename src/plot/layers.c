@@ -33,41 +33,19 @@ static bool is_row(const ng_series *s, int which)
     return s->kind == NG_SERIES_LAYER && slash && strcmp(slash, images[which].statistic) == 0;
 }
 
-static bool is_cell(int which, const ng_point *p)
-{
-    return ng_is_drawn(p->value, images[which].log);
-}
-
-/* Returns how many rows an image has, or 0 if it has no value that can be drawn. */
-static int count_rows(const ng_block *b, int which)
-{
-    int rows = 0;
-    bool drawn = false;
-    for (int64_t k = 0; k < b->n_series; k++) {
-        const ng_series *s = &b->series[k];
-        if (!is_row(s, which)) continue;
-        rows++;
-        for (int64_t i = 0; i < s->n_points && !drawn; i++) drawn = is_cell(which, &s->points[i]);
-    }
-    return drawn ? rows : 0;
-}
-
-/* Prints the cells of a row: the ends of its columns of steps, the row, and the first value there
- * that can be drawn. Extends the range of the steps. */
-static void print_cells(ng_text *data, const ng_series *s, int row, int which, double steps[2])
+/* Prints the cells of a row: the ends of each in steps, the row and the value. Extends the range of
+ * the steps. */
+static void print_cells(ng_text *data, const ng_series *s, int row, bool log, double steps[2])
 {
     const int64_t n = s->n_points, each = (n + COLUMNS - 1) / COLUMNS;
     const ng_point *p = s->points;
-    for (int64_t begin = 0; begin < n; begin += each) {
-        const int64_t next = begin + each;
-        const double last = n > 1 ? (double)(p[1].step - p[0].step) : 1,
-                     first = (double)p[begin].step,
-                     end = next < n ? (double)p[next].step : (double)p[n - 1].step + last;
-        int64_t i = begin;
-        while (i < n && i < next && !is_cell(which, &p[i])) i++;
-        steps[0] = fmin(steps[0], first), steps[1] = fmax(steps[1], end);
-        if (i < n && i < next)
-            ng_text_print(data, "%.17g %.17g %d %.9g\n", first, end, row, p[i].value);
+    const double last = n > 1 ? (double)(p[1].step - p[0].step) : 1;
+    for (int64_t i = 0; i < n; i += each) {
+        const double begin = (double)p[i].step;
+        const double end = i + each < n ? (double)p[i + each].step : (double)p[n - 1].step + last;
+        steps[0] = fmin(steps[0], begin), steps[1] = fmax(steps[1], end);
+        if (ng_is_drawn(p[i].value, log))
+            ng_text_print(data, "%.17g %.17g %d %.9g\n", begin, end, row, p[i].value);
     }
 }
 
@@ -81,60 +59,61 @@ static void print_row_name(ng_text *text, const char *series, int row, double mo
                   (int)(slash - series), series, row);
 }
 
-static void print_image(ng_figure *f, const ng_block *b, int which, int rows, int panel)
+/* Prints an image. False if it has no value that can be drawn. */
+static bool print_image(ng_figure *f, const ng_block *b, int which, int rows)
 {
+    const bool log = images[which].log;
+    const int64_t before = f->data.count;
     ng_text *text = &f->script;
-    const double letters = f->width / f->columns / f->letter;
     double steps[2] = {HUGE_VAL, -HUGE_VAL};
     int row = 0;
-    ng_figure_place(f, panel);
+    ng_figure_place(f, which);
     ng_text_label(text, "set title", images[which].title);
     ng_text_print(text, "\nset yrange [%g:-0.5]\nset ytics font ',%d' (", rows - 0.45,
                   rows > 20 ? 8 : 10);
-    for (int64_t k = 0; k < b->n_series; k++) {
-        if (!is_row(&b->series[k], which)) continue;
-        print_row_name(text, b->series[k].name, row, letters / 3);
-        print_cells(&f->data, &b->series[k], row++, which, steps);
+    for (const ng_series *s = b->series; s < b->series + b->n_series; s++) {
+        if (!is_row(s, which)) continue;
+        print_row_name(text, s->name, row, f->width / f->columns / f->letter / 3);
+        print_cells(&f->data, s, row++, log, steps);
     }
-    ng_text_print(&f->data, "\n\n");
+    const bool drawn = f->data.count > before;
+    ng_text_print(&f->data, drawn ? "\n\n" : "NaN\n\n\n");
     ng_text_print(text, ") noenhanced\n%s\n",
-                  images[which].log ? "set cbrange [*:*]\nset logscale cb"
-                                    : "unset logscale cb\nset cbrange [0:1]");
-    ng_text_format(text, "cb", images[which].log, false);
+                  log ? "set cbrange [*:*]\nset logscale cb"
+                      : "unset logscale cb\nset cbrange [0:1]");
+    ng_text_format(text, "cb", log, false);
+    if (!drawn) return ng_text_print(text, "plot [1:2] [1:2] NaN\n"), false;
     ng_text_x_tics(f, steps[0], steps[1], true);
     /* Each cell reaches below the next ones, which are drawn later: no seams. gnuplot finds the
      * range of colours among the cells that are whole. */
     const double overlap = (steps[1] - steps[0]) / 200;
     ng_text_print(text,
                   "set xrange [%.17g:%.17g]\n"
-                  "plot data index %d using 1:3:1:($2+%.17g):($3-0.5):($3+0.55):4 "
+                  "plot $data index %d using 1:3:1:($2+%.17g):($3-0.5):($3+0.55):4 "
                   "with boxxyerror fs solid noborder lc palette\n",
-                  steps[0], steps[1] + 1.01 * overlap, panel, overlap);
+                  steps[0], steps[1] + 1.01 * overlap, which, overlap);
+    return true;
 }
 
-static ng_status draw_layers(ng_figure *f, ng_block *b)
+static ng_status draw_layers(ng_figure *f, const ng_block *b)
 {
-    int rows[IMAGES], most = 8, panel = 0;
-    for (int64_t k = 0; k < b->n_series; k++) ng_series_sort(&b->series[k]);
-    for (int i = 0; i < IMAGES; i++) {
-        rows[i] = count_rows(b, i);
-        f->panels += rows[i] > 0;
-        if (rows[i] > most) most = rows[i];
+    bool drawn = false;
+    int rows[IMAGES] = {0}, most = 8;
+    for (ng_series *s = b->series; s < b->series + b->n_series; s++) {
+        ng_series_sort(s);
+        for (int i = 0; i < IMAGES; i++) rows[i] += is_row(s, i);
     }
-    if (f->panels == 0)
-        return ng_fail(NG_EVALUE,
-                       "%s: ng_watch has logged no gradient, output or update that can be drawn",
-                       layers_name);
+    for (int i = 0; i < IMAGES; i++) most = rows[i] > most ? rows[i] : most;
+    f->panels = IMAGES;
     f->panel_height = 110 + (most > 15 ? 14 : 20) * most;
-    ng_figure_divide(f);
+    if (!ng_figure_begin(f)) return ng_newest_status();
     ng_text_print(&f->script, "unset grid\nset key off\nset palette defined (0 '#440154', "
                               "1 '#3b528b', 2 '#21918c', 3 '#5ec962', 4 '#fde725')\n"
                               "set xlabel 'step'\n");
-    for (int i = 0; i < IMAGES; i++)
-        if (rows[i] > 0) print_image(f, b, i, rows[i], panel++);
-    return ng_figure_draw(f);
+    for (int i = 0; i < IMAGES; i++) drawn = print_image(f, b, i, rows[i]) || drawn;
+    if (drawn) return ng_figure_draw(f);
+    return ng_fail(NG_EVALUE, "%s: nothing of what ng_watch has logged can be drawn", layers_name);
 }
-
 ng_status ng_plot_watch_with(ng_history *history, ng_plot_watch_options options)
 {
     if (!ng_given(layers_name, "history", history)) return ng_newest_status();
@@ -144,7 +123,6 @@ ng_status ng_plot_watch_with(ng_history *history, ng_plot_watch_options options)
                    .width = options.width,
                    .height = options.height,
                    .keep = options.keep};
-    if (!ng_figure_begin(&f)) return ng_newest_status();
     if (f.path && strcmp(f.path, "-") == 0)
         return ng_fail(NG_EVALUE, "%s: the path is \"-\", but text has no colours", layers_name);
     ng_block *b = watched_block(history);

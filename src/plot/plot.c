@@ -7,13 +7,10 @@
 
 static const char plot_name[] = "ng_plot";
 
-/* The colours and the marks of curves; then the same with the next dash, and the other mark. */
+/* The colours of curves, each with a mark; then the same with the next dash, and the other mark. */
 enum { COLOURS = 6, DASHES = 5 };
-static const struct {
-    const char *colour;
-    int mark;
-} looks[COLOURS] = {{"0072b2", 5},  {"e69f00", 7},  {"009e73", 9},
-                    {"cc79a7", 11}, {"000000", 13}, {"d55e00", 15}};
+static const char *const colours[COLOURS] = {"0072b2", "e69f00", "009e73",
+                                             "cc79a7", "000000", "d55e00"};
 
 /* A series of a block. */
 typedef struct {
@@ -152,12 +149,9 @@ static bool collect_curves(plot *p, ng_figure *f, const ng_history *history)
             return ng_fail(NG_EVALUE, "%s: there is no series \"%s\" in the history", plot_name,
                            o->series[i]),
                    false;
-    if (p->count == 0)
-        ng_fail(NG_EVALUE, "%s: nothing is logged in the history, or only what ng_plot_watch draws",
-                plot_name);
-    else if (!p->any_drawn)
-        ng_fail(NG_EVALUE, "%s: no value of \"%s\" can be drawn", plot_name,
-                p->curves->series->name);
+    if (!p->any_drawn)
+        ng_fail(NG_EVALUE, "%s: the history has no value that can be drawn%s", plot_name,
+                p->count == 0 ? ", or only what ng_plot_watch draws" : "");
     return p->any_drawn;
 }
 
@@ -178,10 +172,10 @@ static void print_look(ng_text *text, int look)
 {
     const int round = look / COLOURS % DASHES, colour = look % COLOURS;
     ng_text_print(text, "with linespoints lt %d lc rgb '#%s' lw 2 dt %d pt %d ps 0.7 pn 6",
-                  look + 1, looks[colour].colour, round + 1, looks[colour].mark - round % 2);
+                  look + 1, colours[colour], round + 1, 5 + 2 * colour - round % 2);
 }
 
-/* Prints the name of each look and which of its values lack. Returns the letters of the widest. */
+/* Prints the name of each look and which of its values lack. Returns the bytes of the longest. */
 static int print_key_names(ng_text *text, const plot *p)
 {
     int widest = 0;
@@ -196,19 +190,17 @@ static int print_key_names(ng_text *text, const plot *p)
         ng_text_print(text, "%sNaN ", look > 0 ? ", " : "");
         print_look(text, look);
         ng_text_label(text, " title", name.bytes);
-        const int letters = ng_text_letters(name.bytes);
-        if (letters > widest) widest = letters;
+        if (name.count > widest) widest = (int)name.count;
         ng_free(name.bytes);
     }
     return widest;
 }
 
-/* Prints the key, if there are several curves, and makes room for it below the panels. False if
- * there is none. */
-static bool print_key(ng_text *key, const plot *p, ng_figure *f)
+/* Prints the key, if there are several curves, and makes room for it below the panels. */
+static void print_key(ng_text *key, const plot *p, ng_figure *f)
 {
     const double sample = f->as_text ? 10 : 65;
-    if (p->n_looks == 1) return true;
+    if (p->n_looks == 1) return;
     ng_text names = {.function = plot_name};
     const int widest = print_key_names(&names, p);
     const int columns = (int)fmax(1, f->width / (widest * f->letter + sample));
@@ -220,11 +212,6 @@ static bool print_key(ng_text *key, const plot *p, ng_figure *f)
     key->failed = key->failed || names.failed;
     ng_free(names.bytes);
     f->key_rows = (p->n_looks + columns - 1) / columns;
-    const double least = 2 * f->key_rows * f->line;
-    if (f->height == 0 || f->height >= least) return true;
-    return ng_fail(NG_EVALUE, "%s: a height of %d, but the names of %d curves need at least %g",
-                   plot_name, f->height, p->n_looks, least),
-           false;
 }
 
 /* ---- The panels ----------------------------------------------------------------------------- */
@@ -280,10 +267,10 @@ static void print_panel(const plot *p, ng_figure *f, int panel)
     ng_text_print(&f->script, "plot ");
     for (int layer = 0; layer < 3; layer++) /* bands below pale lines below curves */
         for (const curve *c = p->curves; c < p->curves + p->count; c++) {
-            const char *colour = looks[c->look % COLOURS].colour, *name = c->series->name;
+            const char *colour = colours[c->look % COLOURS], *name = c->series->name;
             if (c->panel != panel || !c->drawn || (layer == 0 && !c->band) || (layer == 1 && !pale))
                 continue;
-            ng_text_print(&f->script, "%sdata index %d using '%s':", between, c->index,
+            ng_text_print(&f->script, "%s$data index %d using '%s':", between, c->index,
                           ng_axis_name(c->block));
             if (layer == 0)
                 ng_text_print(&f->script,
@@ -300,27 +287,22 @@ static void print_panel(const plot *p, ng_figure *f, int panel)
 }
 
 /* Prints the commands of the figure. */
-static bool print_figure(const plot *p, ng_figure *f)
+static void print_figure(const plot *p, ng_figure *f)
 {
     const ng_plot_options *o = p->options;
     ng_text key = {.function = plot_name};
-    f->panels = o->panels ? (int)p->n_names : 1;
-    ng_figure_divide(f);
-    const bool fits = print_key(&key, p, f);
-    if (fits) {
-        print_functions(&f->script, o);
-        ng_text_print(&f->script, "%s%sset key off\n",
-                      o->log_x ? "set logscale x\n" : "set autoscale xfix\n",
-                      o->log_y ? "set logscale y\n" : "");
-        ng_text_format(&f->script, "x", o->log_x, f->as_text);
-        ng_text_format(&f->script, "y", o->log_y, f->as_text);
-        for (int panel = 0; panel < f->panels; panel++) print_panel(p, f, panel);
-        if (f->key_rows > 0) ng_figure_place(f, f->panels);
-        ng_text_add(&f->script, key.bytes, key.count);
-        f->script.failed = f->script.failed || key.failed;
-    }
+    print_key(&key, p, f);
+    print_functions(&f->script, o);
+    ng_text_print(&f->script, "%s%sset key off\n",
+                  o->log_x ? "set logscale x\n" : "set autoscale xfix\n",
+                  o->log_y ? "set logscale y\n" : "");
+    ng_text_format(&f->script, "x", o->log_x, f->as_text);
+    ng_text_format(&f->script, "y", o->log_y, f->as_text);
+    for (int panel = 0; panel < f->panels; panel++) print_panel(p, f, panel);
+    if (f->key_rows > 0) ng_figure_place(f, f->panels);
+    ng_text_add(&f->script, key.bytes, key.count);
+    f->script.failed = f->script.failed || key.failed;
     ng_free(key.bytes);
-    return fits;
 }
 
 /* ---- Draw ----------------------------------------------------------------------------------- */
@@ -334,8 +316,12 @@ static ng_status make_figure(ng_figure *f, ng_history *history, const ng_plot_op
                      .width = options->width,
                      .height = options->height,
                      .keep = options->keep,
-                     .live = options->live};
-    const bool made = ng_figure_begin(f) && collect_curves(&p, f, history) && print_figure(&p, f);
+                     .live = options->live,
+                     .data = {.function = plot_name}};
+    bool made = collect_curves(&p, f, history);
+    f->panels = options->panels ? (int)p.n_names : 1;
+    made = made && ng_figure_begin(f);
+    if (made) print_figure(&p, f);
     ng_free(p.curves), ng_free(p.names);
     return made ? NG_OK : ng_newest_status();
 }
@@ -380,7 +366,7 @@ static ng_status draw_live(ng_history *history, const ng_plot_options *options)
     ng_status status = make_figure(&live->figure, history, options);
     live->figure.path = live->figure.path ? "-" : NULL;
     if (status == NG_OK) status = ng_gnuplot_show(&live->gnuplot, &live->figure, false, -1);
-    live->drawn = status == NG_OK ? now : -HUGE_VAL;
+    live->drawn = now;
     live->n_series = n_series;
     return status;
 }
@@ -399,9 +385,7 @@ ng_status ng_plot_with(ng_history *history, ng_plot_options options)
     if (!ng_given(plot_name, "history", history)) return ng_newest_status();
     if ((options.smooth != 0 &&
          !ng_option_positive(plot_name, "smooth", options.smooth, "values")) ||
-        !ng_option_idle(plot_name, "histories", options.live && options.histories,
-                        "without .live") ||
-        !ng_option_idle(plot_name, "names", options.live && options.names, "without .live"))
+        !ng_option_idle(plot_name, "histories", options.live && options.histories, "without .live"))
         return ng_newest_status();
     const locale_t locale = ng_c_locale_begin();
     const ng_status status =

@@ -16,18 +16,16 @@ typedef struct {
     bool keep, live;
     int panels, panel_height; /* of a panel, if the height is 0; 0: a default */
     int key_rows;             /* lines of the key below the panels */
-    bool as_text;             /* this and the next are set by ng_figure_divide */
+    bool as_text;             /* this and the next are set by ng_figure_begin */
     double letter, line;      /* the size of a character */
     int columns;
     ng_text data;   /* blocks of numbers, with two blank lines between them */
-    ng_text script; /* draws `data index 0` and so on; the terminal is set */
+    ng_text script; /* draws `$data index 0` and so on; the terminal is set */
 } ng_figure;
 
-/* Begins a figure. False if none can be drawn to the path, or in a window. */
+/* Begins a figure of so many panels, among which the width is divided. False if none can be drawn
+ * to the path, or in a window. */
 bool ng_figure_begin(ng_figure *figure);
-
-/* Divides the width among the panels. */
-void ng_figure_divide(ng_figure *figure);
 
 /* Adds the commands that place the next panel; number `panels` is the key below them. */
 void ng_figure_place(ng_figure *figure, int panel);
@@ -54,16 +52,8 @@ static inline bool ng_is_drawn(double value, bool log)
     return value >= (log ? 1e-300 : -1e300) && value <= 1e300;
 }
 
-/* ---- Text (text.c) --------------------------------------------------------------------------- */
-
-/* How many letters a text has; NULL has none. */
-int ng_text_letters(const char *text);
-
-/* Adds a text in quotes, as it is: gnuplot reads nothing in it. A control character, and what is
- * not UTF-8, becomes U+FFFD. */
-void ng_text_quote(ng_text *text, const char *letters);
-
-/* Adds "COMMAND "TEXT" noenhanced". */
+/* Adds "COMMAND "TEXT" noenhanced", where gnuplot reads nothing in the text. A control character,
+ * and what is not UTF-8, becomes U+FFFD. */
 void ng_text_label(ng_text *text, const char *command, const char *label);
 
 /* Adds the format of an axis: powers of ten, or digits that tell close numbers apart. */

@@ -57,10 +57,9 @@ static bool add_series_of_run(summary *s, ng_series *series)
 static bool add_run(summary *s, const ng_block *b)
 {
     if (b->n_series == 0) return true;
-    if (s->runs++ > 0 && s->real != b->real) {
-        ng_fail(NG_EVALUE, "%s: some runs are logged by x, and others by step", summary_name);
-        return false;
-    }
+    if (s->runs++ > 0 && s->real != b->real)
+        return ng_fail(NG_EVALUE, "%s: some runs are logged by x, others by step", summary_name),
+               false;
     s->real = b->real;
     for (int64_t k = 0; k < b->n_series; k++)
         if (!add_series_of_run(s, &b->series[k])) return false;

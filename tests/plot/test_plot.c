@@ -320,7 +320,7 @@ START_TEST(texts_that_are_no_text_are_replaced)
     ck_assert(svg_has(in_folder("a.svg"), "lines"));
 }
 
-/* A key has all names, for which the figure grows; it does not with a height. */
+/* A key has all names, for which the figure grows. */
 START_TEST(no_name_vanishes_from_the_key)
 {
     for (int i = 0; i < 60; i++) {
@@ -329,7 +329,6 @@ START_TEST(no_name_vanishes_from_the_key)
         ng_history_block(history, name);
         log_loss();
     }
-    assert_refused(ng_plot(history, in_folder("a.svg"), .height = 300));
     if (!has_gnuplot()) return;
     assert_ok(ng_plot(history, in_folder("a.svg")));
     for (int i = 0; i < 60; i++) {
@@ -360,8 +359,6 @@ START_TEST(kept_script_draws_the_same_figure)
         ck_assert_msg(was && now && size == other && memcmp(was, now, size) == 0, "%s", names[i]);
         free(was), free(now);
     }
-    assert_ok(ng_history_write(history, in_folder("b.dat")));
-    assert_same_files(in_folder("a.dat"), in_folder("b.dat"));
 }
 
 /* Every series that the user has logged is a curve, whatever its name. */
@@ -801,7 +798,7 @@ START_TEST(watch_logs_what_the_layers_compute)
     assert_refused(ng_plot(history, in_folder("a.svg")));
     log_loss();
     assert_ok(ng_plot(history, in_folder("a.svg"), .keep = true));
-    ck_assert(!file_has(in_folder("a.gp"), "LayerNorm"));
+    ck_assert(draws("loss") && !file_has(in_folder("a.gp"), "(of(1, '1.LayerNorm"));
 }
 
 /* A series is known by its kind, not by its name: one call is enough, also after a file. */
@@ -820,7 +817,7 @@ START_TEST(watched_series_are_no_curves)
     for (int i = 0; i < 2; i++) {
         ng_history *h = i == 0 ? history : again;
         assert_ok(ng_plot(h, in_folder("a.svg"), .keep = true));
-        ck_assert(draws("loss") && !file_has(in_folder("a.gp"), "Linear"));
+        ck_assert(draws("loss") && !file_has(in_folder("a.gp"), "(of(1, '0.Linear"));
         assert_ok(ng_plot_watch(h, in_folder("l.svg")));
     }
 }
