@@ -47,11 +47,10 @@ typedef struct {
     int optimizer, norm;
 } kind;
 
-/* Returns the steps until the mean loss of a window is below 0.1; Inf if it is not reached. Logs
- * these means, unless curves is NULL. */
-static double steps_to_loss(const kind *k, double rate, uint64_t seed, curve_set *curves,
-                            int curve_seed)
+/* Returns the steps until the mean loss of a window is below 0.1; Inf if it is not reached. */
+static double steps_to_loss(void *context, double rate, uint64_t seed)
 {
+    const kind *k = context;
     double losses[WINDOW] = {0}, sum = 0, found = HUGE_VAL;
     ng_module *net = lab_network(&lab_norms[k->norm], ng_relu_new, get_whole(WIDTH), DEPTH, seed);
     lab_run r = lab_begin_run(net, seed);
@@ -63,14 +62,8 @@ static double steps_to_loss(const kind *k, double rate, uint64_t seed, curve_set
         losses[step % WINDOW] = loss;
         if (step >= WINDOW - 1 && sum < 0.1) found = step + 1;
     }
-    if (curves) log_curves(curves, curve_seed, "steps rate", k->norm, found, rate);
     lab_end_run(&r);
     return found;
-}
-
-static double tuning_steps(void *context, double rate, uint64_t seed)
-{
-    return steps_to_loss(context, rate, seed, NULL, 0);
 }
 
 static void measure_steps(int optimizer)
@@ -80,11 +73,13 @@ static void measure_steps(int optimizer)
     curve_set *curves = new_curves("norm", "steps, %s", optimizers[optimizer]);
     for (int norm = 0; norm < NORMS; norm++) {
         kind k = {optimizer, norm};
-        const double rate = lab_best_rate(optimizer ? 0.004 : 0.25, tuning_steps, &k);
+        const double rate = lab_best_rate(optimizer ? 0.004 : 0.25, steps_to_loss, &k);
         steps[norm] = lab_numbers(seeds);
-        for (int seed = 0; seed < seeds; seed++)
-            steps[norm][seed] = steps_to_loss(&k, rate, lab_seed(seed), curves, seed);
-        if (norm > 0 && (optimizer == 0 || &lab_norms[norm] == &lab_norms[LAB_BATCH]))
+        for (int seed = 0; seed < seeds; seed++) {
+            steps[norm][seed] = steps_to_loss(&k, rate, lab_seed(seed));
+            log_curves(curves, seed, "steps rate", norm, steps[norm][seed], rate);
+        }
+        if (norm > 0 && (optimizer == 0 || norm == LAB_BATCH))
             lab_judge(lab_norms[norm].name, lab_quotients(steps[norm], steps[0]), lab_below(0.9),
                       "steps to a loss of 0.1, %s, own rates, as a share of no norm's",
                       optimizers[optimizer]);

@@ -77,26 +77,27 @@ static const lab_norm kinds[KINDS] = {[NONE] = {"no norm", NULL},
 
 /* ---- Training ---- */
 
-/* Trains and returns the loss of the last epoch. Sets the loss of every epoch, unless NULL. */
-static double train(const lab_norm *kind, double rate, uint64_t seed, double *losses)
+typedef struct {
+    const lab_norm *kind;
+    double *losses; /* set to the loss of every epoch, unless NULL */
+} training;
+
+/* Trains and returns the loss of the last epoch. */
+static double train(void *context, double rate, uint64_t seed)
 {
+    const training *t = context;
     lab_run r = lab_begin_run(
-        lab_network(kind, ng_relu_new, get_whole(WIDTH), get_whole(DEPTH), seed), seed);
+        lab_network(t->kind, ng_relu_new, get_whole(WIDTH), get_whole(DEPTH), seed), seed);
     lab_he_weights(r.net, seed);
     r.optimizer = ng_sgd_new(r.net, .lr = rate);
     double loss = 0;
     for (int epoch = 0; epoch < get_whole(EPOCHS); epoch++) {
         loss = lab_epoch(&r, 64, (uint64_t)epoch);
         if (isnan(loss)) loss = HUGE_VAL;
-        if (losses) losses[epoch] = loss;
+        if (t->losses) t->losses[epoch] = loss;
     }
     lab_end_run(&r);
     return loss;
-}
-
-static double tuning_loss(void *context, double rate, uint64_t seed)
-{
-    return train(context, rate, seed, NULL);
 }
 
 static double *last[KINDS];
@@ -104,13 +105,13 @@ static double *last[KINDS];
 static void measure(int kind)
 {
     const int epochs = get_whole(EPOCHS);
-    lab_norm context = kinds[kind];
-    const double rate = lab_best_rate(0.1, tuning_loss, &context);
-    double *losses = lab_numbers(epochs);
-    curve_set *curves = new_curves("epoch", "%s", context.name);
+    training t = {&kinds[kind], NULL};
+    const double rate = lab_best_rate(0.1, train, &t);
+    double *losses = t.losses = lab_numbers(epochs);
+    curve_set *curves = new_curves("epoch", "%s", kinds[kind].name);
     last[kind] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
-        last[kind][seed] = train(&context, rate, lab_seed(seed), losses);
+        last[kind][seed] = train(&t, rate, lab_seed(seed));
         for (int epoch = 0; epoch < epochs; epoch++)
             log_curves(curves, seed, "loss rate", epoch + 1, losses[epoch], rate);
     }

@@ -146,10 +146,16 @@ static double measured_distance(ng_module *critic, ng_tape *tape)
     return distance / (1 + circle_deviation * circle_deviation / 2);
 }
 
-/* Trains. Returns the relative error of the final distance and sets that of every measurement,
- * unless NULL. */
-static double train(int kind, double rate, uint64_t seed, double *looks)
+typedef struct {
+    int kind;
+    double *looks; /* set to the distance at LOOKS times, unless NULL */
+} training;
+
+/* Trains. Returns the relative error of the final distance. */
+static double train(void *context, double rate, uint64_t seed)
 {
+    const int kind = ((const training *)context)->kind;
+    double *looks = ((const training *)context)->looks;
     ng_module *critic = make_critic(kind, seed);
     ng_optimizer *adam =
         ng_adam_new(critic, .lr = rate, .beta1 = 0.5, .beta2 = 0.9,
@@ -172,11 +178,6 @@ static double train(int kind, double rate, uint64_t seed, double *looks)
     return fabs(distance - 1);
 }
 
-static double tuning_error(void *context, double rate, uint64_t seed)
-{
-    return train(*(const int *)context, rate, seed, NULL);
-}
-
 /* ---- Main ---- */
 
 static void measure(int kind)
@@ -195,10 +196,12 @@ static void measure(int kind)
         lab_judge(norm_of(kind), share, mixes ? lab_above(0.1) : lab_below(1e-12),
                   "gradient to other points, share of an output's%s", suffix);
     }
-    const double rate = lab_best_rate(2e-3, tuning_error, &kind);
+    training t = {kind, NULL};
+    const double rate = lab_best_rate(2e-3, train, &t);
     for (int seed = 0; seed < lab_seeds(); seed++) {
         double looks[LOOKS] = {0};
-        error[seed] = train(kind, rate, lab_seed(seed), looks);
+        t.looks = looks;
+        error[seed] = train(&t, rate, lab_seed(seed));
         for (int i = 0; i < LOOKS; i++)
             log_curves(curves, seed, "distance rate", (i + 1) * (get_whole(STEPS) / LOOKS),
                        looks[i], rate);

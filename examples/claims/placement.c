@@ -125,35 +125,32 @@ static double loss_without(lab_run *r, int left_out)
 
 typedef struct {
     int kind, layers, steps;
+    double *looks, *rises; /* set to the training loss of each of LOOKS parts, and to each block's
+                              contribution, unless NULL */
 } training;
 
-/* Trains and returns the validation loss. Unless `looks` is NULL it is set to the training loss of
- * each of LOOKS parts, and `rises` to each block's contribution. */
-static double train(training t, double rate, uint64_t seed, double *looks, double *rises)
+/* Trains and returns the validation loss. */
+static double train(void *context, double rate, uint64_t seed)
 {
-    const int steps = t.steps;
-    lab_run r = begin(t.kind, get_whole(WIDTH), t.layers, seed);
+    const training *t = context;
+    const int steps = t->steps;
+    lab_run r = begin(t->kind, get_whole(WIDTH), t->layers, seed);
     r.optimizer =
         ng_adam_new(r.net, .lr = rate, .beta2 = 0.98,
                     .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_LINEAR, .warmup = steps / 10,
                                             .steps = steps, .floor = 0.1));
     for (int step = 0; step < steps; step++) {
         const double loss = lab_step(&r, BATCH, seed);
-        if (looks) looks[step * LOOKS / steps] += loss * LOOKS / steps;
+        if (t->looks) t->looks[step * LOOKS / steps] += loss * LOOKS / steps;
     }
     ng_dataset *few, *others;
     ng_dataset_split_new(r.rest, 512, seed, &few, &others);
     const double loss = ng_evaluate(r.net, few).loss;
-    const double whole = rises ? loss_without(&r, -1) : 0;
-    for (int i = 0; rises && i < t.layers; i++) rises[i] = loss_without(&r, i) - whole;
+    const double whole = t->rises ? loss_without(&r, -1) : 0;
+    for (int i = 0; t->rises && i < t->layers; i++) t->rises[i] = loss_without(&r, i) - whole;
     ng_dataset_free(few), ng_dataset_free(others);
     lab_end_run(&r);
     return loss;
-}
-
-static double tuning_loss(void *context, double rate, uint64_t seed)
-{
-    return train(*(const training *)context, rate, seed, NULL, NULL);
 }
 
 /* By seed: the loss, and the last third's share of all contributions. */
@@ -165,12 +162,13 @@ static void measure(int kind)
     double *rises = lab_numbers(layers);
     curve_set *by_step = new_curves("step", "%s, training", kinds[kind].name);
     curve_set *by_block = new_curves("block", "%s, contributions", kinds[kind].name);
-    training t = {kind, layers, get_whole(STEPS)};
-    const double rate = lab_best_rate(4e-3, tuning_loss, &t);
+    training t = {kind, layers, get_whole(STEPS), NULL, NULL};
+    const double rate = lab_best_rate(4e-3, train, &t);
     losses[kind] = lab_numbers(lab_seeds()), shares[kind] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
         double looks[LOOKS] = {0}, all = 0, last = 0;
-        losses[kind][seed] = train(t, rate, lab_seed(seed), looks, rises);
+        t.looks = looks, t.rises = rises;
+        losses[kind][seed] = train(&t, rate, lab_seed(seed));
         for (int i = 0; i < LOOKS; i++)
             log_curves(by_step, seed, "loss rate validation",
                        (i + 0.5) * get_whole(STEPS) / (double)LOOKS, looks[i], rate,
@@ -200,13 +198,14 @@ static double *compare(int kind)
 {
     const double share = cost_of(PRE) / cost_of(kind);
     const int parts = (int)fmax(1, get_whole(STEPS) * share / LOOKS); /* steps of a look */
-    training t = {kind, get_whole(COMPARED), LOOKS * parts};
+    training t = {kind, get_whole(COMPARED), LOOKS * parts, NULL, NULL};
     double *scores = lab_numbers(lab_seeds());
     curve_set *by_compute = new_curves("compute", "%s, compared", kinds[kind].name);
-    const double rate = lab_best_rate(8e-3, tuning_loss, &t);
+    const double rate = lab_best_rate(8e-3, train, &t);
     for (int seed = 0; seed < lab_seeds(); seed++) {
         double looks[LOOKS] = {0};
-        scores[seed] = train(t, rate, lab_seed(seed), looks, NULL);
+        t.looks = looks;
+        scores[seed] = train(&t, rate, lab_seed(seed));
         for (int i = 0; i < LOOKS; i++)
             log_curves(by_compute, seed, "loss rate steps", 100 * (i + 0.5) / LOOKS, looks[i], rate,
                        t.steps);

@@ -53,12 +53,13 @@ static void draw_sums(ng_tensor *x, ng_tensor *sums, ng_rng *rng)
 typedef struct {
     int kind;
     int64_t length;
+    double *errors; /* set to the error of every LOOK steps, unless NULL */
 } task;
 
-/* Trains. Returns the steps until the target, or all steps, and sets the error of every LOOK steps,
- * unless NULL. */
-static double train(const task *t, double rate, uint64_t seed, double *errors)
+/* Trains. Returns the steps until the target, or all steps. */
+static double train(void *context, double rate, uint64_t seed)
 {
+    const task *t = context;
     ng_module *net =
         ng_sequential_new(ng_lstm_new(2, get_whole(HIDDEN), .norm = kinds[t->kind].norm),
                           ng_linear_new(get_whole(HIDDEN), 1));
@@ -80,7 +81,7 @@ static double train(const task *t, double rate, uint64_t seed, double *errors)
         error += ng_item(loss) / (double)LOOK;
         ng_tape_reset(tape);
         if (++step % LOOK > 0) continue;
-        if (errors) errors[step / LOOK - 1] = error;
+        if (t->errors) t->errors[step / LOOK - 1] = error;
         if (error < enough) break;
         error = 0;
     }
@@ -90,26 +91,21 @@ static double train(const task *t, double rate, uint64_t seed, double *errors)
     return step;
 }
 
-static double tuning_steps(void *context, double rate, uint64_t seed)
-{
-    return train(context, rate, seed, NULL);
-}
-
 static double *steps[KINDS][LENGTHS];
 
 static void measure(int kind, int index)
 {
     const int looks = get_whole(STEPS) / LOOK;
-    task t = {kind, (int64_t)get_whole(SHORTEST) << 2 * index};
-    const double rate = lab_best_rate(8e-3, tuning_steps, &t);
-    double *errors = lab_numbers(looks);
+    task t = {kind, (int64_t)get_whole(SHORTEST) << 2 * index, NULL};
+    const double rate = lab_best_rate(8e-3, train, &t);
+    double *errors = t.errors = lab_numbers(looks);
     const char *name = kinds[kind].name;
     curve_set *by_step = new_curves("step", "%s, %d", name, (int)t.length);
     curve_set *by_length = new_curves("length", "%s, %d, steps", name, (int)t.length);
     steps[kind][index] = lab_numbers(lab_seeds());
     for (int seed = 0; seed < lab_seeds(); seed++) {
         for (int look = 0; look < looks; look++) errors[look] = 0.5 * enough; /* after the end */
-        steps[kind][index][seed] = train(&t, rate, lab_seed(seed), errors);
+        steps[kind][index][seed] = train(&t, rate, lab_seed(seed));
         for (int look = 0; look < looks; look++)
             log_curves(by_step, seed, "error", (look + 1) * LOOK, errors[look]);
         log_curves(by_length, seed, "steps rate", (double)t.length, steps[kind][index][seed], rate);

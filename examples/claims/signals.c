@@ -175,7 +175,7 @@ static void measure_layers(int norm)
 static void measure_growth(int norm)
 {
     const int depth = get_whole(DEEP), seeds = lab_seeds();
-    const bool of_batches = &lab_norms[norm] == &lab_norms[LAB_BATCH];
+    const bool of_batches = norm == LAB_BATCH;
     const double pi = acos(-1), theory = of_batches ? pi / (pi - 1) : 1;
     double *growth = lab_numbers(seeds), layer[MOST_DEPTH], logarithm[MOST_DEPTH];
     curve_set *curves = new_curves("layer", "%s, wide", lab_norms[norm].name);
@@ -203,18 +203,15 @@ static void measure_growth(int norm)
 typedef struct {
     const lab_norm *norm;
     double scale;
+    look *seen; /* TIMES looks, or NULL */
 } kind;
 
-static double train_tanh(const kind *k, double rate, uint64_t seed, look seen[TIMES])
+static double train_tanh(void *context, double rate, uint64_t seed)
 {
+    const kind *k = context;
     ng_module *net =
         make_network(k->norm, ng_tanh_new, get_whole(WIDTH), TANH_DEPTH, 1, k->scale, seed);
-    return train(k->norm, net, TANH_DEPTH, rate, seed, seen);
-}
-
-static double tuning_loss(void *context, double rate, uint64_t seed)
-{
-    return train_tanh(context, rate, seed, NULL);
+    return train(k->norm, net, TANH_DEPTH, rate, seed, k->seen);
 }
 
 static double *asked_loss[NORMS];
@@ -227,11 +224,12 @@ static void measure_saturation(int norm)
     curve_set *curves = new_curves("scale", "%s, tanh", lab_norms[norm].name);
     asked_loss[norm] = lab_numbers(lab_seeds());
     for (int i = 0; i < SCALES; i++) {
-        kind k = {&lab_norms[norm], scales[i]};
-        const double rate = lab_best_rate(0.1, tuning_loss, &k);
+        look seen[TIMES];
+        kind k = {&lab_norms[norm], scales[i], NULL};
+        const double rate = lab_best_rate(0.1, train_tanh, &k);
+        k.seen = seen;
         for (int seed = 0; seed < lab_seeds(); seed++) {
-            look seen[TIMES];
-            const double loss = train_tanh(&k, rate, lab_seed(seed), seen);
+            const double loss = train_tanh(&k, rate, lab_seed(seed));
             if (i == ASKED) share[seed] = seen[1].saturated, asked_loss[norm][seed] = loss;
             log_curves(curves, seed, "first last loss rate", k.scale, seen[0].saturated,
                        seen[1].saturated, loss, rate);

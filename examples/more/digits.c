@@ -100,28 +100,26 @@ typedef struct {
     outcome result;
 } job;
 
-typedef struct {
-    job *jobs;
-    int count;
-} job_list;
+static job jobs[RATES * MOST_SEEDS];
+static int job_count;
 
-static ng_status run_some(ng_group *group, void *with)
+static ng_status run_some(ng_group *group, void *unused)
 {
-    const job_list *list = with;
-    for (int i = ng_group_rank(group); i < list->count && !ng_failed(); i += ng_group_size(group)) {
-        job *j = &list->jobs[i];
+    (void)unused;
+    for (int i = ng_group_rank(group); i < job_count && !ng_failed(); i += ng_group_size(group)) {
+        job *j = &jobs[i];
         j->result = train(j->norm, j->lr, j->seed, j->run, j->curves);
     }
     return ng_failed() ? ng_error_status() : NG_OK;
 }
 
-static void run_jobs(job *jobs, int count)
+static void run_jobs(int count)
 {
-    job_list list = {jobs, count};
+    job_count = count;
     ng_set_threads(0);
     const int most = ng_threads(); /* as many as processors */
     ng_set_threads(1);
-    if (ng_group_run(run_some, &list, most < count ? most : count)) still_works();
+    if (ng_group_run(run_some, NULL, most < count ? most : count)) still_works();
 }
 
 /* Trains from all tuning seeds at all rates. Chooses the rate whose median loss is lowest, in the
@@ -129,7 +127,6 @@ static void run_jobs(job *jobs, int count)
  * chosen. */
 static double find_rate(int norm)
 {
-    static job jobs[RATES * MOST_SEEDS];
     const int seeds = get_whole(SEEDS);
     const double lowest = lowest_rates[index_of(optimizer_list, get_text(OPTIMIZER))];
     double medians[RATES], least = HUGE_VAL, best = lowest;
@@ -138,7 +135,7 @@ static double find_rate(int norm)
         jobs[i] = (job){.norm = norm,
                         .lr = ldexp(lowest, i / seeds),
                         .seed = (uint64_t)(TUNING_SEED + i % seeds)};
-    run_jobs(jobs, RATES * seeds);
+    run_jobs(RATES * seeds);
     for (int k = 0; k < RATES; k++) {
         double losses[MOST_SEEDS];
         for (int i = 0; i < seeds; i++) {
@@ -159,7 +156,6 @@ static double find_rate(int norm)
 /* Trains with a norm from all seeds and prints its row of the table. */
 static void run_norm(int norm)
 {
-    static job jobs[MOST_SEEDS];
     const int seeds = get_whole(SEEDS);
     double losses[MOST_SEEDS], accuracies[MOST_SEEDS];
     const time_t began = time(NULL);
@@ -170,7 +166,7 @@ static void run_norm(int norm)
         jobs[curves->count] =
             (job){norm, curves->count, lr, (uint64_t)curves->count, curves, {0, 0}};
     }
-    run_jobs(jobs, seeds);
+    run_jobs(seeds);
     for (int i = 0; i < seeds; i++) {
         is_finite(jobs[i].result.loss, names[norm], i);
         losses[i] = jobs[i].result.loss, accuracies[i] = jobs[i].result.accuracy;
