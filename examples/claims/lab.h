@@ -412,13 +412,11 @@ static inline void lab_end_run(lab_run *r)
     still_works();
 }
 
-/* Trains for one pass in batches, in an order given by `epoch`, without a last batch of one sample,
- * on which BatchNorm cannot train. Returns the mean loss. */
+/* Trains for one pass in batches, in an order given by `epoch`. Returns the mean loss. */
 static inline double lab_epoch(lab_run *r, int64_t batch, uint64_t epoch)
 {
-    const bool single = ng_dataset_count(r->data) % batch == 1;
     ng_dataset_shuffle(r->data, epoch);
-    const double loss = run_epoch(r->net, r->optimizer, r->tape, r->data, batch, single);
+    const double loss = run_epoch(r->net, r->optimizer, r->tape, r->data, batch);
     still_works();
     return loss;
 }

@@ -72,12 +72,10 @@ static outcome train(int norm, double lr, uint64_t seed, int run, curve_set *cur
     ng_module *net = make_network(ng_norm_named(norms[norm]), seed);
     ng_optimizer *optimizer = make_optimizer(net, lr);
     ng_tape *tape = ng_tape_new();
-    const int64_t count = ng_dataset_count(train), batch = BATCH;
-    const bool single = count > batch && count % batch == 1; /* BatchNorm needs two */
     outcome o = {0, 0};
     for (int epoch = 1; epoch <= epochs && !ng_failed(); epoch++) {
         ng_dataset_shuffle(train, seed * 1000 + (uint64_t)epoch);
-        const double loss = run_epoch(net, optimizer, tape, train, batch, single);
+        const double loss = run_epoch(net, optimizer, tape, train, BATCH);
         if (!isfinite(loss)) o.loss = HUGE_VAL;
         if (!isfinite(loss)) break;
         if (epoch > epochs - last) o.loss += loss / last;

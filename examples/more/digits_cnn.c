@@ -94,7 +94,7 @@ static double train(const ng_dataset *images, const char *norm, int seed, curve_
     ng_dataset *train = NULL, *test = NULL;
     ng_dataset_split_new(images, ng_dataset_count(images) * 4 / 5, (uint64_t)seed, &train, &test);
     ng_module *net = make_network(norm, (uint64_t)seed);
-    const int steps = (int)(ng_dataset_count(train) / get_whole(BATCH)) * get_whole(EPOCHS);
+    const int steps = (int)(ng_dataset_count(train) / get_whole(BATCH) + 1) * get_whole(EPOCHS);
     ng_optimizer *adam =
         ng_adamw_new(net, 0.01, .lr = get_number(LR),
                      .schedule = NG_SCHEDULE(.kind = NG_SCHEDULE_COSINE, .warmup = steps / 10,
@@ -103,7 +103,7 @@ static double train(const ng_dataset *images, const char *norm, int seed, curve_
     double accuracy = 0;
     for (int epoch = 1; epoch <= get_whole(EPOCHS); epoch++) {
         ng_dataset_shuffle(train, (uint64_t)epoch);
-        const double loss = run_epoch(net, adam, tape, train, get_whole(BATCH), true);
+        const double loss = run_epoch(net, adam, tape, train, get_whole(BATCH));
         if (!is_finite(loss, norm, epoch)) break;
         accuracy = 100 * ng_evaluate(net, test).accuracy;
         log_curves(curves, seed, "train_loss val_accuracy", epoch, loss, accuracy);

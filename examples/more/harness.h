@@ -386,14 +386,15 @@ static inline ng_dataset *read_text(const char *path, int64_t context, int *voca
     return text;
 }
 
-/* Trains a classifier on the batches of a data set, but for a last one that is not whole if `whole`
- * is set. Returns the mean loss of its samples. */
+/* Trains a classifier on the batches of a data set, but for a last one of a single sample, on which
+ * BatchNorm cannot train. Returns the mean loss of the samples. */
 static inline double run_epoch(ng_module *net, ng_optimizer *optimizer, ng_tape *tape,
-                               ng_dataset *data, int64_t batch, bool whole)
+                               ng_dataset *data, int64_t batch)
 {
+    const bool single = ng_dataset_count(data) % batch == 1;
     double sum = 0, seen = 0;
     ng_batch b;
-    for (int i = 0; ng_dataset_batch(data, tape, i, batch, &b, .drop_last = whole); i++) {
+    for (int i = 0; ng_dataset_batch(data, tape, i, batch, &b, .drop_last = single); i++) {
         ng_tensor *loss = ng_cross_entropy(tape, ng_forward(net, tape, b.x), b.y);
         if (ng_backward(tape, loss) || ng_optimizer_step(optimizer)) break;
         sum += ng_item(loss) * (double)b.size, seen += (double)b.size;
