@@ -37,31 +37,20 @@ static ng_tensor *scaled(ng_tape *tape, ng_tensor *x, int axis)
     return ng_mul(tape, x, ng_rsqrt(tape, ng_add_scalar(tape, square, 1e-5)));
 }
 
-static ng_tensor *batch_centre(ng_tape *tape, ng_tensor *x) { return centred(tape, x, 0); }
-static ng_tensor *batch_scale(ng_tape *tape, ng_tensor *x) { return scaled(tape, x, 0); }
-static ng_tensor *batch_both(ng_tape *tape, ng_tensor *x)
-{
-    return scaled(tape, centred(tape, x, 0), 0);
-}
-static ng_tensor *row_centre(ng_tape *tape, ng_tensor *x) { return centred(tape, x, 1); }
-static ng_tensor *row_scale(ng_tape *tape, ng_tensor *x) { return scaled(tape, x, 1); }
-static ng_tensor *row_both(ng_tape *tape, ng_tensor *x)
-{
-    return scaled(tape, centred(tape, x, 1), 1);
-}
-
-#define MAKER(function)                                                                            \
-    static ng_module *make_##function(int64_t features)                                            \
+/* A norm's half NAME, y of x, and its maker make_NAME. */
+#define HALF(name, y)                                                                              \
+    static ng_tensor *name(ng_tape *tape, ng_tensor *x) { return y; }                              \
+    static ng_module *make_##name(int64_t features)                                                \
     {                                                                                              \
         (void)features;                                                                            \
-        return ng_function_new(#function, function);                                               \
+        return ng_function_new(#name, name);                                                       \
     }
-MAKER(batch_centre)
-MAKER(batch_scale)
-MAKER(batch_both)
-MAKER(row_centre)
-MAKER(row_scale)
-MAKER(row_both)
+HALF(batch_centre, centred(tape, x, 0))
+HALF(batch_scale, scaled(tape, x, 0))
+HALF(batch_both, scaled(tape, centred(tape, x, 0), 0))
+HALF(row_centre, centred(tape, x, 1))
+HALF(row_scale, scaled(tape, x, 1))
+HALF(row_both, scaled(tape, centred(tape, x, 1), 1))
 
 enum { NONE, BATCH_CENTRE, BATCH_SCALE, BATCH_BOTH };
 enum { ROW_CENTRE = BATCH_BOTH + 1, ROW_SCALE, ROW_BOTH, RMS, LAYER, KINDS };

@@ -38,7 +38,7 @@ typedef struct {
     ng_tensor *mask, *side;
 } place;
 
-static place place_new(int64_t rows, int64_t n, ng_rng *rng)
+static place draw_place(ng_tape *tape, int64_t rows, int64_t n, ng_rng *rng)
 {
     const place at = {ng_zeros_new(NG_F32, NG_SHAPE(rows, n)),
                       ng_zeros_new(NG_F32, NG_SHAPE(rows, 1))};
@@ -46,13 +46,8 @@ static place place_new(int64_t rows, int64_t n, ng_rng *rng)
         ng_set(at.mask, row * n + (int64_t)ng_rng_below(rng, n), 1);
         ng_set(at.side, row, row % 2 ? 1 : -1);
     }
+    ng_tape_own(tape, at.mask), ng_tape_own(tape, at.side);
     return at;
-}
-
-static void place_free(place at)
-{
-    ng_tensor_free(at.mask);
-    ng_tensor_free(at.side);
 }
 
 /* Returns x with one feature of each row replaced by mean + side * size * deviation. */
@@ -88,9 +83,9 @@ static double change_in_rows(const lab_norm *norm, int64_t n, double mean, doubl
     double change = 0;
     ng_rng rng = ng_rng_seeded(seed);
     ng_tensor *x = ng_normal_new(NG_F32, NG_SHAPE(rows, n), mean, 1, &rng);
-    const place at = place_new(rows, n, &rng);
     ng_module *layer = norm->make(n);
     ng_tape *tape = ng_tape_new();
+    const place at = draw_place(tape, rows, n, &rng);
     ng_tensor *before = ng_forward(layer, tape, x);
     ng_tensor *after = ng_forward(layer, tape, with_outlier(tape, x, at, size));
     still_works();
@@ -98,7 +93,7 @@ static double change_in_rows(const lab_norm *norm, int64_t n, double mean, doubl
         change += change_of_row(ng_data_f32(before) + row * n, ng_data_f32(after) + row * n,
                                 ng_data_f32(at.mask) + row * n, n) /
                   (double)rows;
-    ng_tape_free(tape), ng_module_free(layer), ng_tensor_free(x), place_free(at);
+    ng_tape_free(tape), ng_module_free(layer), ng_tensor_free(x);
     return change;
 }
 
