@@ -46,9 +46,8 @@ static double between(ng_rng *rng, double low, double high)
 }
 
 /* y = s x + m, per feature and sample. */
-static ng_tensor *noise_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
+static ng_tensor *add_noise(ng_tape *tape, ng_tensor *x)
 {
-    (void)self;
     ng_tensor *s = ng_result(tape, NG_F32, ng_shape_of(x));
     ng_tensor *m = ng_result(tape, NG_F32, ng_shape_of(x));
     const int64_t samples = ng_dim(x, 0), features = ng_dim(x, 1);
@@ -62,13 +61,6 @@ static ng_tensor *noise_forward(ng_module *self, ng_tape *tape, ng_tensor *x)
     }
     noise_now += 1000; /* the next layer's */
     return ng_add(tape, ng_mul(tape, x, s), m);
-}
-
-static ng_module *noise_new(void)
-{
-    static const ng_module_class class = {
-        .name = "Noise", .size = sizeof(ng_module), .forward = noise_forward};
-    return ng_module_built(ng_module_new(&class));
 }
 
 /* Returns a Linear with weights four times as wide as for tanh, as sigmoids need. Glorot & Bengio
@@ -88,7 +80,7 @@ static ng_module *network(int kind, uint64_t seed)
     for (int i = 0; i < HIDDEN; i++) {
         ng_sequential_add(net, linear(i == 0 ? 64 : width, width));
         if (norm->make) ng_sequential_add(net, norm->make(width));
-        if (kind == NOISY) ng_sequential_add(net, noise_new());
+        if (kind == NOISY) ng_sequential_add(net, ng_function_new("noise", add_noise));
         ng_sequential_add(net, ng_sigmoid_new());
     }
     ng_sequential_add(net, linear(width, 10));
