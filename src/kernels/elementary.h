@@ -130,15 +130,16 @@ NG_INLINE float left_over(float a, float b, float product)
 
 /* The smaller of |x| and limit; limit for a NaN. Positive floats have the order of their bits as
  * integers, and the minimum of two integers is one instruction that ignores NaN. */
-NG_INLINE float magnitude_up_to(float x, float limit)
+NG_INLINE float magnitude_up_to_f32(float x, float limit)
 {
-    int32_t bits, most;
-    memcpy(&bits, &x, sizeof bits);
-    memcpy(&most, &limit, sizeof most);
-    bits &= INT32_MAX;
-    bits = bits < most ? bits : most;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    const int32_t bits = (int32_t)(bits_of_f32(x) & INT32_MAX), most = (int32_t)bits_of_f32(limit);
+    return f32_of_bits((uint32_t)(bits < most ? bits : most));
+}
+
+NG_INLINE double magnitude_up_to_f64(double x, double limit)
+{
+    const int64_t bits = (int64_t)(bits_of_f64(x) & INT64_MAX), most = (int64_t)bits_of_f64(limit);
+    return f64_of_bits((uint64_t)(bits < most ? bits : most));
 }
 
 /* The normal distribution at a: its density times sqrt(2 pi), and 2^64 times the probability of
@@ -155,7 +156,7 @@ typedef struct {
 #define NG_NORMAL_END 14.5f
 NG_INLINE normal_f32 normal_at_f32(float x)
 {
-    const float a = magnitude_up_to(x, NG_NORMAL_END);
+    const float a = magnitude_up_to_f32(x, NG_NORMAL_END);
     const float q = 1 / (a + 3), u = (a - 3) * q;
     float p = -2.62245394e-4f;
     p = fused_f32(p, u, -8.96687850e-4f);
@@ -416,6 +417,7 @@ NG_INLINE float pow_f32(float x, double y)
 }
 
 /* Of REAL. */
+#define magnitude_up_to NG_OF_REAL(magnitude_up_to_f32, magnitude_up_to_f64)
 #define exp_at NG_OF_REAL(exp_f32, exp_f64)
 #define exp_times NG_OF_REAL(exp_times_f32, exp_times_f64)
 #define expm1_at NG_OF_REAL(expm1_f32, expm1_f64)
