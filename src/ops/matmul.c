@@ -209,20 +209,28 @@ static ng_status linear_backward(ng_tape *tape, const ng_node *node, const ng_te
 {
     (void)tape;
     const ng_tensor *x = node->inputs[0], *weight = node->inputs[1];
-    const ng_dtype dtype = dy->dtype;
+    const ng_kernels *kernels = ng_kernels_for(dy->dtype);
     const int64_t out = weight->shape.dim[0], in = weight->shape.dim[1];
     const int64_t n = ng_shape_span(dy->shape, 0, dy->shape.rank - 1);
-    const factor flat_x = {x->data, NG_SHAPE(n, in), false};
-    const factor flat_dy = {dy->data, NG_SHAPE(n, out), false};
-    const factor dy_transposed = {dy->data, NG_SHAPE(n, out), true};
     if (dx[0].data)
-        matmul_multiply(dtype, flat_dy, factor_of(weight, false), NG_SCALAR, dx[0].data,
-                        NG_SHAPE(n, in), dx[0].accumulate);
+        kernels->gemm(&(ng_product){.m = n,
+                                    .n = in,
+                                    .k = out,
+                                    .a = {.at = dy->data, .row = out},
+                                    .b = {.at = weight->data, .row = in},
+                                    .c = dx[0].data,
+                                    .c_row = in,
+                                    .accumulate = dx[0].accumulate});
     if (dx[1].data)
-        matmul_multiply(dtype, dy_transposed, flat_x, NG_SCALAR, dx[1].data, weight->shape,
-                        dx[1].accumulate);
-    if (dx[2].data)
-        ng_kernels_for(dtype)->sum(dy->data, dx[2].data, 1, n, out, 1, dx[2].accumulate);
+        kernels->gemm(&(ng_product){.m = out,
+                                    .n = in,
+                                    .k = n,
+                                    .a = {.at = dy->data, .row = out, .transposed = true},
+                                    .b = {.at = x->data, .row = in},
+                                    .c = dx[1].data,
+                                    .c_row = in,
+                                    .accumulate = dx[1].accumulate});
+    if (dx[2].data) kernels->sum(dy->data, dx[2].data, 1, n, out, 1, dx[2].accumulate);
     return NG_OK;
 }
 
