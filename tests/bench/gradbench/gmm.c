@@ -6,6 +6,8 @@
 
 enum { BLOCK = 1 << 16 }; /* of Q (x - mu), which so stays in cache */
 static ng_tensor *x, *alpha, *mu, *q, *l, *cells;
+static ng_tensor *block_map, *block_weight; /* map and weight of log_fit, as leaves */
+static ng_tape *blocks;
 static int64_t d, k, n;
 static double m, gamma_;
 
@@ -19,6 +21,9 @@ static void prepare(const char *input)
     gamma_ = input_number(input, "gamma");
     alpha = input_leaf(input, "alpha"), mu = input_leaf(input, "mu");
     q = input_leaf(input, "q"), l = input_leaf(input, "l");
+    block_map = ng_require_grad(held_zeros(NG_F64, NG_SHAPE(d + 1, d * k)));
+    block_weight = ng_require_grad(held_zeros(NG_F64, NG_SHAPE(k)));
+    if (!blocks) blocks = ng_tape_new();
     int64_t *cell = held_index(&cells, NG_SHAPE(d, d)), next = d + 1;
     for (int64_t column = 0; cell && column < d; column++) {
         cell[column * d + column] = 1 + column;
@@ -46,6 +51,27 @@ static ng_tensor *log_fit(ng_tape *tape, ng_tensor *rows, ng_tensor *map, ng_ten
     return ng_sum(tape, ng_logsumexp(tape, beta, .axes = NG_AXES(1)));
 }
 
+/* The sum of log_fit over blocks of rows, each of which leaves the tape before the next. If it is
+ * to be differentiated, the blocks' gradients are added up, and the result is the linear function
+ * of map and weight that has these gradients. */
+static ng_tensor *fit_of_all(ng_tape *tape, ng_tensor *map, ng_tensor *weight)
+{
+    const int64_t rows = 64 + BLOCK / (d * k);
+    double sum = 0;
+    copy_elements(block_map, 0, map), copy_elements(block_weight, 0, weight);
+    ng_zero_grad(block_map), ng_zero_grad(block_weight);
+    for (int64_t from = 0; from < n; from += rows) {
+        ng_tensor *block = rows_of(blocks, x, from, from + rows < n ? from + rows : n);
+        ng_tensor *fit = log_fit(blocks, block, block_map, block_weight);
+        sum += ng_item(fit);
+        if (ng_tape_recording(tape) && ng_backward(blocks, fit)) return NULL;
+        ng_tape_reset(blocks);
+    }
+    if (!ng_tape_recording(tape)) return ng_full(tape, NG_F64, NG_SCALAR, sum);
+    return ng_add(tape, ng_sum(tape, ng_mul(tape, map, ng_grad(block_map))),
+                  ng_sum(tape, ng_mul(tape, weight, ng_grad(block_weight))));
+}
+
 static ng_tensor *objective(ng_tape *tape)
 {
     const double freedom = (double)d + m + 1;
@@ -63,12 +89,7 @@ static ng_tensor *objective(ng_tape *tape)
         ng_sum(tape, ng_mul(tape, factor, mean), .axes = NG_AXES(0), .keepdim = true);
     ng_tensor *map = ng_concat(tape, NG_TENSORS(factor, ng_neg(tape, of_mu)), 0);
     map = ng_reshape(tape, map, NG_SHAPE(d + 1, d * k));
-    ng_tensor *weight = ng_add(tape, alpha, log_det), *fit = ng_full(tape, NG_F64, NG_SCALAR, 0);
-    const int64_t rows = 64 + BLOCK / (d * k);
-    for (int64_t from = 0; from < n; from += rows) {
-        ng_tensor *block = rows_of(tape, x, from, from + rows < n ? from + rows : n);
-        fit = ng_add(tape, fit, log_fit(tape, block, map, weight));
-    }
+    ng_tensor *fit = fit_of_all(tape, map, ng_add(tape, alpha, log_det));
     ng_tensor *weights = ng_mul_scalar(tape, ng_logsumexp(tape, alpha), -(double)n);
     ng_tensor *frobenius = ng_sum(tape, ng_square(tape, parts));
     ng_tensor *prior = ng_sub(tape, ng_mul_scalar(tape, ng_sum(tape, log_det), m),
