@@ -2,7 +2,6 @@
 #
 #     gnuplot plots/claims.gp                    plots/claims.tsv -> .svg
 #     gnuplot -c plots/claims.gp PREFIX          the same for another PREFIX.tsv
-
 load 'plots/style.gp'
 parts  = sprintf("< awk -f plots/claims.awk '%s.tsv'", given('plots/claims'))
 claims = sprintf("< awk -v what=claims -f plots/claims.awk '%s.tsv'", given('plots/claims'))
@@ -18,9 +17,7 @@ eval panel(0.56, 0.985, "", "beyond the claim's threshold, as a share of it (asi
 set tmargin at screen 1 - 90 / pixels; set bmargin at screen 110 / pixels
 unset grid
 set border 1
-set xrange [-1.06:1.06]
-set yrange [rows + 0.8:0.2]
-unset ytics
+set xrange [-1.06:1.06]; set yrange [rows + 0.8:0.2]; unset ytics
 set xtics ("-500 %%" -1, "-100 %%" at_share(-1), "-10 %%" at_share(-0.1), "0" 0, "+10 %%" at_share(0.1), \
            "+100 %%" at_share(1), "+500 %%" 1) font FINE
 set arrow 1 from 0, graph 0 to 0, graph 1 nohead ls 8

@@ -1,14 +1,11 @@
 # The effect of an outlier on the other features of its row, by its size and by the row's mean.
 # Data: build/examples/outliers.
-
 load 'plots/style.gp'
 scale = 100
 eval figure('outliers', 1000, 460, \
     "Line: median; band: middle half of the seeds. Outliers and means are counted in deviations of the features in a row.")
 eval panel(0.1, 0.47, "Rows of mean 0: no difference", "size of the outlier", "change of the other features (%)")
-set logscale x
-set format x powers
-set xrange [1:1000]; set yrange [0:125]
+eval logs('x'); set xrange [1:1000]; set yrange [0:125]
 set label 2 "8 features" at 1.15,74 left tc rgb faint
 set label 3 "128" at 34,74 right tc rgb faint
 set label 4 "2048" at 130,74 right tc rgb faint

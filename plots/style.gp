@@ -30,7 +30,10 @@ BAND = "fs transparent solid 0.13 noborder"
 FINE = ",11.5"                                # small print: font FINE
 set key noautotitle textcolor rgb ink
 set title tc rgb ink
+MEDIAN = "Line: median; band: middle half of the seeds."
 powers = "10^{%T}"                            # the label of a decade: set format y powers
+# Logarithmic axes, for eval: logs('xy').
+logs(axes) = "set logscale ".axes."; set format ".axes." powers"
 
 # Begins a figure: its note and the first line of its data, "# what: ...", stand below the panels.
 # Verdana and DejaVu Sans have the same widths, and viewers of SVG have one of them. A file's name
@@ -55,7 +58,13 @@ panel(from, to, text, x, y) = "if (panels > 0) { unset label }; panels = panels 
     "set lmargin at screen %.9g; set rmargin at screen %.9g; set xlabel \"%s\" offset 0,0.4 tc rgb ink; ". \
     "set ylabel \"%s\" tc rgb ink; ", from, to, x, y).headline(text)
 
+# A map of 16 x 16 numbers, from the upper left: the third column, in colours of its logarithm.
+square = "unset grid; set border 15; set tics 5; set xrange [-0.5:15.5]; set yrange [15.5:-0.5]"
+scale_at(x, y, height) = sprintf("set colorbox user origin screen %g,%g size screen 0.012,%g; set cbtics 1 font FINE", x, y, height)
+MAP = 'using 2:1:(column(3) > 0 ? log10(column(3)) : NaN) with image pixels'
+
 # The curves: column by_y of block(i) by column by_x, times scale.
+array names[4] = ["no norm", "BatchNorm", "LayerNorm", "RMSNorm"]  # unless a script says otherwise
 array styles[5] = [1, 2, 3, 4, 5]
 array dashes[5] = [1, 1, 1, 1, 1]
 scale = 1
