@@ -4,8 +4,12 @@
  * word. The thread that shares the loop (the caller) takes blocks from its front, the pool's
  * threads (the helpers) from its back: with two threads, each finds in its cache what it wrote in
  * the loop before. Each takes a part of what is left, so that the first runs are long and the last
- * ones short. A helper that the system does not schedule costs nothing, because the caller waits
- * only for blocks that were begun. */
+ * ones short. The caller waits only for blocks that were begun.
+ *
+ * Sharing must not cost more than it gains, on a machine that other programs use too. So waking
+ * helpers, and waiting for one that has lost its processor, may each take one in POOL_LOSS of the
+ * time: a wake must be earned by loops that take so many times as long, and after a wait the loops
+ * of so many times as long are not shared. */
 #include "core/pool.h"
 #include "core/workspace.h"
 #include <normgrad/core.h>
@@ -20,7 +24,7 @@ static bool is_number_of_threads(int count)
 
 #ifdef NG_NO_THREADS /* every loop runs on the thread that calls it */
 
-int64_t ng_wake_from = 10 * NG_SHARE_FROM;
+bool ng_always_share;
 
 int ng_threads(void) { return 1; }
 ng_status ng_set_threads(int count)
@@ -53,16 +57,21 @@ void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain
 #endif
 
 enum {
-    POOL_BLOCKS = 16,  /* per thread, at most */
-    POOL_SPIN = 50000, /* nanoseconds that a thread spins before it sleeps */
-    POOL_NICENESS = 10 /* added to a helper's: other programs come first */
+    POOL_BLOCKS = 16,   /* per thread, at most */
+    POOL_NICENESS = 10, /* added to a helper's: other programs come first */
+    POOL_RATE = 18,     /* cheap elements in a nanosecond */
+    /* In nanoseconds: */
+    POOL_SPIN = 200000, /* that a helper waits for another loop awake: twice what waking takes */
+    POOL_WAIT = 50000,  /* that the caller waits awake for a helper's last block */
+    POOL_WORTH = 70000, /* of loops that are worth waking a helper */
+    POOL_LOSS = 32      /* one nanosecond of so many may be lost by waking, or by waiting */
 };
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t work; /* there are blocks, or the helpers are to end */
     pthread_cond_t idle; /* the last helper has left the loop, or the pool is given back */
-    bool taken;          /* by the caller of a loop, or by ng_pool_stop */
+    bool taken;          /* by the caller of a loop, or by stop_pool */
     bool ending;
     bool full; /* the system gives no more threads, or cannot report a fork */
     int helpers;
@@ -73,9 +82,14 @@ static struct {
     const void *arguments;
     int64_t units, block; /* block: how many units */
     int threads;          /* the caller and the helpers */
+    int64_t loops;        /* that were shared */
+
+    /* In nanoseconds, for the thread that has taken the pool. */
+    int64_t earned;      /* the loops since the last wake, less POOL_LOSS times what it cost */
+    int64_t alone_until; /* no loop is shared before: the caller has waited for a helper */
 
     atomic_int inside;                   /* helpers that may be at a block */
-    atomic_int spinning;                 /* helpers that wait for the next loop awake */
+    atomic_int awake;                    /* helpers at a loop, or spinning until the next one */
     _Alignas(64) _Atomic uint64_t range; /* blocks to take: first and end, 32 bits each */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .work = PTHREAD_COND_INITIALIZER,
@@ -86,7 +100,6 @@ static struct {
 static uint64_t pool_range(void) { return atomic_load_explicit(&pool.range, memory_order_relaxed); }
 static bool pool_has_blocks(void) { return pool_range() >> 32 < (uint32_t)pool_range(); }
 static bool pool_has_helpers(void) { return atomic_load(&pool.inside) > 0; }
-static bool pool_is_awake(void) { return atomic_load(&pool.spinning) > 0; }
 
 static void take_blocks(bool from_front)
 {
@@ -113,9 +126,9 @@ static int64_t pool_clock(void)
 }
 
 /* Returns when `condition` is not `value` any more, or after a short time. */
-static void spin_while(bool (*condition)(void), bool value)
+static void spin_while(bool (*condition)(void), bool value, int64_t nanoseconds)
 {
-    const int64_t end = pool_clock() + POOL_SPIN;
+    const int64_t end = pool_clock() + nanoseconds;
     do
         for (int i = 0; i < 32; i++) {
             if (condition() != value) return;
@@ -128,24 +141,42 @@ static void spin_while(bool (*condition)(void), bool value)
     while (pool_clock() < end);
 }
 
+/* Takes part in the loop of the moment, if it has blocks left; its number. A loop changes under the
+ * lock, while no helper is inside. */
+static int64_t help_with_loop(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    const int64_t loop = pool.loops;
+    const bool has_blocks = pool_has_blocks();
+    atomic_fetch_add(&pool.inside, has_blocks);
+    pthread_mutex_unlock(&pool.lock);
+    if (!has_blocks) return loop;
+    take_blocks(false);
+    pthread_mutex_lock(&pool.lock);
+    if (atomic_fetch_sub(&pool.inside, 1) == 1) pthread_cond_broadcast(&pool.idle);
+    pthread_mutex_unlock(&pool.lock);
+    return loop;
+}
+
+/* A helper spins after each loop, and when it is woken: it may come too late for one loop, but not
+ * for the next. */
 static void *help(void *unused)
 {
 #ifdef CPU_COUNT /* elsewhere it is the whole process's */
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + POOL_NICENESS);
 #endif
+    int64_t seen = 0;
     pthread_mutex_lock(&pool.lock);
     for (;;) {
-        while (!pool_has_blocks() && !pool.ending) pthread_cond_wait(&pool.work, &pool.lock);
+        while (pool.loops == seen && !pool.ending) pthread_cond_wait(&pool.work, &pool.lock);
         if (pool.ending) break;
-        atomic_fetch_add(&pool.inside, 1);
         pthread_mutex_unlock(&pool.lock);
-        take_blocks(false);
-        pthread_mutex_lock(&pool.lock);
-        if (atomic_fetch_sub(&pool.inside, 1) == 1) pthread_cond_broadcast(&pool.idle);
-        pthread_mutex_unlock(&pool.lock);
-        atomic_fetch_add(&pool.spinning, 1);
-        spin_while(pool_has_blocks, false);
-        atomic_fetch_sub(&pool.spinning, 1);
+        atomic_fetch_add(&pool.awake, 1);
+        do {
+            seen = help_with_loop();
+            spin_while(pool_has_blocks, false, POOL_SPIN);
+        } while (pool_has_blocks());
+        atomic_fetch_sub(&pool.awake, 1);
         pthread_mutex_lock(&pool.lock);
     }
     pthread_mutex_unlock(&pool.lock);
@@ -201,6 +232,7 @@ static void stop_pool(bool wait)
     for (int i = 0; i < pool.helpers; i++) pthread_join(pool.thread[i], NULL);
     pool.ending = pool.full = false;
     pool.helpers = 0;
+    pool.earned = pool.alone_until = 0;
     give_pool();
 }
 
@@ -213,7 +245,7 @@ static void forget_helpers(void)
     pool.taken = pool.ending = pool.full = false;
     pool.helpers = 0;
     atomic_store(&pool.inside, 0);
-    atomic_store(&pool.spinning, 0);
+    atomic_store(&pool.awake, 0);
     atomic_store(&pool.range, 0);
 }
 
@@ -281,39 +313,71 @@ ng_status ng_set_threads(int count)
 
 /* ---- Sharing out ---------------------------------------------------------------------------- */
 
+/* Wakes so many helpers, and pays for it. */
+static void wake_helpers(int count)
+{
+    const int64_t begin = pool_clock();
+    for (int i = 0; i < count; i++) pthread_cond_signal(&pool.work);
+    pool.earned -= POOL_LOSS * (pool_clock() - begin);
+}
+
+/* Waits for the blocks that helpers have begun. Beside the caller's own `work` that takes long only
+ * if another program has a helper's processor. */
+static void await_helpers(int64_t work)
+{
+    const int64_t begin = pool_clock();
+    spin_while(pool_has_helpers, true, POOL_WAIT);
+    pthread_mutex_lock(&pool.lock);
+    while (pool_has_helpers()) pthread_cond_wait(&pool.idle, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+    const int64_t end = pool_clock(), late = end - begin - work / 4;
+    if (late > POOL_WAIT) pool.alone_until = end + POOL_LOSS * late;
+}
+
 static void share_taken_pool(ng_span *span, const void *arguments, int64_t units, int64_t grain,
                              int helpers)
 {
     const int64_t grains = (units + grain - 1) / grain, most = POOL_BLOCKS * (helpers + 1);
+    const int asleep = helpers - atomic_load(&pool.awake);
     pthread_mutex_lock(&pool.lock);
     pool.span = span;
     pool.arguments = arguments;
     pool.units = units;
     pool.block = (grains + most - 1) / most * grain;
     pool.threads = helpers + 1;
+    pool.loops++;
     atomic_store(&pool.range, (uint64_t)((units + pool.block - 1) / pool.block));
     pthread_mutex_unlock(&pool.lock);
-    for (int i = 0; i < helpers; i++) pthread_cond_signal(&pool.work);
+    if (asleep > 0) wake_helpers(asleep);
+    const int64_t begin = pool_clock();
     take_blocks(true);
-    spin_while(pool_has_helpers, true);
-    pthread_mutex_lock(&pool.lock);
-    while (pool_has_helpers()) pthread_cond_wait(&pool.idle, &pool.lock);
-    pthread_mutex_unlock(&pool.lock);
+    await_helpers(pool_clock() - begin);
 }
 
-int64_t ng_wake_from = 10 * NG_SHARE_FROM;
+bool ng_always_share;
+
+/* How many of the wanted helpers a loop of so many nanoseconds pays for. */
+static int affordable_helpers(int wanted, int64_t work)
+{
+    pool.earned = work + (pool.earned < POOL_WORTH ? pool.earned : POOL_WORTH);
+    if (ng_always_share) return wanted;
+    if (pool_clock() < pool.alone_until) return 0;
+    const int awake = atomic_load(&pool.awake);
+    return pool.earned >= POOL_WORTH || awake > wanted ? wanted : awake;
+}
 
 void ng_share(ng_span *span, const void *arguments, int64_t units, int64_t grain, int64_t work)
 {
-    if (work < NG_SHARE_FROM || (work < ng_wake_from && !pool_is_awake())) {
+    if (work < NG_SHARE_FROM) {
         span(arguments, 0, units); /* at once: a small op takes less than a division */
         return;
     }
     const int64_t grains = (units + grain - 1) / grain;
     const int wanted = (grains < ng_threads() ? (int)grains : ng_threads()) - 1;
     if (wanted > 0 && take_pool(false)) {
-        if (pool.helpers < wanted && !pool.full) start_helpers(wanted);
-        const int helpers = pool.helpers < wanted ? pool.helpers : wanted;
+        int helpers = affordable_helpers(wanted, work / POOL_RATE);
+        if (pool.helpers < helpers && !pool.full) start_helpers(helpers);
+        if (pool.helpers < helpers) helpers = pool.helpers;
         if (helpers > 0) share_taken_pool(span, arguments, units, grain, helpers);
         give_pool();
         if (helpers > 0) return;

@@ -26,11 +26,11 @@ static inline int64_t ng_block_count(int64_t n, int64_t length)
 }
 
 /* The number of rows that share one partial sum of dgamma and dbeta. There are at most 16 blocks of
- * at least 16 rows, so that the partial sums take less memory than the rows. Work that one thread
- * does alone is a single block. */
+ * at least 16 rows, so that the partial sums take less memory than the rows. Little work is one
+ * block. The results' bits depend on these numbers. */
 static inline int64_t ng_norm_block_rows(int64_t rows, int64_t n)
 {
-    const int64_t length = 4 * rows * n < NG_SHARE_FROM ? rows : (rows + 15) / 16;
+    const int64_t length = 4 * rows * n < 131072 ? rows : (rows + 15) / 16;
     return length < 16 ? 16 : length;
 }
 

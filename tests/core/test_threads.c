@@ -61,6 +61,62 @@ START_TEST(every_unit_is_done_once_in_whole_grains)
             for (int64_t grain = 1; grain <= units + 1; grain *= 3) expect_each_once(units, grain);
 }
 
+/* A loop of two parts. The caller waits in its part until a helper has come; a late helper makes
+ * the caller wait. */
+typedef struct {
+    pthread_t caller;
+    bool is_late;
+    atomic_int helped; /* parts that helpers did */
+} watched_loop;
+
+static void watch_span(const void *arguments, int64_t begin, int64_t end)
+{
+    watched_loop *loop = (watched_loop *)arguments;
+    if (!pthread_equal(pthread_self(), loop->caller)) {
+        atomic_fetch_add(&loop->helped, 1);
+        sleep_for(loop->is_late ? 0.02 : 0);
+    } else
+        for (int i = 0; i < 500 && end - begin == 1 && loop->helped == 0; i++) sleep_for(0.001);
+}
+
+/* How many parts of a loop of so much work helpers did. */
+static int helped_parts(int64_t work, bool is_late)
+{
+    watched_loop loop = {.caller = pthread_self(), .is_late = is_late};
+    ng_share(watch_span, &loop, 2, 1, work);
+    return loop.helped;
+}
+
+START_TEST(a_late_helper_is_left_out_for_a_while)
+{
+    ng_set_threads(2);
+    ck_assert_int_gt(helped_parts(INT64_MAX, true), 0);
+    ng_always_share = false;
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(helped_parts(INT64_MAX, false), 0);
+    ng_always_share = true;
+    ck_assert_int_gt(helped_parts(INT64_MAX, false), 0);
+}
+
+static void count_thread(const void *caller, int64_t begin, int64_t end)
+{
+    (void)begin, (void)end;
+    if (!pthread_equal(pthread_self(), *(const pthread_t *)caller)) atomic_fetch_add(&times[0], 1);
+}
+
+/* One loop of 4 us does not pay for a thread, but many of them do. */
+START_TEST(small_loops_are_shared_when_there_are_many)
+{
+    const pthread_t caller = pthread_self();
+    ng_set_threads(2);
+    times[0] = 0;
+    ng_always_share = false;
+    ng_share(count_thread, &caller, 2, 1, NG_SHARE_FROM);
+    ck_assert_int_eq(times[0], 0);
+    for (int i = 0; i < 1000000 && times[0] == 0; i++)
+        ng_share(count_thread, &caller, 1000, 1, NG_SHARE_FROM);
+    ck_assert_int_gt(times[0], 0);
+}
+
 /* ---- A network whose step has loops of every kind ------------------------------------------ */
 
 enum { BATCH = 384, WIDTH = 192, STEPS = 2 };
@@ -501,6 +557,8 @@ Suite *threads_suite(void)
               networks_trained_at_once_have_the_bits_of_one_trained_alone,
               the_number_of_threads_may_change_while_others_train);
     add_loops(tests, COUNTS, every_unit_is_done_once_in_whole_grains);
+    add_tests(tests, a_late_helper_is_left_out_for_a_while,
+              small_loops_are_shared_when_there_are_many);
     add_loops(tests, OPTIMIZERS + 1, training_has_the_same_bits_for_any_number_of_threads);
 #ifdef CPU_COUNT
     add_tests(tests, one_usable_processor_is_one_thread);

@@ -472,7 +472,7 @@ static void begin_afresh(void)
 {
     ng_memory = (ng_memory_functions){counted_allocate, counted_free};
     of_test = getpid();
-    ng_wake_from = NG_SHARE_FROM; /* so that loops of the tests' sizes are shared */
+    ng_always_share = true; /* loops of the tests' sizes */
     ng_clear_error();
     memset(marked, 0, sizeof marked);
     allocations_succeed();
