@@ -64,7 +64,7 @@ enum {
     POOL_SPIN = 200000, /* that a helper waits for another loop awake: twice what waking takes */
     POOL_WAIT = 50000,  /* that the caller waits awake for a helper's last block */
     POOL_WORTH = 70000, /* of loops that are worth waking a helper */
-    POOL_LOSS = 32      /* one nanosecond of so many may be lost by waking, or by waiting */
+    POOL_LOSS = 16      /* one nanosecond of so many may be lost by waking, or by waiting */
 };
 
 static struct {
