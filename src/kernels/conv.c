@@ -12,6 +12,9 @@
  * and for its part of dW. Bundles and blocks depend on the shape alone, and the parts are added in
  * order.
  *
+ * Where windows move by several elements, a column would be gathered. There columns are rows in
+ * memory, (L, K), which are copied line by line of a window, and Y^T is computed.
+ *
  * Where each channel has a window of its own there are no columns: depthwise.inc. */
 #include "kernels/kernels.h"
 #include "kernels/parallel.h"
@@ -33,6 +36,8 @@ typedef struct {
     int64_t bundle;         /* images in a bundle */
     int64_t m, n, k;        /* of each group's product for one image */
     bool direct;            /* the image is its own columns */
+    bool by_rows;           /* a column is a row in memory */
+    const void *turned;     /* by rows: the weights (k, outputs) */
     const void *x, *weight, *bias, *dy;
     void *y;
     char *scratch;
@@ -51,9 +56,15 @@ static int64_t column_size(const conv_work *w)
 {
     return w->direct ? 0 : w->shape->groups * w->k * w->n * w->bundle;
 }
+/* Elements of a row: the columns of all groups at one place. */
+static int64_t column_length(const conv_work *w) { return w->shape->groups * w->k; }
 static int64_t product_size(const conv_work *w)
 {
-    return w->bundle == 1 ? 0 : output_size(w) * w->bundle;
+    return w->bundle == 1 && !w->by_rows ? 0 : output_size(w) * w->bundle;
+}
+static int64_t frame_size(const conv_work *w)
+{
+    return w->by_rows ? ng_frame_size(&w->shape->windows) : 0;
 }
 
 /* Bytes of some elements, in whole cache lines. */
@@ -62,10 +73,11 @@ static int64_t whole_lines(const conv_work *w, int64_t count)
     return (count * (int64_t)ng_dtype_bytes(w->dtype) + 63) / 64 * 64;
 }
 
-/* Bytes of a block's memory: columns, and outputs or their gradient. */
+/* Bytes of a block's memory: columns, outputs or their gradient, and a framed image. */
 static int64_t block_bytes(const conv_work *w)
 {
-    return whole_lines(w, column_size(w)) + whole_lines(w, product_size(w));
+    return whole_lines(w, column_size(w)) + whole_lines(w, product_size(w)) +
+           whole_lines(w, frame_size(w));
 }
 
 static conv_work conv_work_of(ng_dtype dtype, const ng_conv_shape *shape)
@@ -84,6 +96,7 @@ static conv_work conv_work_of(ng_dtype dtype, const ng_conv_shape *shape)
     w.length = (bundles + w.blocks - 1) / w.blocks * w.bundle;
     w.direct = w.bundle == 1 && v->kernel[0] * v->kernel[1] * v->stride[0] * v->stride[1] == 1 &&
                v->padding[0] == 0 && v->padding[1] == 0;
+    w.by_rows = v->stride[1] > 1 && v->dilation[1] == 1;
     return w;
 }
 
@@ -99,7 +112,7 @@ int64_t ng_conv_scratch(ng_dtype dtype, const ng_conv_shape *shape, bool backwar
     const conv_work w = conv_work_of(dtype, shape);
     const int64_t memory =
         is_depthwise(shape) ? ng_depthwise_scratch(&shape->windows) : w.blocks * block_bytes(&w);
-    if (!backward) return memory;
+    if (!backward) return memory + (w.by_rows ? whole_lines(&w, weight_size(&w)) : 0);
     if (is_depthwise(shape)) return memory + whole_lines(&w, sums);
     return memory + whole_lines(&w, w.blocks * weight_size(&w)) + whole_lines(&w, sums);
 }
@@ -117,18 +130,12 @@ static char *conv_out(const conv_work *w, void *array, int64_t index)
     return (char *)array + index * (int64_t)ng_dtype_bytes(w->dtype);
 }
 
-/* C = A B (+ C), each matrix without gaps. */
-static void conv_multiply(const conv_work *w, ng_product product)
-{
-    const ng_product p = ng_without_gaps(product);
-    w->kernels->gemm(&p);
-}
-
 typedef struct {
     int64_t first, count; /* images */
     int64_t places;       /* of all of them together */
-    char *columns;        /* (groups, k, places) */
-    char *products;       /* (outputs, places): Y or dY of more than one image */
+    char *columns;        /* (groups, k, places), or by rows (places, groups, k) */
+    char *products;       /* (outputs, places): Y or dY of more than one image; by rows Y^T */
+    char *frame;
 } bundle;
 
 static bundle bundle_at(const conv_work *w, int64_t block, int64_t first)
@@ -138,6 +145,7 @@ static bundle bundle_at(const conv_work *w, int64_t block, int64_t first)
     b.places = b.count * w->n;
     b.columns = w->scratch + block * block_bytes(w);
     b.products = b.columns + whole_lines(w, column_size(w));
+    b.frame = b.products + whole_lines(w, product_size(w));
     return b;
 }
 
@@ -152,10 +160,17 @@ static void conv_copy(const conv_work *w, const char *source, int64_t from_row, 
 
 static const char *columns_of(const conv_work *w, const bundle *b)
 {
+    const ng_windows *v = &w->shape->windows;
     if (w->direct) return conv_in(w, w->x, b->first * image_size(w));
-    for (int64_t i = 0; i < b->count; i++)
-        w->kernels->unfold(&w->shape->windows, conv_in(w, w->x, (b->first + i) * image_size(w)),
-                           conv_out(w, b->columns, i * w->n), b->places);
+    for (int64_t i = 0; i < b->count; i++) {
+        const char *image = conv_in(w, w->x, (b->first + i) * image_size(w));
+        if (w->by_rows)
+            w->kernels->unfold_rows(v, image, b->frame,
+                                    conv_out(w, b->columns, i * w->n * column_length(w)),
+                                    column_length(w));
+        else
+            w->kernels->unfold(v, image, conv_out(w, b->columns, i * w->n), b->places);
+    }
     return b->columns;
 }
 
@@ -179,22 +194,52 @@ static void fill_bias(const conv_work *w, char *y, int64_t places)
     }
 }
 
+/* A group's columns, (places, k). */
+static ng_factor columns_of_group(const conv_work *w, const bundle *b, const char *columns,
+                                  int64_t g)
+{
+    if (w->by_rows)
+        return (ng_factor){.at = conv_in(w, columns, g * w->k), .row = column_length(w)};
+    return (ng_factor){
+        .at = conv_in(w, columns, g * w->k * b->places), .row = b->places, .transposed = true};
+}
+
 static void forward_bundle(const conv_work *w, const bundle *b)
 {
     const char *columns = columns_of(w, b);
     char *y = w->bundle == 1 ? conv_out(w, w->y, b->first * output_size(w)) : b->products;
     if (w->bias) fill_bias(w, y, b->places);
     for (int64_t g = 0; g < w->shape->groups; g++)
-        conv_multiply(w, (ng_product){.m = w->m,
-                                      .n = b->places,
-                                      .k = w->k,
-                                      .a = {.at = conv_in(w, w->weight, g * w->m * w->k)},
-                                      .b = {.at = conv_in(w, columns, g * w->k * b->places)},
-                                      .c = conv_out(w, y, g * w->m * b->places),
-                                      .accumulate = w->bias != NULL});
+        w->kernels->gemm(
+            &(ng_product){.m = w->m,
+                          .n = b->places,
+                          .k = w->k,
+                          .a = {.at = conv_in(w, w->weight, g * w->m * w->k), .row = w->k},
+                          .b = {.at = columns_of_group(w, b, columns, g).at, .row = b->places},
+                          .c = conv_out(w, y, g * w->m * b->places),
+                          .c_row = b->places,
+                          .accumulate = w->bias != NULL});
     for (int64_t i = 0; i < b->count && w->bundle > 1; i++)
         conv_copy(w, conv_in(w, y, i * w->n), b->places,
                   conv_out(w, w->y, (b->first + i) * output_size(w)), w->n);
+}
+
+static void forward_by_rows(const conv_work *w, const bundle *b)
+{
+    const int64_t outputs = w->shape->outputs;
+    const char *columns = columns_of(w, b);
+    for (int64_t g = 0; g < w->shape->groups; g++)
+        w->kernels->gemm(&(ng_product){.m = b->places,
+                                       .n = w->m,
+                                       .k = w->k,
+                                       .a = columns_of_group(w, b, columns, g),
+                                       .b = {.at = conv_in(w, w->turned, g * w->m), .row = outputs},
+                                       .bias = w->bias ? conv_in(w, w->bias, g * w->m) : NULL,
+                                       .c = conv_out(w, b->products, g * w->m),
+                                       .c_row = outputs});
+    for (int64_t i = 0; i < b->count; i++)
+        w->kernels->transpose(conv_in(w, b->products, i * w->n * outputs), outputs, w->n, outputs,
+                              conv_out(w, w->y, (b->first + i) * output_size(w)), w->n);
 }
 
 static void weight_bundle(const conv_work *w, const bundle *b, const char *dy, char *dweight,
@@ -202,32 +247,49 @@ static void weight_bundle(const conv_work *w, const bundle *b, const char *dy, c
 {
     const char *columns = columns_of(w, b);
     for (int64_t g = 0; g < w->shape->groups; g++)
-        conv_multiply(w, (ng_product){.m = w->m,
-                                      .n = w->k,
-                                      .k = b->places,
-                                      .a = {.at = conv_in(w, dy, g * w->m * b->places)},
-                                      .b = {.at = conv_in(w, columns, g * w->k * b->places),
-                                            .transposed = true},
-                                      .c = conv_out(w, dweight, g * w->m * w->k),
-                                      .accumulate = accumulate});
+        w->kernels->gemm(
+            &(ng_product){.m = w->m,
+                          .n = w->k,
+                          .k = b->places,
+                          .a = {.at = conv_in(w, dy, g * w->m * b->places), .row = b->places},
+                          .b = columns_of_group(w, b, columns, g),
+                          .c = conv_out(w, dweight, g * w->m * w->k),
+                          .c_row = w->k,
+                          .accumulate = accumulate});
+}
+
+/* dx (+)= what its windows' columns give it. */
+static void fold_columns(const conv_work *w, const bundle *b, const char *columns, char *dx)
+{
+    const ng_windows *v = &w->shape->windows;
+    const bool add = w->to.dx.accumulate;
+    for (int64_t i = 0; i < b->count; i++, dx = conv_out(w, dx, image_size(w)))
+        if (w->by_rows)
+            w->kernels->fold_rows(v, conv_in(w, columns, i * w->n * column_length(w)),
+                                  column_length(w), b->frame, dx, add);
+        else
+            w->kernels->fold(v, conv_in(w, columns, i * w->n), b->places, dx, add);
 }
 
 static void input_bundle(const conv_work *w, const bundle *b, const char *dy)
 {
     char *dx = conv_out(w, w->to.dx.data, b->first * image_size(w));
     char *columns = w->direct ? dx : b->columns;
-    for (int64_t g = 0; g < w->shape->groups; g++)
-        conv_multiply(
-            w, (ng_product){.m = w->k,
-                            .n = b->places,
-                            .k = w->m,
-                            .a = {.at = conv_in(w, w->weight, g * w->m * w->k), .transposed = true},
-                            .b = {.at = conv_in(w, dy, g * w->m * b->places)},
-                            .c = conv_out(w, columns, g * w->k * b->places),
-                            .accumulate = w->direct && w->to.dx.accumulate});
-    for (int64_t i = 0; i < b->count && !w->direct; i++)
-        w->kernels->fold(&w->shape->windows, conv_in(w, columns, i * w->n), b->places,
-                         conv_out(w, dx, i * image_size(w)), w->to.dx.accumulate);
+    for (int64_t g = 0; g < w->shape->groups; g++) {
+        const ng_factor weight = {.at = conv_in(w, w->weight, g * w->m * w->k), .row = w->k};
+        const ng_factor slopes = {.at = conv_in(w, dy, g * w->m * b->places), .row = b->places};
+        ng_product p = {.k = w->m, .accumulate = w->direct && w->to.dx.accumulate};
+        if (w->by_rows) {
+            p.m = b->places, p.n = w->k, p.a = slopes, p.b = weight;
+            p.c = conv_out(w, columns, g * w->k), p.c_row = column_length(w);
+        } else {
+            p.m = w->k, p.n = b->places, p.a = weight, p.b = slopes;
+            p.c = conv_out(w, columns, g * w->k * b->places), p.c_row = b->places;
+        }
+        p.a.transposed = true;
+        w->kernels->gemm(&p);
+    }
+    if (!w->direct) fold_columns(w, b, columns, dx);
 }
 
 /* ---- Blocks of images ---------------------------------------------------------------------- */
@@ -245,23 +307,31 @@ static void conv_span(const void *arguments, int64_t begin, int64_t end)
         const int64_t last = ng_least((block + 1) * w->length, w->shape->images);
         for (int64_t first = block * w->length; first < last; first += w->bundle) {
             const bundle b = bundle_at(w, block, first);
-            forward_bundle(w, &b);
+            if (w->by_rows)
+                forward_by_rows(w, &b);
+            else
+                forward_bundle(w, &b);
         }
     }
 }
+
+/* Behind the blocks' memory: the turned weights, or the blocks' parts of dW. */
+static char *parts_of(const conv_work *w) { return w->scratch + w->blocks * block_bytes(w); }
 
 void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
              const void *bias, void *y, void *scratch)
 {
     conv_work w = conv_work_of(dtype, shape);
     w.x = x, w.weight = weight, w.bias = bias, w.y = y, w.scratch = scratch;
-    if (is_depthwise(shape))
+    w.turned = parts_of(&w);
+    if (is_depthwise(shape)) {
         w.kernels->depthwise(shape, x, weight, bias, NULL, y, w.to, scratch);
-    else
-        conv_share(conv_span, &w);
+        return;
+    }
+    if (w.by_rows)
+        w.kernels->transpose(weight, w.k, shape->outputs, w.k, parts_of(&w), shape->outputs);
+    conv_share(conv_span, &w);
 }
-
-static char *parts_of(const conv_work *w) { return w->scratch + w->blocks * block_bytes(w); }
 
 static void conv_backward_block(const conv_work *w, int64_t block)
 {

@@ -221,6 +221,26 @@ typedef struct {
     int64_t size[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
 } ng_windows;
 
+/* The same windows, inside framed planes: these have their padding around them, and behind them at
+ * least 16 elements that may be read and added to. */
+static inline ng_windows ng_frame_of(const ng_windows *windows)
+{
+    ng_windows w = *windows;
+    for (int k = 0; k < 2; k++) {
+        const int64_t seen = (w.out[k] - 1) * w.stride[k] + (w.kernel[k] - 1) * w.dilation[k] + 1;
+        w.size[k] += 2 * w.padding[k];
+        if (w.size[k] < seen) w.size[k] = seen;
+        w.padding[k] = 0;
+    }
+    w.size[0] += 1 + 16 / w.size[1];
+    return w;
+}
+static inline int64_t ng_frame_size(const ng_windows *windows)
+{
+    const ng_windows w = ng_frame_of(windows);
+    return w.planes * w.size[0] * w.size[1];
+}
+
 /* Planes (height, width) at another size; each pair is (rows, columns). Along an axis
  * y[i] = (1 - share[i]) x[low[i]] + share[i] x[low[i] + 1]; low does not decrease, share has the
  * planes' dtype and is NULL where it is 0 everywhere. */

@@ -840,6 +840,7 @@ static const ng_windows windows[] = {
     {3, {6, 5}, {2, 2}, {3, 3}, {3, 2}, {0, 0}, {1, 1}},     /* few outputs */
     {4, {5, 5}, {5, 5}, {5, 5}, {1, 1}, {4, 4}, {2, 2}},     /* wide edges */
     {2, {2, 2}, {1, 1}, {2, 2}, {1, 1}, {4, 4}, {9, 9}},     /* which see padding alone */
+    {3, {9, 40}, {3, 8}, {3, 11}, {2, 5}, {1, 3}, {3, 1}},   /* long lines of a window */
 };
 enum { WINDOWS = sizeof windows / sizeof windows[0] };
 
@@ -884,9 +885,42 @@ static void check_columns(const ng_windows *w)
     release();
 }
 
+/* Likewise by rows. */
+static void check_rows(const ng_windows *w)
+{
+    const int64_t taps = w->kernel[0] * w->kernel[1], out = w->out[0] * w->out[1];
+    const int64_t plane = w->size[0] * w->size[1], size = w->planes * plane;
+    const int64_t length = w->planes * taps, row = length + 8;
+    const char *x = uniform(size, -1, 1);
+    char *rows = uniform(out * row, -1, 1), *framed = uniform(ng_frame_size(w), -1, 1);
+    char *folded = make(size), *onto = constant(size, 1);
+    long double *sum = keep(size, sizeof *sum);
+    k->fold_rows(w, rows, row, framed, folded, false);
+    k->fold_rows(w, rows, row, framed, onto, true);
+    for (int64_t i = 0; i < out * length; i++) {
+        const int64_t o = i / length, t = i % length;
+        const int64_t at = seen(w, t % taps, o / w->out[1], o % w->out[1]);
+        if (at >= 0) sum[t / taps * plane + at] += get(rows, o * row + t);
+    }
+    for (int64_t i = 0; i < size; i++) {
+        expect("fold_rows", folded, i, sum[i], 4, (double)taps);
+        expect("fold_rows onto", onto, i, sum[i] + 1, 4, (double)taps);
+    }
+    k->unfold_rows(w, x, framed, rows, length);
+    for (int64_t i = 0; i < out * length; i++) {
+        const int64_t o = i / length, t = i % length;
+        const int64_t at = seen(w, t % taps, o / w->out[1], o % w->out[1]);
+        expect("unfold_rows", rows, i, at < 0 ? 0 : get(x, t / taps * plane + at), 0, 0);
+    }
+    release();
+}
+
 static void compare_unfold(void)
 {
-    for (int i = 0; i < WINDOWS; i++) check_columns(windows + i);
+    for (int i = 0; i < WINDOWS; i++) {
+        check_columns(windows + i);
+        if (windows[i].dilation[1] == 1) check_rows(windows + i);
+    }
 }
 
 /* As expect(), also of infinities. */
@@ -1054,7 +1088,7 @@ static const struct {
     {"sgd adam rmsprop lion", compare_optimizers, false},
     {"gemm", compare_products, false},
     {"transpose", compare_transpose, false},
-    {"unfold fold", compare_unfold, false},
+    {"unfold fold unfold_rows fold_rows", compare_unfold, false},
     {"max_pool max_pool_backward", compare_max_pool, false},
     {"resize resize_backward", compare_resize, false},
     {"rotate", compare_rotate, false},
