@@ -123,10 +123,13 @@ $(OUT)/src/io/%: OWN += $(if $(WITH_ZLIB),-DNG_WITH_ZLIB $(shell pkg-config --cf
 $(patsubst %,$(OUT)/%.o,src/core/pool src/core/alloc tests/core/test_threads): FEATURES += $(GNU)
 $(OUT)/src/kernels/%: OWN += $(KERNEL) -D'NG_ISAS(X)=$(foreach isa,$(ISAS),X($(isa)))'
 $(OUT)/$(TABLE)_%: OWN += -DISA=$(word 2,$(words_of)) -DREAL=$(word 3,$(words_of)) $(ISA.$(word 2,$(words_of)))
-# zlib reads compressed files (.gz, .npz). It is used where its header is found, which the first recipe
-# that asks looks for; ZLIB=0 leaves it out.
+# zlib reads compressed files (.gz, .npz), where its header is found; ZLIB=0 leaves it out. What deps may
+# install is looked for whenever a recipe asks.
 found_zlib = $(if $(filter 0,$(ZLIB)),,$(shell $(call has_header,zlib.h,zlib) >/dev/null 2>&1 && echo 1))
-WITH_ZLIB = $(eval WITH_ZLIB := $(found_zlib))$(WITH_ZLIB)
+WITH_ZLIB = $(found_zlib)
+ifeq ($(FIRST),)
+WITH_ZLIB := $(found_zlib)
+endif
 LIBS = $(if $(WITH_ZLIB),$(or $(shell pkg-config --libs zlib 2>/dev/null),-lz) )-lm
 link = $(CC) -pthread $(LAST) $(LDFLAGS)
 program = $(COMMON) $(LAST) -MMD -MP -MT $@ -MF $(OUT)/examples/$(@F).d $(filter %.c %.o,$^) $(LDFLAGS) \
@@ -134,10 +137,10 @@ program = $(COMMON) $(LAST) -MMD -MP -MT $@ -MF $(OUT)/examples/$(@F).d $(filter
 
 # ---- The library, the examples, the demo ---------------------------------------------------------
 
-# A folder of $(BUILD), of whose writing the first attempt tells.
-.PRECIOUS: %/
-%/: | $(FIRST)
-	@mkdir -p $@ || { echo 'to build in another place: make BUILD=/elsewhere' >&2; exit 1; }
+# A folder of $(BUILD), of whose writing the first attempt tells. GNU Make 3.81 takes the slash off folder/.
+.PRECIOUS: %/.
+%/.: | $(FIRST)
+	@mkdir -p $(@D) || { echo 'to build in another place: make BUILD=/elsewhere' >&2; exit 1; }
 # Tests, figures, exercises; installation, the library as two files; MPI; fuzzers and the benchmark.
 PARTS := tests/scripts/tests.mk $(wildcard examples/*.mk examples/*/*.mk src/install.mk src/dist.mk src/mpi/*.mk) \
     $(filter-out tests/scripts/%,$(wildcard tests/*/*.mk))
@@ -145,10 +148,10 @@ include $(PARTS)
 
 ## all: the library, static and shared, and the examples
 all: $(STATIC) $(SHARED) $(EXAMPLES) $(EXPERIMENTS) $(WITH_MPI)
-$(filter-out $(TABLES),$(OBJECTS)) $(CASES): $(OUT)/%.o: %.c Makefile | $$(@D)/
+$(filter-out $(TABLES),$(OBJECTS)) $(CASES): $(OUT)/%.o: %.c Makefile | $$(@D)/.
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
-$(TABLES): $(TABLE).c Makefile | $$(@D)/
+$(TABLES): $(TABLE).c Makefile | $$(@D)/.
 	$(call say,CC   $< for $(wordlist 2,3,$(words_of)))
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
 $(STATIC): $(OBJECTS)
@@ -163,7 +166,7 @@ $(YOURS): WARNINGS = -Wall -Wextra
 $(MORE): $(PROGRAMS)/%: examples/more/%.c
 $(EXPERIMENTS): $(PROGRAMS)/%: examples/claims/%.c
 $(PROGRAMS)/gradcheck_error: $(CASES)
-$(EXAMPLES) $(EXPERIMENTS): $(STATIC) | $(PROGRAMS)/ $(OUT)/examples/
+$(EXAMPLES) $(EXPERIMENTS): $(STATIC) | $(PROGRAMS)/. $(OUT)/examples/.
 	$(call say,LINK $@)
 	$(Q)$(CC) $(program)
 ## demo: trains on the digits with each norm and draws build/convergence.svg

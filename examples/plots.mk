@@ -17,11 +17,11 @@ plots-quick: $(CLAIMS:%=$(OUT)/plots-quick/%.log)
 # $(call experiment,options): runs one, and draws its data as it says; on failure shows what it printed.
 experiment = @echo '  RUN  $<'; { $< --out $(@D)/$(1) && sed -n 's/.*To draw it: //p' $@.new | LC_ALL=C.UTF-8 sh -e; } > $@.new 2>&1 || \
     { cat $@.new; exit 1; }; mv $@.new $@
-$(RESULTS): $(OUT)/plots/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots/
+$(RESULTS): $(OUT)/plots/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots/.
 	$(call experiment)
-$(OUT)/plots/digits.log: $(PROGRAMS)/digits FORCE | needs-gnuplot $(OUT)/plots/
+$(OUT)/plots/digits.log: $(PROGRAMS)/digits FORCE | needs-gnuplot $(OUT)/plots/.
 	$(call experiment,convergence)
-$(OUT)/plots-quick/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots-quick/
+$(OUT)/plots-quick/%.log: $(PROGRAMS)/% FORCE | needs-gnuplot $(OUT)/plots-quick/.
 	$(call experiment, --quick)
 
 .PHONY: plots plots-quick

@@ -4,7 +4,7 @@ EXERCISE_FILES = $(sort $(wildcard examples/exercises/[0-9]*.c))
 THIS_EXERCISE  = $(if $(N),$(firstword $(filter examples/exercises/$(N)_% examples/exercises/0$(N)_%,$(EXERCISE_FILES))))
 
 ## exercise: N=03 compiles an exercise of examples/exercises and lets the checker mark it
-exercise: $(STATIC) | $(BUILD)/exercises/
+exercise: $(STATIC) | $(BUILD)/exercises/.
 	$(if $(THIS_EXERCISE),,@echo 'which one? make exercise N=01, to N=$(lastword $(sort $(foreach f,$(notdir \
 	    $(EXERCISE_FILES)),$(firstword $(subst _, ,$f)))))' >&2; exit 1)
 	@$(CC) $(COMMON) -Werror=int-conversion $(LAST) $(THIS_EXERCISE) $(LDFLAGS) $(STATIC) $(LIBS) $(LDLIBS) \

@@ -13,9 +13,9 @@ page: $(PAGE)/index.html
 	@gzip -9c $(PAGE)/page.wasm | wc -c | sed 's|.*|  $<: & bytes of WebAssembly, compressed|'
 needs-wasi: $(FIRST)
 	$(call need,echo 'int main(void) { return 0; }' | $(WASM_CC) -x c - $(WASM_LINK) -o /dev/null,what compiles to WebAssembly,$(WASM_PACKAGES))
-$(PAGE)/digits.h: examples/data/digits.csv | $(PAGE)/
+$(PAGE)/digits.h: examples/data/digits.csv | $(PAGE)/.
 	$(Q)awk 'BEGIN { print "static const unsigned char digits[][65] = {" } { print "{" $$0 "}," } END { print "};" }' $< >$@
-$(PAGE)/normgrad.o: $$(DIST)/normgrad.c $$(DIST)/normgrad.h | $(PAGE)/ needs-wasi
+$(PAGE)/normgrad.o: $$(DIST)/normgrad.c $$(DIST)/normgrad.h | $(PAGE)/. needs-wasi
 	$(call say,CC   $<)
 	$(Q)$(WASM_CC) $(WASM_FLAGS) -c $< -o $@
 $(PAGE)/page.wasm: examples/page/page.c $(PAGE)/normgrad.o $(PAGE)/digits.h
@@ -27,7 +27,7 @@ $(PAGE)/index.html: examples/page/page.html $(PAGE)/page.wasm
 $(PAGE)/digest.wasm: tests/digest/digest.c $(PAGE)/normgrad.o
 	$(Q)$(WASM_CC) $(WASM_FLAGS) $^ $(WASM_LINK) -o $@
 ## check-page: the digests as WebAssembly; the page trains and checks in a browser (Node.js, Chromium)
-CHROMIUM = $(firstword $(shell command -v chromium chromium-browser google-chrome))
+CHROMIUM = $(firstword $(shell command -v chromium chromium-browser google-chrome;))
 check-page: $(PAGE)/index.html $(PAGE)/digest.wasm
 	$(call need,command -v node,node,nodejs)
 	$(call need,test '$(CHROMIUM)',chromium,chromium)

@@ -6,7 +6,7 @@ MPIRUN = $(subst mpicc,mpirun,$(MPICC))
 export MPICC MPIRUN
 MPI_HEADER   := src/mpi/include/normgrad/mpi.h
 mpicc = OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPICC) -Isrc/mpi/include
-HAS_MPI := $(shell command -v $(MPICC))
+HAS_MPI := $(shell command -v $(MPICC);)
 MPI_STATIC   := $(OUT)/libnormgrad-mpi.a
 MPI_SHARED   := $(OUT)/libnormgrad-mpi.so.$(VERSION)
 MPI_SONAME   := libnormgrad-mpi.so.$(SERIES)
@@ -20,7 +20,7 @@ deps-mpi:
 	@$(call apt,$(MPI_PACKAGES))
 needs-mpi:
 	$(call need,command -v $(MPICC),mpicc,$(MPI_PACKAGES))
-$(OUT)/src/mpi/mpi.o: src/mpi/mpi.c Makefile | $(OUT)/src/mpi/ needs-mpi
+$(OUT)/src/mpi/mpi.o: src/mpi/mpi.c Makefile | $(OUT)/src/mpi/. needs-mpi
 	$(call say,CC   $<)
 	$(Q)$(mpicc) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
 $(MPI_STATIC): $(OUT)/src/mpi/mpi.o
@@ -30,7 +30,7 @@ $(MPI_SHARED): $(OUT)/src/mpi/mpi.o $(SHARED)
 	$(Q)ln -sf $(@F) $(OUT)/$(MPI_SONAME); ln -sf $(@F) $(OUT)/libnormgrad-mpi.so
 $(MPI_EXAMPLES): $(PROGRAMS)/%: examples/%.c
 $(MPI_TESTS): $(OUT)/%: %.c
-$(MPI_EXAMPLES) $(MPI_TESTS): $(MPI_STATIC) $(STATIC) | $(PROGRAMS)/mpi/ $(OUT)/tests/mpi/ $(OUT)/examples/
+$(MPI_EXAMPLES) $(MPI_TESTS): $(MPI_STATIC) $(STATIC) | $(PROGRAMS)/mpi/. $(OUT)/tests/mpi/. $(OUT)/examples/.
 	$(call say,LINK $@)
 	$(Q)$(mpicc) $(if $(findstring tests,$@),-Isrc -Itests,-Iexamples/more) $(program)
 
@@ -48,7 +48,7 @@ check-mpi-valgrind: needs-mpi needs-valgrind $(OUT)/tests/mpi/check
 	    --suppressions=tests/mpi/valgrind.supp \
 	    $(addprefix --suppressions=,$(wildcard /usr/share/openmpi/openmpi-valgrind.supp)) \
 	    --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite $< train 0
-bench-mpi: $(OUT)/tests/mpi/bench needs-mpi | $(BUILD)/bench/
+bench-mpi: $(OUT)/tests/mpi/bench needs-mpi | $(BUILD)/bench/.
 	$(Q)MPI_BIND=core tests/mpi/mpirun.sh 2 $< $(BUILD)/bench/mpi.tsv 10
 	$(Q)column -t -s "$$(printf '\t')" $(BUILD)/bench/mpi.tsv
 demo-mpi: needs-mpi $(PROGRAMS)/mpi/digits_mpi

@@ -11,10 +11,10 @@ accuracy: $(ACCURACY) $(ACCURACY_ONEDNN)
 $(OUT)/tests/accuracy/elementwise: tests/accuracy/elementwise.c
 $(OUT)/tests/accuracy/norms: $(addprefix tests/,accuracy/norms.c accuracy/engines.c support/exact.c accuracy/engines.h support/exact.h)
 $(ACCURACY): FEATURES = -D_XOPEN_SOURCE=700
-$(ACCURACY): $(STATIC) | $$(@D)/
+$(ACCURACY): $(STATIC) | $$(@D)/.
 	$(call say,LINK $@)
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) $(filter %.c,$^) $(STATIC) $(LDFLAGS) $(LIBS) $(LDLIBS) -o $@
-$(OUT)/tests/accuracy/onednn: tests/accuracy/onednn.c | $$(@D)/
+$(OUT)/tests/accuracy/onednn: tests/accuracy/onednn.c | $$(@D)/.
 	$(call say,LINK $@)
 	$(Q)$(CC) $(COMMON) $(LAST) $< $(LDFLAGS) -ldnnl $(LDLIBS) -o $@
 

@@ -2,7 +2,7 @@
 
 BENCH_OBJECTS := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard tests/bench/*.c)))
 $(OUT)/tests/bench/roof.o: OWN += $(KERNEL)
-$(BENCH_OBJECTS): $(OUT)/%.o: %.c Makefile | $$(@D)/
+$(BENCH_OBJECTS): $(OUT)/%.o: %.c Makefile | $$(@D)/.
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
 ## deps-bench: install PyTorch with OpenBLAS, what torch.compile needs, and oneDNN to compare with
@@ -52,7 +52,7 @@ gradbench: $(OUT)/tests/bench/gradbench/gradbench
 	$(Q)tests/bench/gradbench/gradbench.py $(call tool,normgrad,$< {}) $(if $(shell $(PYTHON) -c \
 	    'import torch' 2>&1),,$(call tool,PyTorch,$(PYTHON) tests/bench/gradbench/engine_torch.py {})) $(PEERS)
 $(EVALS): FEATURES = -D_XOPEN_SOURCE=700
-$(EVALS): $(OUT)/%.o: %.c Makefile | $$(@D)/
+$(EVALS): $(OUT)/%.o: %.c Makefile | $$(@D)/.
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(LAST) -MMD -MP -c $< -o $@
 $(OUT)/tests/bench/gradbench/gradbench: $(EVALS) $(STATIC)

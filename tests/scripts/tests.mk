@@ -42,13 +42,13 @@ WRAPPED = $(patsubst %,-Wl$(comma)--wrap=%,open read write fsync rename close pt
 $(RUNNER): $(TEST_OBJECTS) $(STATIC)
 	$(call say,LINK $@)
 	$(Q)$(link) $(WRAPPED) $^ $(CHECK_LIBS) $(LIBS) $(LDLIBS) -o $@
-$(filter-out $(CASES),$(TEST_OBJECTS)): $(OUT)/%.o: %.c Makefile | $$(@D)/ needs-check
+$(filter-out $(CASES),$(TEST_OBJECTS)): $(OUT)/%.o: %.c Makefile | $$(@D)/. needs-check
 	$(call say,CC   $<)
 	$(Q)$(CC) $(COMMON) $(OWN) $(LAST) -MMD -MP -c $< -o $@
 
 # Networks whose bits are the same on every processor with fused multiply-add.
 DIGEST := $(OUT)/tests/digest/digest
-$(DIGEST): $(OUT)/%: %.c $(STATIC) | $$(@D)/
+$(DIGEST): $(OUT)/%: %.c $(STATIC) | $$(@D)/.
 	$(Q)$(CC) $(COMMON) $(LAST) $(LDFLAGS) $< $(STATIC) $(LIBS) $(LDLIBS) -o $@
 ## digest: train a network with each kind of layer, and print a digest of each one's bits
 digest: $(DIGEST)
@@ -58,7 +58,7 @@ check-digest: $(DIGEST)
 
 # Planted faults, and right gradients.
 FAULTS := $(OUT)/tests/faults/faults
-$(FAULTS): $(OUT)/%: %.c $(CASES) $(STATIC) | $$(@D)/
+$(FAULTS): $(OUT)/%: %.c $(CASES) $(STATIC) | $$(@D)/.
 	$(Q)$(CC) $(COMMON) $(LAST) $(LDFLAGS) $(filter %.c %.o,$^) $(STATIC) $(LIBS) $(LDLIBS) -o $@
 ## faults: 10,000 faults in gradients: how many random directions miss; 100,000 right ones: a minute or two
 faults: $(FAULTS)
@@ -86,7 +86,7 @@ mutations:
 	$(Q)tests/scripts/mutations.py $(BUILD)/mutations $(or $(N),100) $(or $(SEED),1)
 
 # Calls that a compiler must object to, and a program in C++; check-cxx tries every compiler.
-CXX_FOUND = $(firstword $(foreach c,$(CXX) g++ clang++,$(shell command -v $(c))))
+CXX_FOUND = $(firstword $(foreach c,$(CXX) g++ clang++,$(shell command -v $(c);)))
 BUILT_HERE = -L$(OUT) -lnormgrad -Wl,-rpath,$(OUT)
 misuse: $(SHARED)
 	$(Q)CC='$(CC)' CXX='$(CXX_FOUND)' tests/scripts/misuse.sh $(OUT)/misuse quick '$(BUILT_HERE)'
