@@ -13,10 +13,10 @@ export LC_ALL=C.UTF-8 WINEPREFIX=$PWD/wine WINEDEBUG=-all WINEDLLOVERRIDES='msco
 fail() { echo "windows: $*" >&2; exit 1; }
 run() { timeout 300 "$wine" "$@" </dev/null; }
 
-# gcc cannot align the stack for its vectors on Windows (bug 54412); the assembler's option makes that harmless:
-# SIMD='-DNG_UNALIGNED -Wa,-muse-unaligned-vector-move'.
+# gcc cannot align the stack for its vectors on Windows (bug 54412); the assembler's option makes that harmless.
+simd='-DNG_UNALIGNED -Wa,-muse-unaligned-vector-move'
 flags="-O1 -std=c11 -Wall -Wextra -Werror -I$dist"
-$cc $flags ${SIMD-} -c "$dist/normgrad.c" -o normgrad.o
+$cc $flags $simd -c "$dist/normgrad.c" -o normgrad.o
 for program in "$tree"/tests/outside/program.c "$tree"/tests/outside/files.c "$tree"/tests/digest/digest.c \
     "$tree"/examples/gradcheck.c "$tree"/examples/3_own_norm.c; do
     $cc $flags "$program" normgrad.o -lm -static -o "$(basename "$program" .c).exe"
