@@ -95,12 +95,13 @@ NG_INLINE double expm1_reduced_f64(double x, double tail, double *n)
     return r + r * r * exp_polynomial(r);
 }
 
-/* c e^(x + tail) for a small tail, where c is not rounded to the places of a small e^x, and *power
- * = e^(x + tail). 2^n comes in two factors, neither of which overflows by itself. */
+/* c e^(x + tail) for x from -760 to 710 and a small tail, where c is not rounded to the places of a
+ * small e^x, and *power = e^(x + tail). 2^n comes in two factors, neither of which overflows by
+ * itself. */
 NG_INLINE double exp_sum_times(double x, double tail, double c, double *power)
 {
     double n;
-    const double e = 1 + expm1_reduced_f64(between_f64(x, -760, 710), tail, &n);
+    const double e = 1 + expm1_reduced_f64(x, tail, &n);
     const double half = (n * 0.5 + TO_INTEGER) - TO_INTEGER;
     const double first = power_of_two_f64(half), second = power_of_two_f64(n - half);
     *power = e * first * second;
@@ -116,7 +117,7 @@ NG_INLINE double exp_times_f64(double x, double c, double *power)
 NG_INLINE double exp_sum_f64(double x, double tail)
 {
     double power;
-    exp_sum_times(x, tail, 1, &power);
+    exp_sum_times(between_f64(x, -760, 710), tail, 1, &power);
     return power;
 }
 
