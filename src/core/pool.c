@@ -6,10 +6,9 @@
  * the loop before. Each takes a part of what is left, so that the first runs are long and the last
  * ones short. The caller waits only for blocks that were begun.
  *
- * Sharing must not cost more than it gains, on a machine that other programs use too. So waking
- * helpers, and waiting for one that has lost its processor, may each take one in POOL_LOSS of the
- * time: a wake must be earned by loops that take so many times as long, and after a wait the loops
- * of so many times as long are not shared. */
+ * Sharing must not cost more than it gains, on a machine that other programs use too. A wake must
+ * be earned by loops that take POOL_WAKE_LOSS times as long. After a wait for a helper that has
+ * lost its processor, loops are not shared for POOL_WAIT_LOSS times as long. */
 #include "core/pool.h"
 #include "core/workspace.h"
 #include <normgrad/core.h>
@@ -61,10 +60,11 @@ enum {
     POOL_NICENESS = 10, /* added to a helper's: other programs come first */
     POOL_RATE = 18,     /* cheap elements in a nanosecond */
     /* In nanoseconds: */
-    POOL_SPIN = 200000, /* that a helper waits for another loop awake: twice what waking takes */
-    POOL_WAIT = 50000,  /* that the caller waits awake for a helper's last block */
-    POOL_WORTH = 70000, /* of loops that are worth waking a helper */
-    POOL_LOSS = 16      /* one nanosecond of so many may be lost by waking, or by waiting */
+    POOL_SPIN = 200000,  /* that a helper waits for another loop awake: twice what waking takes */
+    POOL_WAIT = 50000,   /* that the caller waits awake for a helper's last block */
+    POOL_WORTH = 70000,  /* of loops that are worth waking a helper */
+    POOL_WAKE_LOSS = 16, /* one nanosecond of so many may be lost by waking a helper */
+    POOL_WAIT_LOSS = 4   /* and by waiting for one that comes late */
 };
 
 static struct {
@@ -85,7 +85,7 @@ static struct {
     int64_t loops;        /* that were shared */
 
     /* In nanoseconds, for the thread that has taken the pool. */
-    int64_t earned;      /* the loops since the last wake, less POOL_LOSS times what it cost */
+    int64_t earned;      /* the loops since the last wake, less POOL_WAKE_LOSS times its cost */
     int64_t alone_until; /* no loop is shared before: the caller has waited for a helper */
 
     atomic_int inside;                   /* helpers that may be at a block */
@@ -318,7 +318,7 @@ static void wake_helpers(int count)
 {
     const int64_t begin = pool_clock();
     for (int i = 0; i < count; i++) pthread_cond_signal(&pool.work);
-    pool.earned -= POOL_LOSS * (pool_clock() - begin);
+    pool.earned -= POOL_WAKE_LOSS * (pool_clock() - begin);
 }
 
 /* Waits for the blocks that helpers have begun. Beside the caller's own `work` that takes long only
@@ -331,7 +331,7 @@ static void await_helpers(int64_t work)
     while (pool_has_helpers()) pthread_cond_wait(&pool.idle, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
     const int64_t end = pool_clock(), late = end - begin - work / 4;
-    if (late > POOL_WAIT) pool.alone_until = end + POOL_LOSS * late;
+    if (late > POOL_WAIT) pool.alone_until = end + POOL_WAIT_LOSS * late;
 }
 
 static void share_taken_pool(ng_span *span, const void *arguments, int64_t units, int64_t grain,

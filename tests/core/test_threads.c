@@ -97,7 +97,7 @@ START_TEST(a_late_helper_is_left_out_for_a_while)
     ck_assert_int_gt(helped_parts(INT64_MAX, false), 0);
 }
 
-/* One loop of 4 us does not pay for a thread, but many of them do. */
+/* One loop of 7 us does not pay for a thread, but many of them do. */
 START_TEST(small_loops_are_shared_when_there_are_many)
 {
     ng_set_threads(2);
