@@ -15,7 +15,7 @@ do for [k = 2:3] {
 }
 eval panel(0.675, 0.965, "Distance by the critic, over the true one", "step of the critic", "share of the true distance")
 block(i) = "distance, ".names[i]; set yrange [-1:3]
-do for [i in "1 3 4"] { set label 10 + i names[i + 0] at graph 0.05, graph 1.03 - 0.07 * i tc ls 10 + i point ls i + 0 offset 1,0 }
-set label 12 "BatchNorm" at graph 0.8, graph 0.62 tc ls 12
+do for [i in "1 3 4"] { set label 10 + i names[i + 0] at graph 0.05, graph 1.02 - 0.07 * (i > 1 ? i - 1 : 1) tc ls 10 + i point ls i + 0 offset 1,0 }
+set label 12 "BatchNorm" at graph 0.62, graph 0.83 right tc ls 12
 set label 15 "BatchNorm, each kind a batch" at graph 0.98, graph 0.05 right tc ls 12
 eval series("step", "distance"); plot 1 with lines ls 8, @CURVES

@@ -125,7 +125,7 @@ static int64_t pool_clock(void)
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-/* Returns when `condition` is not `value` any more, or after a short time. */
+/* Returns when `condition` is not `value` any more, or after so many nanoseconds. */
 static void spin_while(bool (*condition)(void), bool value, int64_t nanoseconds)
 {
     const int64_t end = pool_clock() + nanoseconds;
@@ -141,8 +141,8 @@ static void spin_while(bool (*condition)(void), bool value, int64_t nanoseconds)
     while (pool_clock() < end);
 }
 
-/* Takes part in the loop of the moment, if it has blocks left; its number. A loop changes under the
- * lock, while no helper is inside. */
+/* Takes part in the current loop if it has blocks left. Returns the number of the loop, which
+ * changes under the lock, while no helper is inside. */
 static int64_t help_with_loop(void)
 {
     pthread_mutex_lock(&pool.lock);
@@ -313,7 +313,7 @@ ng_status ng_set_threads(int count)
 
 /* ---- Sharing out ---------------------------------------------------------------------------- */
 
-/* Wakes so many helpers, and pays for it. */
+/* Wakes so many helpers, and takes the cost off what was earned. */
 static void wake_helpers(int count)
 {
     const int64_t begin = pool_clock();
@@ -321,8 +321,8 @@ static void wake_helpers(int count)
     pool.earned -= POOL_WAKE_LOSS * (pool_clock() - begin);
 }
 
-/* Waits for the blocks that helpers have begun. Beside the caller's own `work` that takes long only
- * if another program has a helper's processor. */
+/* Waits for the blocks that helpers have begun. `work` is the time of the caller's own blocks. If
+ * the wait takes much more than a fourth of it, another program has a helper's processor. */
 static void await_helpers(int64_t work)
 {
     const int64_t begin = pool_clock();

@@ -39,7 +39,7 @@ typedef struct {
     int64_t n_series, room;
     int64_t
         newest; /* the series of the newest point; the next one is often this or that after it */
-    const void *watched; /* the network that ng_watch logs here, or NULL */
+    uint64_t watched; /* the number of the network that ng_watch logs here, or 0 */
 } ng_block;
 
 struct ng_history {

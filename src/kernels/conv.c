@@ -37,7 +37,6 @@ typedef struct {
     int64_t m, n, k;        /* of each group's product for one image */
     bool direct;            /* the image is its own columns */
     bool by_rows;           /* a column is a row in memory */
-    const void *turned;     /* by rows: the weights (k, outputs) */
     const void *x, *weight, *bias, *dy;
     void *y;
     char *scratch;
@@ -79,6 +78,10 @@ static int64_t block_bytes(const conv_work *w)
     return whole_lines(w, column_size(w)) + whole_lines(w, product_size(w)) +
            whole_lines(w, frame_size(w));
 }
+
+/* Behind the blocks' memory: their parts of dW; in the forward pass by rows the weights, turned to
+ * (k, outputs). */
+static char *parts_of(const conv_work *w) { return w->scratch + w->blocks * block_bytes(w); }
 
 static conv_work conv_work_of(ng_dtype dtype, const ng_conv_shape *shape)
 {
@@ -229,14 +232,15 @@ static void forward_by_rows(const conv_work *w, const bundle *b)
     const int64_t outputs = w->shape->outputs;
     const char *columns = columns_of(w, b);
     for (int64_t g = 0; g < w->shape->groups; g++)
-        w->kernels->gemm(&(ng_product){.m = b->places,
-                                       .n = w->m,
-                                       .k = w->k,
-                                       .a = columns_of_group(w, b, columns, g),
-                                       .b = {.at = conv_in(w, w->turned, g * w->m), .row = outputs},
-                                       .bias = w->bias ? conv_in(w, w->bias, g * w->m) : NULL,
-                                       .c = conv_out(w, b->products, g * w->m),
-                                       .c_row = outputs});
+        w->kernels->gemm(
+            &(ng_product){.m = b->places,
+                          .n = w->m,
+                          .k = w->k,
+                          .a = columns_of_group(w, b, columns, g),
+                          .b = {.at = conv_in(w, parts_of(w), g * w->m), .row = outputs},
+                          .bias = w->bias ? conv_in(w, w->bias, g * w->m) : NULL,
+                          .c = conv_out(w, b->products, g * w->m),
+                          .c_row = outputs});
     for (int64_t i = 0; i < b->count; i++)
         w->kernels->transpose(conv_in(w, b->products, i * w->n * outputs), outputs, w->n, outputs,
                               conv_out(w, w->y, (b->first + i) * output_size(w)), w->n);
@@ -315,15 +319,11 @@ static void conv_span(const void *arguments, int64_t begin, int64_t end)
     }
 }
 
-/* Behind the blocks' memory: the turned weights, or the blocks' parts of dW. */
-static char *parts_of(const conv_work *w) { return w->scratch + w->blocks * block_bytes(w); }
-
 void ng_conv(ng_dtype dtype, const ng_conv_shape *shape, const void *x, const void *weight,
              const void *bias, void *y, void *scratch)
 {
     conv_work w = conv_work_of(dtype, shape);
     w.x = x, w.weight = weight, w.bias = bias, w.y = y, w.scratch = scratch;
-    w.turned = parts_of(&w);
     if (is_depthwise(shape)) {
         w.kernels->depthwise(shape, x, weight, bias, NULL, y, w.to, scratch);
         return;

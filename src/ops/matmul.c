@@ -212,24 +212,15 @@ static ng_status linear_backward(ng_tape *tape, const ng_node *node, const ng_te
     const ng_kernels *kernels = ng_kernels_for(dy->dtype);
     const int64_t out = weight->shape.dim[0], in = weight->shape.dim[1];
     const int64_t n = ng_shape_span(dy->shape, 0, dy->shape.rank - 1);
-    if (dx[0].data)
-        kernels->gemm(&(ng_product){.m = n,
-                                    .n = in,
-                                    .k = out,
-                                    .a = {.at = dy->data, .row = out},
-                                    .b = {.at = weight->data, .row = in},
-                                    .c = dx[0].data,
-                                    .c_row = in,
-                                    .accumulate = dx[0].accumulate});
-    if (dx[1].data)
-        kernels->gemm(&(ng_product){.m = out,
-                                    .n = in,
-                                    .k = n,
-                                    .a = {.at = dy->data, .row = out, .transposed = true},
-                                    .b = {.at = x->data, .row = in},
-                                    .c = dx[1].data,
-                                    .c_row = in,
-                                    .accumulate = dx[1].accumulate});
+    ng_product products[] = {
+        {.m = n, .n = in, .k = out, .a.at = dy->data, .b.at = weight->data},
+        {.m = out, .n = in, .k = n, .a = {dy->data, .transposed = true}, .b.at = x->data}};
+    for (int i = 0; i < 2; i++) {
+        if (!dx[i].data) continue;
+        products[i].c = dx[i].data, products[i].accumulate = dx[i].accumulate;
+        products[i] = ng_without_gaps(products[i]);
+        kernels->gemm(&products[i]);
+    }
     if (dx[2].data) kernels->sum(dy->data, dx[2].data, 1, n, out, 1, dx[2].accumulate);
     return NG_OK;
 }

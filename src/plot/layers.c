@@ -114,6 +114,7 @@ static ng_status draw_layers(ng_figure *f, const ng_block *b)
     if (drawn) return ng_figure_draw(f);
     return ng_fail(NG_EVALUE, "%s: nothing of what ng_watch has logged can be drawn", layers_name);
 }
+
 ng_status ng_plot_watch_with(ng_history *history, ng_plot_watch_options options)
 {
     if (!ng_given(layers_name, "history", history)) return ng_newest_status();

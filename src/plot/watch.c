@@ -34,6 +34,7 @@ struct watcher {
     ng_module *net;
     uint64_t pass;      /* counts the passes: an output of an earlier one is gone */
     uint64_t structure; /* of the net when this was made */
+    uint64_t number;    /* of the network, from 1 */
     watched_layer *layers;
     watched_parameter *parameters; /* of all layers, in their order */
     int64_t n_layers, layers_room, n_parameters, parameters_room;
@@ -171,12 +172,14 @@ static watcher *watcher_new(ng_module *net)
 /* The net's watcher, made anew if there is none or the net has changed. */
 static watcher *watcher_of(ng_module *net)
 {
+    static _Atomic uint64_t networks;
     ng_watched *base = net->registry->watched;
     while (base && base->freed != watcher_free) base = base->next;
     watcher *old = (watcher *)base;
     if (old && is_current(old, net)) return old;
     watcher *w = watcher_new(net);
     if (!w) return NULL;
+    w->number = old ? old->number : ++networks;
     if (old) watcher_free(&old->base);
     return w;
 }
@@ -246,7 +249,7 @@ ng_status ng_watch(ng_module *net, ng_history *history, int64_t step)
     watcher *w = watcher_of(net);
     if (!w) return NG_ENOMEM;
     ng_block *b = history->count > 0 ? &history->blocks[history->count - 1] : NULL;
-    if (b && b->watched && b->watched != net)
+    if (b && b->watched != 0 && b->watched != w->number)
         return ng_fail(NG_EVALUE, "%s: the block has another network's series: give each a history",
                        watch_name);
     const double before = (double)(w->step < -1 ? -1 : w->step);
@@ -260,6 +263,6 @@ ng_status ng_watch(ng_module *net, ng_history *history, int64_t step)
         logged = log_parameters(l, p) && logged;
         p += l->n_parameters;
     }
-    if (step >= 0 && history->count > 0) history->blocks[history->count - 1].watched = net;
+    if (step >= 0 && history->count > 0) history->blocks[history->count - 1].watched = w->number;
     return logged ? NG_OK : ng_newest_status();
 }
