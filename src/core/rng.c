@@ -3,6 +3,7 @@
 #include "core/functions.h"
 #include "core/tensor.h"
 #include <math.h>
+#include <string.h>
 
 static uint64_t rotate_left(uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
 
@@ -42,10 +43,33 @@ uint64_t ng_rng_next(ng_rng *rng)
     return ng_given("ng_rng_next", "rng", rng) ? rng_step(rng) : 0;
 }
 
-void ng_rng_draw(ng_rng *rng, uint64_t *numbers, int64_t count)
+/* An element is 0 where a uniform number, 53 bits of a draw, is below p. The selected value is an
+ * integer: for floats most compilers make a branch, which is often predicted wrongly. */
+void ng_tensor_draw_mask(ng_tensor *x, double p, ng_rng *rng)
 {
+    const uint64_t limit = (uint64_t)ceil(p * 0x1p53) << 11;
+    const double kept = 1 / (1 - p);
+    const float kept_f32 = (float)kept;
+    uint64_t bits;
+    uint32_t bits_f32;
+    memcpy(&bits, &kept, sizeof bits), memcpy(&bits_f32, &kept_f32, sizeof bits_f32);
+    const int64_t n = x->size;
+    float *const singles = x->data;
+    double *const doubles = x->data;
     ng_rng r = *rng; /* its state stays in registers */
-    for (int64_t i = 0; i < count; i++) numbers[i] = rng_step(&r);
+    if (x->dtype == NG_F32) {
+#pragma GCC unroll 4
+        for (int64_t i = 0; i < n; i++) {
+            const uint32_t value = rng_step(&r) < limit ? 0 : bits_f32;
+            memcpy(singles + i, &value, sizeof value);
+        }
+    } else {
+#pragma GCC unroll 4
+        for (int64_t i = 0; i < n; i++) {
+            const uint64_t value = rng_step(&r) < limit ? 0 : bits;
+            memcpy(doubles + i, &value, sizeof value);
+        }
+    }
     *rng = r;
 }
 

@@ -116,15 +116,15 @@ void ng_tensor_destroy(ng_tensor *x);
 double ng_tensor_load(const ng_tensor *x, int64_t i);
 void ng_tensor_store(ng_tensor *x, int64_t i, double value);
 
-/* So many times 64 random bits. */
-void ng_rng_draw(ng_rng *rng, uint64_t *numbers, int64_t count);
-
 /* A number of 0 .. last, all equally likely. */
 uint64_t ng_rng_upto(ng_rng *rng, uint64_t last);
 
 /* Draws every element from [low, high), and never `high`, which rounding to the dtype would give.
  * Of int64 these are the whole numbers there. */
 void ng_tensor_draw_uniform(ng_tensor *x, double low, double high, ng_rng *rng);
+
+/* Sets each float or double to 0 with probability p < 1, else to 1 / (1 - p). */
+void ng_tensor_draw_mask(ng_tensor *x, double p, ng_rng *rng);
 
 /* Whether numbers can be drawn from this range, or with this deviation; else an error naming
  * `function`. */
