@@ -361,7 +361,11 @@ NG_INLINE bool is_streamed(const void *out, int arrays, int64_t rows, int64_t n)
 NG_INLINE void fetch(const REAL *x) { __builtin_prefetch(x, 0, 2); }
 
 /* The larger; a NaN if either is one. */
-NG_INLINE REAL larger(REAL m, REAL x) { return x > m || x != x ? x : m; }
+NG_INLINE REAL larger(REAL m, REAL x)
+{
+    const REAL most = x > m ? x : m;
+    return x != x ? x : most;
+}
 
 NG_INLINE vec larger_vec(vec m, vec x)
 {
@@ -389,8 +393,11 @@ NG_INLINE REAL max_of_run(const REAL *x, int64_t n)
         if (NG_PARTS == 8)
             m[0] = larger_vec(m[0], m[2 % NG_PARTS]), m[1] = larger_vec(m[1], m[3 % NG_PARTS]);
         store_vec(each, NG_PARTS > 2 ? larger_vec(m[0], m[1]) : m[0]);
-        for (int64_t half = NG_VEC / 2; half > 0; half /= 2)
+        NG_UNROLLED
+        for (int64_t half = NG_VEC / 2; half > 0; half /= 2) {
+            NG_UNROLLED
             for (int64_t j = 0; j < half; j++) each[j] = larger(each[j], each[j + half]);
+        }
         max = each[0], nan = max != max;
     }
     return nan ? (REAL)NAN : max;

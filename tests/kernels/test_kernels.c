@@ -405,7 +405,7 @@ static void for_each_split(void (*check)(int64_t outer, int64_t n, int64_t inner
 {
     for (int s = 0; s < SIZES; s++) {
         check(1, sizes[s], 1);
-        check(5, sizes[s], 1);
+        check(29, sizes[s], 1);
         check(1, sizes[s], 3);
         check(3, 7, sizes[s]);
     }
