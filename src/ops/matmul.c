@@ -1,4 +1,5 @@
 /* Matrix products: matmul (..., n, k) x (..., k, m) -> (..., n, m), of vectors too, and linear. */
+#include "kernels/walk.h"
 #include "ops/op.h"
 
 /* ---- Products of batches of matrices, over plain memory ------------------------------------ */
@@ -27,6 +28,11 @@ static int64_t columns(const factor *f)
     return f->shape.dim[f->shape.rank - (f->transpose ? 2 : 1)];
 }
 
+static int64_t matrix_size(ng_shape shape)
+{
+    return ng_shape_span(shape, shape.rank - 2, shape.rank);
+}
+
 static int64_t matrices(ng_shape shape) { return ng_shape_span(shape, 0, shape.rank - 2); }
 
 static ng_shape batch_of(ng_shape shape)
@@ -35,10 +41,10 @@ static ng_shape batch_of(ng_shape shape)
     return shape;
 }
 
-/* The offset of the matrix number `index` of the batch in an operand of this shape. */
+/* The offset in C of the sum that matrix number `index` of the batch belongs to. */
 static int64_t start_of(ng_shape shape, ng_shape batch, int64_t index)
 {
-    int64_t start = 0, stride = ng_shape_span(shape, shape.rank - 2, shape.rank);
+    int64_t start = 0, stride = matrix_size(shape);
     const int leading = batch.rank - (shape.rank - 2);
     for (int i = batch.rank - 1; i >= leading; i--) {
         const int64_t dim = shape.dim[i - leading];
@@ -55,26 +61,29 @@ static void matmul_multiply(ng_dtype dtype, factor a, factor b, ng_shape batch, 
                             ng_shape c_shape, bool accumulate)
 {
     int64_t m = rows(&a), n = columns(&b), k = columns(&a);
-    int64_t count = ng_shape_span(batch, 0, batch.rank);
-    bool summed = matrices(c_shape) != count;
+    const ng_walk walk = ng_walk_broadcast(batch, batch_of(a.shape), batch_of(b.shape));
+    const int last = walk.rank - 1;
+    bool summed = matrices(c_shape) != walk.size, joined = false;
 
-    /* A batch times one matrix is one product of m count rows; a sum over the batch is one of
+    /* Matrices times one matrix are one product of more rows; a sum over the batch is one of
      * inner dimension k count. */
-    if (!summed && !a.transpose && matrices(a.shape) == count && matrices(b.shape) == 1) {
-        m *= count;
-        count = 1;
-    } else if (summed && matrices(c_shape) == 1 && a.transpose && !b.transpose &&
-               matrices(a.shape) == count && matrices(b.shape) == count) {
-        k *= count;
-        count = 1;
+    if (!summed && !a.transpose && walk.a[last] == 1 && walk.b[last] == 0) {
+        m *= walk.dim[last];
+        joined = true;
+    } else if (summed && matrices(c_shape) == 1 && a.transpose && !b.transpose && last == 0 &&
+               walk.a[0] == 1 && walk.b[0] == 1) {
+        k *= walk.size;
+        joined = true;
         summed = false;
     }
     if (k == 0 || summed) {
         if (!accumulate) ng_kernels_for(dtype)->fill(c, ng_shape_span(c_shape, 0, c_shape.rank), 0);
         accumulate = true;
     }
-    if (m == 0 || n == 0 || k == 0) return;
+    if (m == 0 || n == 0 || k == 0 || walk.size == 0) return;
 
+    const int64_t count = joined ? walk.size / walk.dim[last] : walk.size;
+    const int64_t a_size = matrix_size(a.shape), b_size = matrix_size(b.shape);
     const size_t bytes = ng_dtype_bytes(dtype);
     ng_product p = {.m = m,
                     .n = n,
@@ -83,10 +92,12 @@ static void matmul_multiply(ng_dtype dtype, factor a, factor b, ng_shape batch, 
                     .b = {.row = stored_columns(b.shape), .transposed = b.transpose},
                     .c_row = stored_columns(c_shape),
                     .accumulate = accumulate};
-    for (int64_t i = 0; i < count; i++) {
-        p.a.at = (const char *)a.data + (size_t)start_of(a.shape, batch, i) * bytes;
-        p.b.at = (const char *)b.data + (size_t)start_of(b.shape, batch, i) * bytes;
-        p.c = (char *)c + (size_t)start_of(c_shape, batch, i) * bytes;
+    ng_cursor at;
+    ng_cursor_set(&at, &walk, joined ? last : walk.rank, 1, 0);
+    for (int64_t i = 0; i < count; i++, ng_cursor_next(&walk, &at)) {
+        p.a.at = (const char *)a.data + (size_t)(at.a * a_size) * bytes;
+        p.b.at = (const char *)b.data + (size_t)(at.b * b_size) * bytes;
+        p.c = (char *)c + (size_t)(summed ? start_of(c_shape, batch, i) : i * m * n) * bytes;
         ng_kernels_for(dtype)->gemm(&p);
     }
 }

@@ -414,6 +414,14 @@ START_TEST(matmul_multiplies_broadcast_batches_read_either_way)
     for (int flags = 0; flags < 4; flags++) multiply_plainly(flags & 1, flags & 2);
 }
 
+START_TEST(matmul_of_several_matrices_with_one_has_the_bits_of_each_alone)
+{
+    ng_tensor *a = normal(NG_F64, NG_SHAPE(2, 4, 3, 5), 1);
+    ng_tensor *b = normal(NG_F64, NG_SHAPE(2, 1, 5, 2), 2);
+    ng_tensor *copies = ng_broadcast_to(tape, b, NG_SHAPE(2, 4, 5, 2));
+    assert_same_bits(ng_matmul(tape, a, b), ng_matmul(tape, a, copies));
+}
+
 /* ---- Shape --------------------------------------------------------------------------------- */
 
 START_TEST(reshape_shares_memory_and_finds_an_open_dimension)
@@ -862,6 +870,7 @@ Suite *ops_suite(void)
         variance_keeps_its_digits_far_from_zero, logsumexp_neither_overflows_nor_vanishes,
         a_row_of_minus_infinity_has_a_logsumexp_without_slope,
         matmul_multiplies_broadcast_batches_read_either_way,
+        matmul_of_several_matrices_with_one_has_the_bits_of_each_alone,
         reshape_shares_memory_and_finds_an_open_dimension, permute_and_transpose_move_axes,
         broadcast_to_repeats, slices_count_from_either_end, pad_puts_zeros_around,
         concat_joins_and_its_gradient_parts, int64_tensors_move_as_they_are,
