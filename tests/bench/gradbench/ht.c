@@ -1,8 +1,8 @@
 /* ht: hand tracking, the distances of n measured points to a hand whose pose is theta, and their
  * Jacobian, for theta and for two numbers u of each point, its place in a triangle.
- * Theta moves 4 x 4 matrices of the bones, in which all vertices are linear. One ng_jvp of as many
- * rows of theta as it has elements, each along its own axis, differentiates the matrices; the rest
- * is one product. */
+ * Theta moves 4 x 4 matrices of the bones, in which all vertices are linear. One ng_jvp of seven
+ * copies of theta, each along elements of which no two move the same bone, differentiates the
+ * matrices by all elements; the rest is one product. */
 #include "gradbench.h"
 #include <string.h>
 
@@ -10,15 +10,17 @@
 
 /* theta: the hand's rotation and place, and for each finger a flexion and a spread of its second
  * bone and a flexion of the next two. */
-enum { THETA = 26, CORNERS = 3, MOST_BONES = 64 };
-enum { BLOCK = 1024 }; /* points, which so stay in cache */
+enum { THETA = 26, KINDS = 7, CORNERS = 3, MOST_BONES = 64 };
+enum { BLOCK = 64 }; /* points, which so stay in cache */
 static ng_tensor *theta, *points, *us, *base, *inverse;
-static ng_tensor *skin;              /* (vertices, 4 bones + 1): weight times position, and 1 */
-static ng_tensor *vertex[CORNERS];   /* of the triangle that a point lies in, or the one vertex */
-static ng_tensor *flexion, *spread;  /* which element of theta, or 0 behind them, turns a bone */
+static ng_tensor *skin;             /* (vertices, 4 bones + 1): weight times position, and 1 */
+static ng_tensor *corner;           /* (3, points): the triangle's vertices; (1, points): the one */
+static ng_tensor *flexion, *spread; /* which element of theta, or 0 behind them, turns a bone */
 static ng_tensor *level[MOST_BONES]; /* bones at this distance from the root, and for each its */
 static ng_tensor *above[MOST_BONES]; /* parent's index in the level above */
 static ng_tensor *order;             /* where a bone is, if all levels are joined */
+static ng_tensor *axes;              /* (KINDS, THETA): 1 where an element is of a kind */
+static ng_tensor *follows;           /* (4 bones + 1, 1, THETA): -1 where a row of the pose does */
 static int64_t bones, levels;
 
 /* The bones level by level: a level is turned at once. */
@@ -61,12 +63,35 @@ static void read_skin(const char *model)
 static void read_vertices(const char *data, const char *model)
 {
     const ng_tensor *near = input_tensor(data, "correspondences");
-    const ng_tensor *corner = us ? input_tensor(model, "triangles") : NULL;
-    for (int c = 0; near && c < (us ? CORNERS : 1); c++) {
-        int64_t *at = held_index(&vertex[c], NG_SHAPE(ng_size(near)));
-        for (int64_t i = 0; at && i < ng_size(near); i++) {
-            const int64_t found = (int64_t)ng_get(near, i);
-            at[i] = us ? (int64_t)ng_get(corner, CORNERS * found + c) : found;
+    const ng_tensor *triangle = us ? input_tensor(model, "triangles") : NULL;
+    const int64_t n = near ? ng_size(near) : 0;
+    int64_t *at = held_index(&corner, NG_SHAPE(us ? CORNERS : 1, n));
+    for (int64_t i = 0; at && i < ng_size(corner); i++) {
+        const int64_t found = (int64_t)ng_get(near, i % n);
+        at[i] = us ? (int64_t)ng_get(triangle, CORNERS * found + i / n) : found;
+    }
+}
+
+/* Elements of a kind move different rows of the pose: a finger's four those of its bones; the
+ * rotation's three those of all bones; and the place's, of the same kinds, the last. */
+static void read_kinds(const ng_tensor *parents, const int64_t *flex, const int64_t *side)
+{
+    axes = held_zeros(NG_F64, NG_SHAPE(KINDS, THETA));
+    follows = held_zeros(NG_F64, NG_SHAPE(4 * bones + 1, 1, THETA));
+    if (ng_failed()) return;
+    double *row = ng_data_f64(follows);
+    for (int64_t i = 0; i <= 4 * bones; i++, row += THETA) {
+        const int64_t bone = i < 4 * bones ? i / 4 : -1;
+        const int64_t parent = bone < 0 ? -1 : (int64_t)ng_get(parents, bone);
+        int64_t moved[KINDS] = {0};
+        for (int64_t t = 0; t < THETA; t++) {
+            const int64_t kind = t < 6 ? t % 3 : 3 + (t - 6) % 4;
+            ng_data_f64(axes)[kind * THETA + t] = 1;
+            const bool own =
+                bone < 0 ? t >= 3 && t < 6 : t < 3 || t == flex[bone] || t == side[bone];
+            if (!own && (parent < 0 || ng_get(follows, 4 * parent * THETA + t) == 0)) continue;
+            row[t] = -1;
+            if (moved[kind]++) ng_fail(NG_EVALUE, "ht: a bone of two fingers");
         }
     }
 }
@@ -89,9 +114,12 @@ static void read_bones(const char *model)
         flex[i] = joint == 3 ? THETA : joint ? first + joint + 1 : first;
         side[i] = joint ? THETA : first + 1;
     }
+    if (!ng_failed()) read_kinds(parents, flex, side);
 }
 
-static ng_tensor *places, *slopes, *errors, *jacobi; /* (vertices, 3) (vertices, 3 THETA); output */
+static ng_tensor *places, *slopes; /* (vertices, 3) (vertices, 3 THETA) */
+static ng_tensor *weight, *of_us;  /* (corners, points); (points, 3, 2): the Jacobian for us */
+static ng_tensor *jacobi;          /* the output */
 static int64_t count, width;
 
 static void prepare(const char *input)
@@ -113,7 +141,8 @@ static void prepare(const char *input)
     count = ng_dim(points, 0), width = THETA + (us ? 2 : 0);
     places = held_zeros(NG_F64, NG_SHAPE(ng_dim(skin, 0), 3));
     slopes = held_zeros(NG_F64, NG_SHAPE(ng_dim(skin, 0), 3 * THETA));
-    errors = held_zeros(NG_F64, NG_SHAPE(3 * count));
+    weight = held_zeros(NG_F64, ng_shape_of(corner));
+    of_us = held_zeros(NG_F64, NG_SHAPE(count, 3, 2));
     jacobi = held_zeros(NG_F64, NG_SHAPE(3 * count, width));
 }
 
@@ -170,7 +199,7 @@ static ng_tensor *rotation(ng_tape *tape, ng_tensor *rows)
                   ng_mul(tape, around, ng_sin(tape, angle)));
 }
 
-/* By what `skin` is multiplied, (4 bones + 1, 3 k), so that vertices are where theta puts them. */
+/* By what `skin` is multiplied, (4 bones + 1, 3, k), so that vertices are where theta puts them. */
 static ng_tensor *pose(ng_tape *tape, ng_tensor *rows)
 {
     ng_tensor *own[MOST_BONES], *from = ng_reshape(tape, base, NG_SHAPE(bones, 1, 4, 4));
@@ -187,7 +216,7 @@ static ng_tensor *pose(ng_tape *tape, ng_tensor *rows)
     ng_tensor *turned = ng_matmul(tape, moved, rotation(tape, rows));
     ng_tensor *place = ng_reshape(tape, ng_slice(tape, rows, 1, 3, 6), NG_SHAPE(-1, 1, 3));
     ng_tensor *all = ng_concat(tape, NG_TENSORS(turned, place), 1);
-    return ng_reshape(tape, ng_transpose(tape, all, 0, 1), NG_SHAPE(4 * bones + 1, -1));
+    return ng_permute(tape, all, NG_AXES(1, 2, 0));
 }
 
 /* ---- The errors and their Jacobian ----------------------------------------------------------- */
@@ -199,68 +228,76 @@ static void keep(ng_tape *tape, ng_tensor *to, int64_t at, const ng_tensor *x)
     ng_tape_reset(tape);
 }
 
+/* The vertices (vertices, 3 k) of a pose (4 bones + 1, 3, k). */
+static ng_tensor *skinned(ng_tape *tape, ng_tensor *x)
+{
+    return ng_matmul(tape, skin, ng_reshape(tape, x, NG_SHAPE(4 * bones + 1, -1)));
+}
+
 static void move_vertices(ng_tape *tape)
 {
     ng_tensor *one = ng_reshape(tape, theta, NG_SHAPE(1, THETA));
-    keep(tape, places, 0, ng_matmul(tape, skin, pose(tape, one)));
+    keep(tape, places, 0, skinned(tape, pose(tape, one)));
 }
 
-/* Rows of x (vertices, ...) at the points `from` .. `to`: the corners' with weights u, or one's. */
-static ng_tensor *blend(ng_tape *tape, ng_tensor *x, ng_tensor *u, int64_t from, int64_t to)
+/* The weights of the corners (..., corners, points) for u (..., 2, points). */
+static ng_tensor *weights(ng_tape *tape, ng_tensor *u)
 {
-    ng_tensor *row[CORNERS] = {NULL};
-    for (int c = 0; c < (u ? CORNERS : 1); c++)
-        row[c] = ng_gather_rows(tape, x, rows_of(tape, vertex[c], from, to));
-    if (!u) return row[0];
-    ng_tensor *u0 = ng_slice(tape, u, 1, 0, 1), *u1 = ng_slice(tape, u, 1, 1, 2);
-    ng_tensor *first = ng_mul(tape, u0, ng_sub(tape, row[0], row[2]));
-    ng_tensor *second = ng_mul(tape, u1, ng_sub(tape, row[1], row[2]));
-    return ng_add(tape, row[2], ng_add(tape, first, second));
+    ng_tensor *sum = ng_sum(tape, u, .axes = NG_AXES(-2), .keepdim = true);
+    return ng_concat(tape, NG_TENSORS(u, ng_scalar_sub(tape, 1, sum)), -2);
 }
 
-static ng_tensor *error(ng_tape *tape, ng_tensor *u, int64_t from, int64_t to)
+/* Where the hand is (..., 3, points), for weights of the corners. */
+static ng_tensor *nearest(ng_tape *tape, ng_tensor *w)
 {
-    return ng_sub(tape, rows_of(tape, points, from, to), blend(tape, places, u, from, to));
+    ng_tensor *at = ng_transpose(tape, ng_gather_rows(tape, places, corner), 1, 2);
+    at = ng_mul(tape, at, ng_unsqueeze(tape, w, -2));
+    return ng_sum(tape, at, .axes = NG_AXES(-3));
 }
 
-static ng_tensor *part_of_us(ng_tape *tape, int64_t from, int64_t to)
+/* Those of us, or 1 for the one vertex. */
+static ng_tensor *own_weights(ng_tape *tape)
 {
-    return us ? ng_variable(tape, rows_of(tape, us, from, to)) : NULL;
+    if (us) return weights(tape, ng_transpose(tape, us, 0, 1));
+    return ng_full(tape, NG_F64, NG_SHAPE(1, count), 1);
 }
-
-static int64_t block_end(int64_t from) { return from + BLOCK < count ? from + BLOCK : count; }
 
 static ng_tensor *objective(ng_tape *tape)
 {
     move_vertices(tape);
-    for (int64_t from = 0; from < count && !ng_failed(); from += BLOCK) {
-        const int64_t to = block_end(from);
-        keep(tape, errors, 3 * from, error(tape, part_of_us(tape, from, to), from, to));
-    }
-    return errors;
+    ng_tensor *hand = nearest(tape, own_weights(tape));
+    ng_tensor *error = ng_sub(tape, points, ng_transpose(tape, hand, 0, 1));
+    return ng_reshape(tape, error, NG_SHAPE(-1));
+}
+
+static void differentiate_for_us(ng_tape *tape)
+{
+    move_vertices(tape);
+    ng_tensor *axis = ng_reshape(tape, ng_eye(tape, NG_F64, 2), NG_SHAPE(2, 2, 1));
+    axis = ng_broadcast_to(tape, ng_neg(tape, axis), NG_SHAPE(2, 2, count));
+    ng_tensor *u = ng_broadcast_to(tape, ng_transpose(tape, us, 0, 1), NG_SHAPE(2, 2, count));
+    u = ng_variable(tape, u);
+    ng_tensor *columns = ng_jvp(tape, nearest(tape, weights(tape, u)), &u, 1, &axis);
+    keep(tape, of_us, 0, ng_permute(tape, columns, NG_AXES(2, 1, 0)));
 }
 
 static void jacobian(ng_tape *tape)
 {
-    if (us) move_vertices(tape);
-    ng_tensor *rows = ng_broadcast_to(tape, theta, NG_SHAPE(THETA, THETA));
-    ng_tensor *axes = ng_eye(tape, NG_F64, THETA);
+    if (us) differentiate_for_us(tape);
+    keep(tape, weight, 0, own_weights(tape));
+    ng_tensor *rows = ng_broadcast_to(tape, theta, NG_SHAPE(KINDS, THETA));
     rows = ng_variable(tape, rows);
-    ng_tensor *posed = pose(tape, rows), *slope = ng_jvp(tape, posed, &rows, 1, &axes);
-    keep(tape, slopes, 0, ng_matmul(tape, skin, slope));
+    ng_tensor *slope = ng_jvp(tape, pose(tape, rows), &rows, 1, &axes);
+    slope = ng_mul(tape, ng_matmul(tape, slope, axes), follows);
+    keep(tape, slopes, 0, skinned(tape, slope));
     for (int64_t from = 0; from < count && !ng_failed(); from += BLOCK) {
-        const int64_t to = block_end(from);
-        ng_tensor *u = part_of_us(tape, from, to), *column[3];
-        ng_tensor *s = ng_neg(tape, blend(tape, slopes, u, from, to));
-        s = ng_reshape(tape, s, NG_SHAPE(-1, THETA, 3));
-        column[2] = ng_transpose(tape, s, 1, 2);
-        ng_tensor *e = us ? error(tape, u, from, to) : NULL;
-        for (int i = 0; us && i < 2; i++) {
-            ng_tensor *axis = ng_from(tape, NG_F64, NG_SHAPE(1, 2), NG_VALUES(1 - i, i));
-            axis = ng_broadcast_to(tape, axis, NG_SHAPE(to - from, 2));
-            column[i] = ng_reshape(tape, ng_jvp(tape, e, &u, 1, &axis), NG_SHAPE(-1, 3, 1));
-        }
-        keep(tape, jacobi, 3 * from * width, us ? ng_concat(tape, column, 3, 2) : column[2]);
+        const int64_t to = from + BLOCK < count ? from + BLOCK : count;
+        ng_tensor *at = ng_gather_rows(tape, slopes, ng_slice(tape, corner, 1, from, to));
+        ng_tensor *w = ng_unsqueeze(tape, ng_slice(tape, weight, 1, from, to), 2);
+        ng_tensor *s = ng_sum(tape, ng_mul(tape, at, w), .axes = NG_AXES(0));
+        s = ng_reshape(tape, s, NG_SHAPE(-1, 3, THETA));
+        if (us) s = ng_concat(tape, NG_TENSORS(rows_of(tape, of_us, from, to), s), 2);
+        keep(tape, jacobi, 3 * from * width, s);
     }
     answer(NULL, jacobi);
 }
