@@ -46,7 +46,7 @@ static double sine_of_large(double x, uint64_t quarters)
     const double tail = (double)(fraction & (((uint64_t)1 << 38) - 1));
     const double angle =
         head * 1.570796310901641845703125 + (head * 1.58932547735281966e-08 + tail * NG_PI_2);
-    const double rest = angle * power_of_two_f64(-64 - zeros);
+    const double rest = angle * power_of_two_f64(TO_INTEGER - 64 - zeros);
     return x < 0 ? sine_of_rest(below ? rest : -rest, quarters - turn)
                  : sine_of_rest(below ? -rest : rest, quarters + turn);
 }

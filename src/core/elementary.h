@@ -45,10 +45,15 @@ NG_INLINE double f64_of_bits(uint64_t bits)
 }
 
 /* All bits where a condition holds, for selections: compilers turn loops with these into vectors,
- * and do not compute what follows once for each case. */
+ * and do not compute what follows once for each case. With SSE2 gcc makes vectors of the first form
+ * only. */
 NG_INLINE uint64_t bits_where(bool condition)
 {
+#if defined(__SSE2__) && !defined(__SSE4_2__) && !defined(__clang__)
     return bits_of_f64(condition ? f64_of_bits(UINT64_MAX) : 0);
+#else
+    return -(uint64_t)condition;
+#endif
 }
 
 NG_INLINE double select_f64(uint64_t where, double yes, double no)
@@ -65,10 +70,18 @@ NG_INLINE double between_f64(double x, double low, double high)
 /* Adding it rounds to a whole number, which then stands in the last bits. */
 #define TO_INTEGER 0x1.8p52
 
-/* 2^n for a whole n from -1022 to 1023; 0 for -1023. */
-NG_INLINE double power_of_two_f64(double n)
+/* 2^n for a whole n from -1022 to 1023, which stands in the last bits of `shifted`; 0 for -1023. */
+NG_INLINE double power_of_two_f64(double shifted)
 {
-    return f64_of_bits((bits_of_f64(n + TO_INTEGER) + 1023) << 52);
+    return f64_of_bits((bits_of_f64(shifted) + 1023) << 52);
+}
+
+/* y 2^n with 2^n in two factors, neither of which overflows by itself. */
+NG_INLINE double times_power_of_two(double y, double shifted)
+{
+    const double n = shifted - TO_INTEGER, half = n * 0.5 + TO_INTEGER;
+    const uint64_t rest = bits_of_f64(shifted) - bits_of_f64(half);
+    return y * power_of_two_f64(half) * f64_of_bits((rest + 1023) << 52);
 }
 
 /* ln 2 in two parts, the first with 32 bits, as in fdlibm. */
@@ -87,25 +100,30 @@ NG_INLINE double exp_polynomial(double r)
                       0.008333333333494092, p);
 }
 
-/* x + tail = n ln 2 + r: e^r - 1 and n. */
-NG_INLINE double expm1_reduced_f64(double x, double tail, double *n)
+/* y, or `least` for x below `low`, or Inf for x above `high`. A selection of the result, unlike one
+ * of x, delays nothing. */
+NG_INLINE double or_end(double x, double low, double least, double high, double y)
 {
-    *n = (x * NG_LOG2E + TO_INTEGER) - TO_INTEGER;
-    const double r = (x - *n * LN2_HIGH) + (tail - *n * LN2_LOW);
+    const double above = select_f64(bits_where(x > high), (double)INFINITY, y);
+    return select_f64(bits_where(x < low), least, above);
+}
+
+/* x + tail = n ln 2 + r: e^r - 1, and n in the last bits of *shifted. */
+NG_INLINE double expm1_reduced_f64(double x, double tail, double *shifted)
+{
+    *shifted = x * NG_LOG2E + TO_INTEGER;
+    const double n = *shifted - TO_INTEGER, r = (x - n * LN2_HIGH) - (n * LN2_LOW - tail);
     return r + r * r * exp_polynomial(r);
 }
 
 /* c e^(x + tail) for x from -760 to 710 and a small tail, where c is not rounded to the places of a
- * small e^x, and *power = e^(x + tail). 2^n comes in two factors, neither of which overflows by
- * itself. */
+ * small e^x, and *power = e^(x + tail). */
 NG_INLINE double exp_sum_times(double x, double tail, double c, double *power)
 {
-    double n;
-    const double e = 1 + expm1_reduced_f64(x, tail, &n);
-    const double half = (n * 0.5 + TO_INTEGER) - TO_INTEGER;
-    const double first = power_of_two_f64(half), second = power_of_two_f64(n - half);
-    *power = e * first * second;
-    return c * e * first * second;
+    double shifted;
+    const double e = 1 + expm1_reduced_f64(x, tail, &shifted);
+    *power = times_power_of_two(e, shifted);
+    return times_power_of_two(c * e, shifted);
 }
 
 NG_INLINE double exp_times_f64(double x, double c, double *power)
@@ -117,8 +135,8 @@ NG_INLINE double exp_times_f64(double x, double c, double *power)
 NG_INLINE double exp_sum_f64(double x, double tail)
 {
     double power;
-    exp_sum_times(between_f64(x, -760, 710), tail, 1, &power);
-    return power;
+    exp_sum_times(x, tail, 1, &power);
+    return or_end(x, -760, 0, 710, power);
 }
 
 NG_INLINE double exp_f64(double x) { return exp_sum_f64(x, 0); }
@@ -126,27 +144,28 @@ NG_INLINE double exp_f64(double x) { return exp_sum_f64(x, 0); }
 /* e^x for all x <= 709; 0 where it is less than any normal number. */
 NG_INLINE double exp_low_f64(double x)
 {
-    double n;
-    const double e = 1 + expm1_reduced_f64(x < -709 ? -709 : x, 0, &n);
-    return e * power_of_two_f64(n);
+    double shifted;
+    const double e = 1 + expm1_reduced_f64(x < -709 ? -709 : x, 0, &shifted);
+    return e * power_of_two_f64(shifted);
 }
 
 /* e^x - 1 = 2^n (e^r - 1) + 2^n - 1 */
 NG_INLINE double expm1_f64(double x)
 {
-    double n;
-    const double p = expm1_reduced_f64(between_f64(x, -80, 710), 0, &n);
-    const double half = (n * 0.5 + TO_INTEGER) - TO_INTEGER, rest = n - half;
-    const double power = power_of_two_f64(half), less = power - power_of_two_f64(-rest);
-    return copysign((p * power + less) * power_of_two_f64(rest), x);
+    double shifted;
+    const double p = expm1_reduced_f64(x, 0, &shifted), n = shifted - TO_INTEGER;
+    const double half = n * 0.5 + TO_INTEGER, rest = n - (half - TO_INTEGER);
+    const double power = power_of_two_f64(half), less = power - power_of_two_f64(TO_INTEGER - rest);
+    const double y = (p * power + less) * power_of_two_f64(TO_INTEGER + rest);
+    return copysign(or_end(x, -80, 1, 710, y), x);
 }
 
 /* tanh x = e / (e + 2), e = e^2x - 1. It is 1 from 22 on. */
 NG_INLINE double tanh_f64(double x)
 {
-    double n;
-    const double a = fabs(x), p = expm1_reduced_f64(2 * (a > 22 ? 22 : a), 0, &n);
-    const double power = power_of_two_f64(n), e = p * power + (power - 1);
+    double shifted;
+    const double a = fabs(x), p = expm1_reduced_f64(2 * (a > 22 ? 22 : a), 0, &shifted);
+    const double power = power_of_two_f64(shifted), e = p * power + (power - 1);
     return copysign(e / (e + 2), x);
 }
 
@@ -400,13 +419,13 @@ NG_INLINE double pow_scaled_f64(double a, double scale, double y)
     double e1 = y1 * high, e2 = (bounded - y1) * high + bounded * low;
     const bool far = fabs(e1) > 1100;
     e1 = between_f64(e1, -1100, 1100), e2 = far ? 0 : e2;
-    const double n = ((e1 + e2) + TO_INTEGER) - TO_INTEGER, t = first_bits_f64(e2 + (e1 - n));
+    const double nearest = (e1 + e2) + TO_INTEGER, n = nearest - TO_INTEGER;
+    const double t = first_bits_f64(e2 + (e1 - n));
     const double r1 = t * 6.93147182464599609375e-01;
     const double r2 = (e2 - (t - (e1 - n))) * NG_LN2 + t * -1.90465429995776804525e-09;
     const double r = r1 + r2, lost = r2 - (r - r1);
     const double e = 1 + (r + (r * r * exp_polynomial(r) + (lost + r * lost)));
-    const double half = (n * 0.5 + TO_INTEGER) - TO_INTEGER;
-    return e * power_of_two_f64(half) * power_of_two_f64(n - half);
+    return times_power_of_two(e, nearest);
 }
 
 /* x^y of a positive, normal and finite x and a finite y. */
