@@ -238,7 +238,7 @@ static ng_module *network(const bench_case *what)
     return net;
 }
 
-/* Two convolutions 5 x 5 with stride 2 and BatchNorm, as in examples/more/mnist.c. */
+/* Two convolutions 5 x 5 with stride 2 and BatchNorm, for MNIST. */
 static ng_module *images_network(int64_t side)
 {
     ng_module *net = ng_sequential_from(NULL, 0);
