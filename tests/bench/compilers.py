@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-LIMIT, TURNS, ROUNDS = 1.15, 6, 4
+LIMIT, TURNS, ROUNDS = 1.15, 6, 20
 
 
 def run(*command):
