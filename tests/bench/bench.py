@@ -17,6 +17,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -50,6 +51,7 @@ STEPS = [("mlp", "64-32-10@32"), ("mlp", "64-128*2-10@32"), ("mlp", "784-256*2-1
 SECOND = [(norm, "1024x768") for norm in NORMS] + [(step, "64-128*2-10@64")
                                                    for step in ("penalty", "maml", "hvp")]
 WAYS = ("forward", "backward")
+COMPILED = tempfile.TemporaryDirectory(prefix="inductor-")
 SIDE = 1536  # of the square product whose rate is the roof of a step
 
 
@@ -134,7 +136,7 @@ def environment(engine, threads, spin, isa):
 
     PyTorch takes a tensor's memory from malloc each time. glibc is told to keep what was freed, so
     that the same comes again. What torch.compile compiles calls Sleef, which Debian's PyTorch hides
-    inside."""
+    inside; what it compiled for another instruction set may crash, so each run begins anew."""
     values = dict(os.environ, OMP_NUM_THREADS=threads, OPENBLAS_NUM_THREADS=threads,
                   GOMP_SPINCOUNT=spin, KMP_BLOCKTIME=1, OPENBLAS_THREAD_TIMEOUT=20)
     for name in ("OMP_WAIT_POLICY", *ISA_VARIABLES):
@@ -148,6 +150,7 @@ def environment(engine, threads, spin, isa):
     sleef = glob.glob("/usr/lib/*/libsleef.so.3")
     if engine == "compiled":
         values["LD_PRELOAD"] = " ".join(sleef)
+        values["TORCHINDUCTOR_CACHE_DIR"] = COMPILED.name
     return {name: str(value) for name, value in values.items()}
 
 
