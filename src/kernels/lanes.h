@@ -394,10 +394,8 @@ NG_INLINE REAL max_of_run(const REAL *x, int64_t n)
             m[0] = larger_vec(m[0], m[2 % NG_PARTS]), m[1] = larger_vec(m[1], m[3 % NG_PARTS]);
         store_vec(each, NG_PARTS > 2 ? larger_vec(m[0], m[1]) : m[0]);
         NG_UNROLLED
-        for (int64_t half = NG_VEC / 2; half > 0; half /= 2) {
-            NG_UNROLLED
+        for (int64_t half = NG_VEC / 2; half > 0; half /= 2)
             for (int64_t j = 0; j < half; j++) each[j] = larger(each[j], each[j + half]);
-        }
         max = each[0], nan = max != max;
     }
     return nan ? (REAL)NAN : max;
