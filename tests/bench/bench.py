@@ -279,7 +279,8 @@ def write_results(results, options):
 def write_figure(results, head, options):
     """How many times as fast as its peers, each with the number of threads that suits it best."""
     with open(f"{options.output}/bench_ratio.dat", "w") as file:
-        print(f"# what: float, each at its best number of threads, {head}", file=file)
+        threads = "one thread" if options.threads == [1] else "each at its best number of threads"
+        print(f"# what: float, {threads}, {head}", file=file)
         print('"case"', *(f'"{TITLE[peer]}"' for peer in PEERS), file=file)
         for case, times in results.items():
             if case[0] != "step" and not (case[0].startswith("norm") and
